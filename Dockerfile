@@ -11,7 +11,7 @@ COPY collector ./collector
 COPY web ./web
 RUN /opt/hansard/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt ".[$EXTRAS]"
 # Who serves may not write there: compiled now, the first pages after each start come 0.2 s sooner.
-RUN /opt/hansard/bin/python -c "from hansard_web.render import compile_templates; compile_templates()"
+RUN /opt/hansard/bin/python -c "from hansard_web.ui.render import compile_templates; compile_templates()"
 
 FROM python:3.13-slim
 RUN useradd --uid 10001 --no-create-home --home-dir /data hansard \

@@ -18,8 +18,8 @@ from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
 from hansard_store.database.connections import transaction
-from hansard_web.approving.inbox import read_inbox
-from hansard_web.approving.state import InboxState
+from hansard_web.approvals.inbox import read_inbox
+from hansard_web.approvals.page_state import InboxState
 
 _EVENTS = 10_000
 _APPROVALS = 100_000

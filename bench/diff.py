@@ -32,7 +32,7 @@ from hansard_compiler.diff import (
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.connections import DataFolder, open_reader
 from hansard_store.steps.queries import get_tree
-from hansard_web.comparing.runs import compare_runs
+from hansard_web.diff.runs import compare_runs
 
 _STEPS = 5_000
 _CALLS = 3

@@ -18,8 +18,8 @@ import apsw
 import click
 import pytest
 
+from hansard_web.app.config import SETTINGS
 from hansard_web.cli import COMMANDS, ServerCommand
-from hansard_web.config import SETTINGS
 from tests.store.empty import empty_store
 from tests.test_floors import FOLDERS, ROOT, modules
 from tests.web.test_scopes import CHANGES

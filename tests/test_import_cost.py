@@ -45,7 +45,7 @@ def test_importing_the_sdk_takes_less_than_its_bar_of_processor_time() -> None:
 
 def test_a_server_starts_without_the_models_that_describe_its_answers() -> None:
     code = (
-        "import sys, hansard_web.server;"
+        "import sys, hansard_web.app.server;"
         "print(*[m for m in sys.modules if m.startswith('hansard_web.api.') and 'models' in m])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -54,14 +54,14 @@ def test_a_server_starts_without_the_models_that_describe_its_answers() -> None:
 
 
 LATER = (
-    "hansard_web.api.routes", "hansard_web.mcp_server.door", "hansard_web.pages.run",
-    "hansard_web.replaying.engine", "hansard_store.memory.service",
+    "hansard_web.api.routes", "hansard_web.mcp.route", "hansard_web.run_page.page",
+    "hansard_web.replay.engine", "hansard_store.memory.service",
     "hansard_compiler.compile.engine", "hansard_compiler.diff", "hansard._clients.http",
 )  # fmt: skip
 
 
 def test_a_server_starts_without_what_its_first_page_does_not_need() -> None:
-    code = f"import sys, hansard_web.server; print(*[m for m in {LATER!r} if m in sys.modules])"
+    code = f"import sys, hansard_web.app.server; print(*[m for m in {LATER!r} if m in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert ended.stdout.strip() == ""

@@ -14,12 +14,12 @@ from playwright.sync_api import Page, sync_playwright
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from hansard_web.config import load_config  # noqa: E402
+from hansard_web.app.config import load_config  # noqa: E402
+from hansard_web.app.server import running  # noqa: E402
 from hansard_web.demo.coding.coder import SCRIPT  # noqa: E402
 from hansard_web.demo.coding.golden import Golden, play  # noqa: E402
 from hansard_web.demo.coding.settings import Settings  # noqa: E402
 from hansard_web.demo.story import run_programs  # noqa: E402
-from hansard_web.server import running  # noqa: E402
 from tests.browser import LAUNCH_ARGUMENTS, chromium_path  # noqa: E402
 
 SIZE = {"width": 1440, "height": 860}

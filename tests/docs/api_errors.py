@@ -8,7 +8,7 @@ from typing import Final
 
 from hansard_collector.errors import IngestError
 from hansard_compiler.errors import HansardError
-from hansard_web.problems import problem_status
+from hansard_web.app.problems import problem_status
 
 # Which routes can answer with the errors of a module; those of no line can come from any.
 _OF_MODULES: Final = {

@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 
 from hansard_compiler.models.annotations import KINDS, MOST_EXPECTED, MOST_NAME, MOST_TEXT
 from hansard_store.annotations.service import MOST_OF_TARGET
-from hansard_web.annotating.dataset_models import DatasetLine
-from hansard_web.api.annotations import router
-from hansard_web.app import create_app
-from hansard_web.settings import WebSettings
+from hansard_web.annotations.api import router
+from hansard_web.annotations.dataset_schemas import DatasetLine
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
 from tests.store.maker import StoreMaker
 
 PAGE = (Path(__file__).parents[2] / "docs" / "annotations.md").read_text(encoding="utf-8")

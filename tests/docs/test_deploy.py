@@ -26,10 +26,10 @@ from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.receivers.status import MAX_BODY_BYTES
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_web.app import create_app
+from hansard_web.app.application import create_app
+from hansard_web.app.config import SETTINGS, load_config
+from hansard_web.app.settings import WebSettings, parse_token
 from hansard_web.cli import COMMANDS
-from hansard_web.config import SETTINGS, load_config
-from hansard_web.settings import WebSettings, parse_token
 from tests.collector.ingesting import span, traces
 from tests.dockerfile import Instruction, copied, ignored, read_dockerfile
 from tests.journeys.processes import Serving, environment, serving

@@ -14,8 +14,8 @@ from hansard._cli.commands import LazyCommand
 from hansard._cli.commands import commands as sdk_commands
 from hansard._config.settings import SETTINGS as SDK_SETTINGS
 from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_web.app.config import SETTINGS
 from hansard_web.cli import COMMANDS, ServerCommand
-from hansard_web.config import SETTINGS
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

@@ -15,9 +15,9 @@ from bench.quality.interests import HALVES, groups, measured
 from hansard_collector.interests import entries
 from hansard_collector.interests.phrases import PhraseExtractor
 from hansard_store.memory.service import MemoryBook
+from hansard_web.app.config import CONFIG_FILE, load_config
+from hansard_web.app.judges import judges_of
 from hansard_web.cli import commands
-from hansard_web.config import CONFIG_FILE, load_config
-from hansard_web.judging import judges_of
 from tests.store.empty import empty_store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "interests.md").read_text(encoding="utf-8")

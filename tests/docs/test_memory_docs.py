@@ -14,8 +14,8 @@ from click.testing import CliRunner
 import hansard
 from hansard_compiler.models.memory import CONFIDENCE, SLOTS
 from hansard_store.database.connections import DataFolder, open_reader
-from hansard_web.api.memory import router
 from hansard_web.cli import commands
+from hansard_web.memory.api import router
 
 PAGE = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
 

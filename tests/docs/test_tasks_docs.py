@@ -16,9 +16,9 @@ from hansard_store.detection.rules import RULES
 from hansard_store.detection.scan import MOST_FINDINGS
 from hansard_store.tasks.rows import STATES
 from hansard_store.tasks.service import MOST_EVIDENCE
-from hansard_web.api.tasks import router
-from hansard_web.app import create_app
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
+from hansard_web.tasks.api import router
 from tests.signing import People
 from tests.store.empty import empty_store
 

@@ -12,8 +12,8 @@ import pytest
 
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.entry import CLIP_BYTES, MESSAGE_BYTES
-from hansard_web.api import transcripts
-from hansard_web.cli.transcripts import transcripts as commands
+from hansard_web.transcripts import api as transcripts
+from hansard_web.transcripts.cli import transcripts as commands
 
 PAGE = (Path(__file__).parents[2] / "docs" / "transcripts.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"<!-- run -->\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)

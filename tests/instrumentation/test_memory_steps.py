@@ -18,8 +18,8 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.connections import DataFolder, open_for_ingest, open_reader
-from hansard_web.app import create_app
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
 from tests.signing import add_token
 from tests.web.conftest import Served
 

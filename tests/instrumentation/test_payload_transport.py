@@ -36,8 +36,8 @@ from hansard._payloads.store import PayloadWriter
 from hansard._payloads.transport import RECORD_BYTES, PayloadTransport
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_web.config import Config
-from hansard_web.server import Server, running
+from hansard_web.app.config import Config
+from hansard_web.app.server import Server, running
 from tests.instrumentation.collectors import collecting
 
 RESOURCE = Resource({"service.name": "agent"})
@@ -220,7 +220,7 @@ def test_a_torn_file_is_counted_and_no_other_one_suffers(
 def test_the_token_is_sent_along(
     tmp_path_factory: pytest.TempPathFactory, make_agent: MakeAgent, size: int
 ) -> None:
-    from hansard_web.config import load_config
+    from hansard_web.app.config import load_config
 
     data = tmp_path_factory.mktemp("guarded")
     arguments = {"data": str(data), "http_port": "0", "grpc_port": "0", "token": "let-me-in-please"}

@@ -20,8 +20,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from hansard_web.config import load_config
-from hansard_web.server import running
+from hansard_web.app.config import load_config
+from hansard_web.app.server import running
 from tests.journeys.demo_story import Story
 
 HANSARD = str(Path(sys.executable).parent / "hansard")

@@ -12,8 +12,8 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_web.config import load_config
-from hansard_web.heartbeat import HeartbeatProcesses
+from hansard_web.app.config import load_config
+from hansard_web.heartbeat.process import HeartbeatProcesses
 from tests.instrumentation.clients.provider import Provider, Received, Reply, json_reply, providing
 from tests.instrumentation.hooks.hook_events import eventually
 from tests.journeys.processes import hansard

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_web.connections import MAX_HEAD_BYTES
+from hansard_web.app.connections import MAX_HEAD_BYTES
 from tests.journeys.processes import Serving, export, http_exporter, serving, spans
 
 BEGIN = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"

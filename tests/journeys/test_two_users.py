@@ -66,7 +66,7 @@ def python_for_all(root: Path) -> tuple[Path, dict[str, str]]:
 
     That of the tests may be root's own (pyenv): then it is copied.
     """
-    check = [sys.executable, "-c", "import hansard_web.server"]
+    check = [sys.executable, "-c", "import hansard_web.app.server"]
     with suppress(PermissionError):
         if not subprocess.run(check, preexec_fn=become(AGENT), capture_output=True).returncode:
             return Path(sys.executable), {}

@@ -21,12 +21,12 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from hansard_compiler.calls import Json
 from hansard_store.database.connections import DataFolder, open_for_ingest
-from hansard_web.app import create_app
-from hansard_web.mcp_server.arguments import Arguments
-from hansard_web.mcp_server.asking import Api, Refused, app_client
-from hansard_web.mcp_server.server import called
-from hansard_web.mcp_server.tools import Tool
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
+from hansard_web.mcp.api_client import Api, Refused, app_client
+from hansard_web.mcp.arguments import Arguments
+from hansard_web.mcp.server import called
+from hansard_web.mcp.tools import Tool
 
 PNG: Final = (  # one pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4"

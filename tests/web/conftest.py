@@ -18,8 +18,8 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.submission import Ingest
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_web.app import create_app
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
 from tests.browser import LAUNCH_ARGUMENTS, chromium_path
 from tests.signing import People, session_of
 from tests.web.comparisons import World, made_world

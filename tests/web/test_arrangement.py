@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.tree import Node, Tree, build_tree
-from hansard_web.trees.arrangement import Arrangement, arrange, with_ancestors
-from hansard_web.trees.minimap import HEIGHT, WIDTH, draw_minimap
-from hansard_web.trees.picture import Picture, Scale
+from hansard_web.run_page.arrangement import Arrangement, arrange, with_ancestors
+from hansard_web.run_page.minimap import HEIGHT, WIDTH, draw_minimap
+from hansard_web.run_page.picture import Picture, Scale
 
 
 def node(

@@ -13,9 +13,9 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, expect
 
-from hansard_web.config import Config
-from hansard_web.server import running
-from hansard_web.settings import parse_token
+from hansard_web.app.config import Config
+from hansard_web.app.server import running
+from hansard_web.app.settings import parse_token
 
 # Sends blindly, as any page may, then tries to read the answer.
 _ASK = """

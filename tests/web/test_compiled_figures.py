@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_compiler.compile.scores import TERMS
-from hansard_web.compiled.origin import safe_address
-from hansard_web.compiled.result import Breakdown, Term, read_result
-from hansard_web.compiled.state import ContextState, parse_context_state
-from hansard_web.compiled.sums import sum_of
-from hansard_web.compiled.words import points
+from hansard_web.compile_view.item_origins import safe_address
+from hansard_web.compile_view.labels import points
+from hansard_web.compile_view.result import Breakdown, Term, read_result
+from hansard_web.compile_view.score_sums import sum_of
+from hansard_web.compile_view.state import ContextState, parse_context_state
 
 _MICRO = st.integers(-2_000_000, 2_000_000)
 _MILLI = st.integers(-1_000_000, 1_000_000)

@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from hansard_web.connections import BoundedConnection, DescriptorWatch
+from hansard_web.app.connections import BoundedConnection, DescriptorWatch
 
 
 class ImpatientConnection(BoundedConnection):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_web.pages.word_diff import word_diff
+from hansard_web.diff.page.words import word_diff
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, asks, returns, said, tool_loop
 

@@ -19,7 +19,7 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_web.copy_as import FORMS, copy_as, request_of
+from hansard_web.steps.copy_as import FORMS, copy_as, request_of
 
 HOSTILE = [
     "'; rm -rf / #",

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from hansard_web.api.evaluation_models import EvaluationList
-from hansard_web.app import create_app
-from hansard_web.cli.evaluate import evaluate
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
+from hansard_web.evaluation.cli import evaluate
+from hansard_web.evaluation.schemas import EvaluationList
 from tests.collector.evaluation import evaluating as making
 from tests.collector.evaluation.evaluating import Evaluating, says, tool
 from tests.web.html import Element, parse

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_web.filters import (
+from hansard_web.runs.filters import (
     KEYS,
     LIST_KEYS,
     ListState,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_web import format as figures
+from hansard_web.ui import format as figures
 
 MS, S = 1_000_000, 1_000_000_000
 

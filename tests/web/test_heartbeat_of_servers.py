@@ -11,8 +11,8 @@ import pytest
 
 from hansard_store.database.connections import DataFolder, open_reader
 from hansard_store.heartbeat.cycles import list_cycles
-from hansard_web.config import load_config
-from hansard_web.heartbeat import HeartbeatProcesses
+from hansard_web.app.config import load_config
+from hansard_web.heartbeat.process import HeartbeatProcesses
 from tests.journeys.processes import hansard
 from tests.store.empty import empty_store
 

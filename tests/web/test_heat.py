@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_store.runs.sample import RunDot
-from hansard_web.heat import COLUMNS, heat_map
+from hansard_web.runs.heatmap import COLUMNS, heat_map
 
 S = 1_000_000_000
 NOW = 1_800_000_000 * S

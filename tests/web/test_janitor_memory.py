@@ -10,7 +10,7 @@ import pytest
 
 from hansard_store.database.connections import DataFolder, open_for_ingest
 from hansard_store.memory.service import MemoryBook
-from hansard_web.janitor import Janitor, Limits
+from hansard_web.app.store_limits import Janitor, Limits
 
 DEADLINE_S = 10.0
 

@@ -13,9 +13,9 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute
 from starlette.testclient import TestClient
 
-from hansard_web.app import create_app
-from hansard_web.route_loading import RouteLoading
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.route_loading import RouteLoading
+from hansard_web.app.settings import WebSettings
 from tests.store.empty import empty_store
 
 

@@ -10,10 +10,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_web.forms import MAX_BYTES, MAX_OPEN_BYTES
-from hansard_web.security import CONTENT_SECURITY_POLICY
-from hansard_web.sessions import SESSION_COOKIE
-from hansard_web.settings import WebSettings, parse_token
+from hansard_web.app.security import CONTENT_SECURITY_POLICY
+from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.principals.session_cookie import SESSION_COOKIE
+from hansard_web.ui.forms import MAX_BYTES, MAX_OPEN_BYTES
 from tests.web.conftest import MakeClient
 from tests.web.html import parse
 from tests.web.makers import RunMaker

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_web.assets import Assets
+from hansard_web.ui.assets import Assets
 
 STATIC = Path(str(files("hansard_web"))) / "static"
 MANIFEST = json.loads((STATIC / "vendor" / "manifest.json").read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ import pytest
 from jinja2 import Environment, FileSystemLoader
 
 import hansard_web
-from hansard_web.template_cache import TemplateCache
+from hansard_web.ui.template_cache import TemplateCache
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_broken_file_is_compiled_again(folder: Path, code: bytes) -> None:
 
 def test_all_templates_are_compiled_ahead_for_an_image(tmp_path: Path) -> None:
     code = (
-        "import sys; from hansard_web.render import compile_templates;"
+        "import sys; from hansard_web.ui.render import compile_templates;"
         f"sys.dont_write_bytecode = False; sys.pycache_prefix = {str(tmp_path)!r};"
         "compile_templates()"
     )

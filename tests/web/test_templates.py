@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hansard_web.assets import Assets
-from hansard_web.render import make_environment
+from hansard_web.ui.assets import Assets
+from hansard_web.ui.render import make_environment
 
 TEMPLATES = Path(str(files("hansard_web"))) / "templates"
 SOURCES = sorted(TEMPLATES.rglob("*.html"))

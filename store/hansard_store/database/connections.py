@@ -82,7 +82,7 @@ class DataFolder:
 
     @property
     def replaying(self) -> Path:
-        """Locks of whoever makes replays, a folder each (hansard_web.replaying.holding)."""
+        """Locks of whoever makes replays, a folder each (hansard_web.replay.lock)."""
         return self.path / "replaying"
 
     @property

@@ -19,11 +19,11 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.connections import DataFolder
-from hansard_web.api import models
-from hansard_web.api.described import model_of
+from hansard_web.api import schemas as models
+from hansard_web.api.openapi import model_of
 from hansard_web.api.routes import api_routes
-from hansard_web.app import create_app
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
 from tests.signing import People
 from tests.store.empty import empty_store
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_web.api import approval_models as models
-from hansard_web.settings import Scope, Token, WebSettings
+from hansard_web.app.settings import Scope, Token, WebSettings
+from hansard_web.approvals import schemas as models
 from tests.web.conftest import MakeClient
 
 EMAIL = {"to": "alice@company.com", "subject": "Q3", "body": "Hi"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hansard_web.api.diff_models import CompactionSides, RunDiffAnswer, StepDiffAnswer
+from hansard_web.diff.schemas import CompactionSides, RunDiffAnswer, StepDiffAnswer
 from tests.web.comparisons import (
     AGNO_RUN,
     FRAMEWORK_RUN,

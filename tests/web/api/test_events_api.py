@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_web.api import approval_models as models
+from hansard_web.approvals import schemas as models
 from tests.web.conftest import MakeClient
 
 RUN = "0af7651916cd43dd8448eb211c80319c"

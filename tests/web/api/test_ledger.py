@@ -9,9 +9,9 @@ import pytest
 from fastapi import FastAPI
 
 from hansard import semconv
-from hansard_web.api.params import check_schema_version
+from hansard_web.api.parameters import check_schema_version
 from hansard_web.api.routes import api_routes
-from hansard_web.pages import page_routers
+from hansard_web.app.page_routes import page_routers
 from tests.collector.ingesting import pairs
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import log, logs, span, traces

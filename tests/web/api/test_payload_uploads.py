@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from hansard_store.content.payloads import INLINE_BYTES
-from hansard_web.api.payloads import MAX_BYTES
+from hansard_web.payloads.api import MAX_BYTES
 from tests.collector.ingesting import logs
 from tests.collector.payload_maker import SECRET, kept_in_files, record, ref_of
 from tests.web.api.conftest import Api

@@ -12,7 +12,7 @@ import pytest
 
 from hansard_store.content.payloads import blob_path
 from hansard_store.verification.integrity import verify_store
-from hansard_web.api.payloads import MAX_BYTES
+from hansard_web.payloads.api import MAX_BYTES
 from tests.web.api.conftest import Api
 
 SECRET = b"sk-ant-api03-" + b"Ab1" * 31 + b"AA"

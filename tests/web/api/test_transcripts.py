@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_compiler.transcripts.views import prefix_hash
-from hansard_web.app import create_app
+from hansard_web.app.application import create_app
 from tests.instrumentation.transcript_maker import SECRET, assistant, call, result, user
 from tests.store.empty import empty_store
 from tests.web.api.conftest import Api, Json, make_api

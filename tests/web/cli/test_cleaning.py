@@ -18,8 +18,8 @@ import pytest
 from hansard_store.approvals.service import Accountability
 from hansard_store.database.connections import DataFolder, open_for_maintenance
 from hansard_store.database.disk import disk_use
-from hansard_web.config import parse_size_bytes
-from hansard_web.janitor import Limits, clean
+from hansard_web.app.config import parse_size_bytes
+from hansard_web.app.store_limits import Limits, clean
 from tests.journeys.processes import export, grpc_exporter, serving, spans
 from tests.web.cli.conftest import Cli
 

@@ -8,7 +8,7 @@ import pytest
 
 from hansard._config.settings import load_settings
 from hansard_compiler.errors import ConfigError
-from hansard_web.config import (
+from hansard_web.app.config import (
     SETTINGS,
     default_data_folder,
     is_loopback,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hansard_web.cli.diff import diff
-from hansard_web.cli.runs import runs
 from hansard_web.cli.tables import Column, print_table
+from hansard_web.diff.cli import diff
+from hansard_web.runs.cli import runs
 from tests.web.comparisons import LEFT, RIGHT, TALK, World, step
 
 

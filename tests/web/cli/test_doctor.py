@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from hansard_web.cli.offline import prove_offline
-from hansard_web.presence import find_server
+from hansard_web.app.server_file import find_server
+from hansard_web.health.offline import prove_offline
 from tests.journeys.processes import Serving, export, http_exporter, serving, spans
 from tests.web.cli.conftest import Cli
 

@@ -16,8 +16,8 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import INLINE_BYTES, blob_path, put_payload
 from hansard_store.database.connections import DataFolder
-from hansard_web.config import load_config
-from hansard_web.server import Server, running
+from hansard_web.app.config import load_config
+from hansard_web.app.server import Server, running
 from tests.collector.ingesting import Ingesting, traces
 from tests.collector.payload_maker import SECRET, chat, digest_of, ref_of
 from tests.web.cli.conftest import Cli

@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from hansard_web.mcp_server import server, sessions
-from hansard_web.mcp_server.tools import TOOLS
+from hansard_web.mcp import server, sessions
+from hansard_web.mcp.tools import TOOLS
 from tests.web.mcp.conftest import AGENT, READER, Office
 
 Json = dict[str, Any]

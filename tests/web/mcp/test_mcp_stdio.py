@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 
 from hansard_store.approvals.service import Accountability
 from hansard_web.cli import commands
-from hansard_web.mcp_server.asking import Api, Refused
+from hansard_web.mcp.api_client import Api, Refused
 from tests.journeys.processes import HANSARD, environment
 from tests.web.mcp.conftest import LOOKER, Office
 from tests.web.mcp.speaking import Told, told

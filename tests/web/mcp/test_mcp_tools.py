@@ -10,10 +10,10 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from starlette.testclient import TestClient
 
-from hansard_web.app import create_app
-from hansard_web.mcp_server.bounding import MOST_CHARACTERS
-from hansard_web.mcp_server.tools import TOOLS
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
+from hansard_web.mcp.bounds import MOST_CHARACTERS
+from hansard_web.mcp.tools import TOOLS
 from tests.web.mcp.conftest import AGENT, SENDER, Office
 from tests.web.replay.stage import item
 
@@ -294,7 +294,7 @@ def test_a_token_for_sending_only_opens_nothing(office: Office) -> None:
 def test_without_the_package_the_door_says_what_to_install(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "hansard_web.mcp_server.server")
+    monkeypatch.delitem(sys.modules, "hansard_web.mcp.server")
     monkeypatch.setitem(sys.modules, "mcp.server.lowlevel", None)
     app = create_app(office.stage.folder, None, WebSettings())
 

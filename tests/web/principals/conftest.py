@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.database.connections import DataFolder
-from hansard_web.settings import WebSettings
+from hansard_web.app.settings import WebSettings
 from tests.web.conftest import MakeClient
 
 

@@ -13,10 +13,10 @@ from hansard_store.database.connections import DataFolder
 from hansard_store.principals.errors import BadTokenName, TokenExists, UnknownToken
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
+from hansard_web.app.config import Config
+from hansard_web.app.server import running
 from hansard_web.cli.user import user_name
-from hansard_web.config import Config
 from hansard_web.principals.attempts import MOST_ADDRESSES, Attempts
-from hansard_web.server import running
 from tests.journeys.processes import hansard as run_command
 from tests.journeys.processes import hosting
 from tests.signing import add_token, bearer

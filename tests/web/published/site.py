@@ -15,7 +15,7 @@ import httpx2
 from jsonschema import Draft202012Validator
 
 from hansard_store.principals.model import Scope
-from hansard_web.security import is_a_decision
+from hansard_web.app.security import is_a_decision
 from tests.journeys.processes import demonstrating, hansard
 from tests.signing import add_token, bearer
 from tests.web.traces import Trace, said

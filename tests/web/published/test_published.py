@@ -23,7 +23,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from hansard_store.database.connections import open_for_maintenance
 from hansard_web.api.routes import api_routes
-from hansard_web.security import is_a_decision
+from hansard_web.app.security import is_a_decision
 from tests.journeys.processes import serving
 from tests.signing import bearer
 from tests.store.empty import empty_store

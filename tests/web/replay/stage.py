@@ -25,10 +25,10 @@ from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.connections import DataFolder, open_reader
-from hansard_web.app import create_app
-from hansard_web.replaying.engine import Replays
-from hansard_web.settings import WebSettings
-from hansard_web.sidecar.recording import Outlet
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
+from hansard_web.replay.engine import Replays
+from hansard_web.sidecar.recorder import Outlet
 from tests.instrumentation.clients.asking import Api
 from tests.instrumentation.clients.provider import Provider, providing
 from tests.signing import People

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_web.api import replay_models as models
-from hansard_web.api.step_models import Step
-from hansard_web.app import create_app
-from hansard_web.settings import WebSettings
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
+from hansard_web.replay_page import schemas as models
+from hansard_web.steps.schemas import Step
 from tests.web.replay.stage import SCRIPT, Stage
 
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hansard_store.database.connections import DataFolder
-from hansard_web.cli.replay import replay
 from hansard_web.cli.transfer import export
+from hansard_web.replay_page.cli import replay
 from tests.instrumentation.clients.asking import RESPONSES
 from tests.instrumentation.clients.provider import json_reply
 from tests.web.replay.stage import SCRIPT, Stage

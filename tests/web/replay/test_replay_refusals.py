@@ -22,13 +22,13 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import blob_path
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.replays import add_replay, get_replay
-from hansard_web.readers import Readers
-from hansard_web.replaying.asked import AskReplay
-from hansard_web.replaying.engine import Replays
-from hansard_web.replaying.holding import Holder, is_held
-from hansard_web.replaying.wires import AssertingWire, RecordedWire
-from hansard_web.settings import WebSettings, parse_token
-from hansard_web.sidecar.recording import Outlet
+from hansard_web.app.readers import Readers
+from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.replay.engine import Replays
+from hansard_web.replay.lock import Holder, is_held
+from hansard_web.replay.request import AskReplay
+from hansard_web.replay.transport.wires import AssertingWire, RecordedWire
+from hansard_web.sidecar.recorder import Outlet
 from tests.instrumentation.clients.asking import CHAT, MESSAGES
 from tests.instrumentation.clients.provider import SECRET, json_reply
 from tests.store.by_hand import triggers_dropped
@@ -566,7 +566,7 @@ def test_a_maker_that_is_killed_holds_nothing_whoever_has_its_number_next(
     program = (
         "import sys; from pathlib import Path;"
         "from hansard_store.database.connections import DataFolder;"
-        "from hansard_web.replaying.holding import Holder;"
+        "from hansard_web.replay.lock import Holder;"
         "print(Holder(DataFolder(Path(sys.argv[1]))).hold(), flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

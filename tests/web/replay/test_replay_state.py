@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_web.pages.replay_fields import fold_fields
-from hansard_web.pages.replay_state import ACTS, ReplayState, read_state
+from hansard_web.replay_page.fields import fold_fields
+from hansard_web.replay_page.state import ACTS, ReplayState, read_state
 
 STEP = f"{'1' * 32}-{'2' * 16}"
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -15,7 +15,7 @@ from hansard_store.audit.sealer import seal
 from hansard_store.database.connections import DataFolder, open_for_maintenance
 from hansard_store.errors import PolicyAlteredError
 from hansard_store.verification.integrity import verify_store
-from hansard_web.cli.checks import Level, check_policy
+from hansard_web.health.checks import Level, check_policy
 from tests.signing import add_token, bearer
 from tests.store.by_hand import triggers_dropped
 from tests.web.conftest import MakeClient

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hansard_web.api import memory_models as models
-from hansard_web.settings import WebSettings, parse_token
+from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.memory import schemas as models
 from tests.web.sidecar.conftest import Agent, House
 
 Json = dict[str, Any]

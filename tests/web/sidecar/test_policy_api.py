@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hansard_store.database.connections import open_for_ingest, open_reader
-from hansard_web.settings import WebSettings, parse_token
+from hansard_web.app.settings import WebSettings, parse_token
 from tests.web.sidecar.conftest import Agent, House
 
 Json = dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_web.app import create_app
-from hansard_web.settings import WebSettings, parse_token
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings, parse_token
 from tests.web.sidecar.conftest import Agent, House
 
 

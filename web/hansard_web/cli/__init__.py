@@ -1,7 +1,7 @@
 """The server's part of the `hansard` command, found by entry point (pyproject.toml).
 
-A module holds the commands of one noun or job. It is imported when its command is used, so that
-`hansard runs list` does not pay for uvicorn, nor `hansard --help` for anything.
+The commands of a noun are in its package, those of no noun are here. A module is imported when its
+command is used: `hansard runs list` does not pay for uvicorn, nor `hansard --help` for anything.
 """
 
 from __future__ import annotations
@@ -28,83 +28,103 @@ _STARTING: Final = "Starting …"
 _NO_STARTING: Final = frozenset({"-h", "--help", "--json"})  # what these print is all there is
 
 COMMANDS: Final = (
-    Entry("serve", "serving", "Receive telemetry and show it, in one process.", _STARTING),
+    Entry("serve", "cli.serve", "Receive telemetry and show it, in one process.", _STARTING),
     Entry(
         "demo",
-        "demonstration",
+        "cli.demo",
         "Watch a coding agent fix a failing test, with everything it knew on record.",
     ),
-    Entry("collector", "serving", "Only receive telemetry.", _STARTING),
-    Entry("web", "serving", "Only show what a collector stores.", _STARTING),
-    Entry("open", "opening", "Open the pages of a running server in the browser."),
-    Entry("tail", "tail", "Follow runs as they happen."),
-    Entry("runs", "runs", "Runs: list, show, export, delete, pin."),
-    Entry("steps", "steps", "Steps: show one, whole or as it came in; say what it knew, and why."),
-    Entry("diff", "diff", "Compare two runs, or two steps: what differs, and why."),
-    Entry("receipts", "receipts", "Receipts: what went into prompts and what did not, and why."),
-    Entry("policy", "policy", "Policy: check, explain, and the rules with their versions."),
+    Entry("collector", "cli.serve", "Only receive telemetry.", _STARTING),
+    Entry("web", "cli.serve", "Only show what a collector stores.", _STARTING),
+    Entry("open", "cli.open", "Open the pages of a running server in the browser."),
+    Entry("tail", "runs.tail_cli", "Follow runs as they happen."),
+    Entry("runs", "runs.cli", "Runs: list, show, export, delete, pin."),
+    Entry(
+        "steps", "steps.cli", "Steps: show one, whole or as it came in; say what it knew, and why."
+    ),
+    Entry("diff", "diff.cli", "Compare two runs, or two steps: what differs, and why."),
+    Entry(
+        "receipts", "receipts.cli", "Receipts: what went into prompts and what did not, and why."
+    ),
+    Entry("policy", "policy.cli", "Policy: check, explain, and the rules with their versions."),
     Entry(
         "transcripts",
-        "transcripts",
+        "transcripts.cli",
         "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
     ),
     Entry(
         "memory",
-        "memory",
+        "memory.cli",
         "Memory: list, show, history, write, invalidate, accept, unsupersede, purge, gc.",
     ),
-    Entry("classify", "classify", "Classify a text with the classifier of the settings."),
-    Entry("scan", "scan", "Hold the top stories of an outside source against interests."),
+    Entry(
+        "classify", "heartbeat.classify_cli", "Classify a text with the classifier of the settings."
+    ),
+    Entry(
+        "scan", "heartbeat.scan_cli", "Hold the top stories of an outside source against interests."
+    ),
     Entry(
         "annotations",
-        "annotations",
+        "annotations.cli",
         "Annotations: list, note, score, tag, withdraw; export what is marked as a data set.",
     ),
     Entry(
-        "approvals", "approvals", "Approvals: list, show, approve, reject, revise, settle, undo."
+        "approvals",
+        "approvals.cli",
+        "Approvals: list, show, approve, reject, revise, settle, undo.",
     ),
-    Entry("evaluate", "evaluate", "Compare claims with what happened; write corrections."),
-    Entry("detect", "detect", "Look for what goes wrong again and again; open tasks for review."),
-    Entry("tasks", "tasks", "Tasks for review: list, show, approve, dismiss, done."),
+    Entry("evaluate", "evaluation.cli", "Compare claims with what happened; write corrections."),
+    Entry(
+        "detect",
+        "tasks.detect_cli",
+        "Look for what goes wrong again and again; open tasks for review.",
+    ),
+    Entry("tasks", "tasks.cli", "Tasks for review: list, show, approve, dismiss, done."),
     Entry(
         "heartbeat",
-        "heartbeat",
+        "heartbeat.cli",
         "Compare claims with the record, maintain memory, look for patterns, report.",
     ),
-    Entry("tokens", "tokens", "Tokens: add, list, revoke."),
-    Entry("events", "events", "Events: the audit log: list, head, verify, export."),
+    Entry("tokens", "cli.tokens", "Tokens: add, list, revoke."),
+    Entry("events", "audit.cli", "Events: the audit log: list, head, verify, export."),
     Entry(
         "repl",
-        "repl",
+        "approvals.repl",
         "Propose and decide actions by hand: /plan /revise /approve /reject /pending /events.",
     ),
-    Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
-    Entry("replay", "replay", "Make a model call again: exactly, or with changes."),
-    Entry("mcp", "mcp_stdio", "Offer the record to MCP clients, over stdin and stdout."),
-    Entry("search", "search", "Find what was said, in any run."),
-    Entry("usage", "usage", "Sum tokens and money."),
+    Entry("payload", "payloads.cli", "Payloads: get the bytes of one, verify them."),
+    Entry("replay", "replay_page.cli", "Make a model call again: exactly, or with changes."),
+    Entry("mcp", "mcp.cli", "Offer the record to MCP clients, over stdin and stdout."),
+    Entry("search", "search.cli", "Find what was said, in any run."),
+    Entry("usage", "usage.cli", "Sum tokens and money."),
     Entry(
         "doctor",
-        "doctor",
+        "health.doctor_cli",
         "Check ports, disk, permissions, versions, the server and the SDK's settings.",
     ),
-    Entry("import", "transfer", "Read OTLP files into the store."),
-    Entry("export", "transfer", "Write all runs as OTLP."),
-    Entry("backup", "copies", "Copy the store while it is used."),
-    Entry("restore", "copies", "Put a backup in an empty data folder."),
-    Entry("report", "report", "Write a status report, or read and acknowledge one."),
+    Entry("import", "cli.transfer", "Read OTLP files into the store."),
+    Entry("export", "cli.transfer", "Write all runs as OTLP."),
+    Entry("backup", "health.backup_cli", "Copy the store while it is used."),
+    Entry("restore", "health.backup_cli", "Put a backup in an empty data folder."),
+    Entry("report", "reports.cli", "Write a status report, or read and acknowledge one."),
     Entry(
-        "verify", "maintenance", "Check the store against itself and its audit log, or a compile."
+        "verify",
+        "health.store_cli",
+        "Check the store against itself and its audit log, or a compile.",
     ),
-    Entry("rebuild", "rebuilding", "Derive everything again from what was received."),
-    Entry("repair", "maintenance", "Restore the database's schema where somebody altered it."),
+    Entry("rebuild", "health.rebuild_cli", "Derive everything again from what was received."),
+    Entry("repair", "health.store_cli", "Restore the database's schema where somebody altered it."),
     Entry(
         "maintain",
-        "maintain",
+        "heartbeat.maintain_cli",
         "Find contradictions in memory, link corrections, count what nobody retrieves.",
     ),
-    Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
-    Entry("interests", "interests", "Find the topics of recent memory, or list the interests."),
+    Entry("gc", "health.store_cli", "Delete old runs and remove what nothing uses."),
+    Entry(
+        "interests",
+        "heartbeat.interests_cli",
+        "Find the topics of recent memory, or list the interests.",
+    ),
 )
 
 
@@ -121,7 +141,7 @@ class ServerCommand(LazyCommand):
     """A command of this package; a missing package of the extra `server` is one line."""
 
     def __init__(self, entry: Entry) -> None:
-        super().__init__(entry.name, entry.sentence, f"{__name__}.{entry.module}")
+        super().__init__(entry.name, entry.sentence, f"hansard_web.{entry.module}")
         self._starting = entry.starting
 
     def load(self) -> click.Command:

@@ -15,9 +15,9 @@ import apsw
 import click
 
 from hansard_compiler.errors import ConfigError, HansardError
+from hansard_web.app.config import Config, load_config, setting
 from hansard_web.cli.log_lines import log_to_stderr
-from hansard_web.config import Config, load_config, setting
-from hansard_web.format import file_size, printable
+from hansard_web.ui.format import file_size, printable
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

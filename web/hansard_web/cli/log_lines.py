@@ -7,7 +7,7 @@ import sys
 import threading
 from types import TracebackType
 
-from hansard_web.format import printable
+from hansard_web.ui.format import printable
 
 _BAR = "  │ "  # before the lines of a traceback
 

@@ -17,7 +17,7 @@ from hansard_store.database.connections import (
     schema_version,
 )
 from hansard_store.errors import StoreError, StoreNewerError
-from hansard_web.config import data_folder
+from hansard_web.app.config import data_folder
 
 
 class NoStoreError(HansardError):

@@ -11,7 +11,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from hansard_web.format import printable, status_word
+from hansard_web.ui.format import printable, status_word
 
 _PIPE_WIDTH = 160
 _GAP = 2  # between columns

@@ -17,7 +17,7 @@ from hansard_web.cli.base import Group, json_option, print_json, read_config, se
 from hansard_web.cli.store import find_store
 from hansard_web.cli.tables import Column, print_lines, print_table
 from hansard_web.cli.user import user_name
-from hansard_web.format import day_time
+from hansard_web.ui.format import day_time
 
 _STORE = ("data", "config")
 

@@ -14,7 +14,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.annotations.service import AnnotationBook
 from hansard_store.database.connections import DataFolder
-from hansard_web import format as fmt
+from hansard_web.app.config import Config
 from hansard_web.cli.base import (
     Command,
     Failed,
@@ -27,8 +27,8 @@ from hansard_web.cli.base import (
 from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.cli.tables import print_lines
-from hansard_web.config import Config
-from hansard_web.replaying.carried import recipe_file
+from hansard_web.replay.export import recipe_file
+from hansard_web.ui import format as fmt
 
 
 @click.command("import", cls=Command)

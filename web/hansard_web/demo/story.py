@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hansard_compiler.errors import HansardError
+from hansard_web.app.server_file import Doors
 from hansard_web.demo.agent import Report
 from hansard_web.demo.model import serving_model
-from hansard_web.presence import Doors
 
 # Each program exports over the door named here: both are shown to work.
 PROGRAMS: Final = {"support-desk": "grpc", "research": "http/protobuf", "night-jobs": "grpc"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from hansard_store.principals.model import Principal, Scope
-from hansard_web.settings import WebSettings
+from hansard_web.app.settings import WebSettings
 
 
 def principal_of(request: Request) -> Principal | None:

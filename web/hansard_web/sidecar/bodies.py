@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 
 from hansard._runs.step import StepKind
 from hansard_compiler.models.json_schema import A_NUMBER, TIME
-from hansard_web.api.asked import parse_time
+from hansard_web.api.queries import parse_time
 from hansard_web.sidecar.published_items import AnItem
 
 Told = Literal["completed", "failed", "cancelled"]

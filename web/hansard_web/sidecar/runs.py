@@ -27,11 +27,11 @@ from hansard_compiler.compile.inputs import check_context_items
 from hansard_store.errors import BadQueryError
 from hansard_store.runs.open_steps import StepPlace, open_steps
 from hansard_store.runs.queries import find_trace_id
-from hansard_web.readers import Readers
+from hansard_web.app.readers import Readers
+from hansard_web.sidecar.addresses import Place, find_place, place_of
 from hansard_web.sidecar.bodies import AppendStep, EndRun, Failure, StartRun
 from hansard_web.sidecar.ids import Ids, parse_traceparent, traceparent_of
-from hansard_web.sidecar.places import Place, find_place, place_of
-from hansard_web.sidecar.recording import SCOPE, Outlet, Recording, remote
+from hansard_web.sidecar.recorder import SCOPE, Outlet, Recording, remote
 
 INPUTS_TYPE: Final = "application/vnd.hansard.step-inputs+json"
 _SERVICE: Final = "hansard-sidecar"  # where a program names neither itself nor its agent

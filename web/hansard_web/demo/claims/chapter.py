@@ -11,13 +11,13 @@ from typing import Any
 
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
 from hansard_store.database.connections import DataFolder
-from hansard_web.config import Config
+from hansard_web.app.config import Config
+from hansard_web.app.judges import judges_of
+from hansard_web.app.server_file import Doors
 from hansard_web.demo.claims.releaser import AGENT, PROJECT
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.coding.golden import agent_environment
 from hansard_web.demo.story import DemoFailed
-from hansard_web.judging import judges_of
-from hansard_web.presence import Doors
 
 Print = Callable[[str], None]
 

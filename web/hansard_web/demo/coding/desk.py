@@ -10,8 +10,8 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hansard_web.app.server_file import Doors
 from hansard_web.demo.story import DemoFailed
-from hansard_web.presence import Doors
 
 _LONGEST_S: Final = 30.0
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hansard_web.app.server_file import Doors
 from hansard_web.demo.coding.coder import AGENT
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.coding.reviewer import Reviewer
 from hansard_web.demo.coding.settings import Settings
 from hansard_web.demo.story import DemoFailed
-from hansard_web.presence import Doors
 
 ROOMY: Final = 6_000  # tokens: what the mutated replay gives the step that had too few
 _WAIT_S: Final = 30.0

@@ -13,9 +13,9 @@ from hansard_store.database.connections import DataFolder
 from hansard_store.principals.errors import UnknownToken
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
+from hansard_web.app.server_file import Doors
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.story import DemoFailed
-from hansard_web.presence import Doors
 
 NAME: Final = "rosa"
 NOTE: Final = (

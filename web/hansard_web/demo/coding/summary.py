@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hansard_web.app.server_file import Doors
 from hansard_web.demo.claims.chapter import Chapter
 from hansard_web.demo.coding.candidates import CONVENTIONS
 from hansard_web.demo.coding.golden import Golden
 from hansard_web.demo.coding.tools import PROJECT
-from hansard_web.presence import Doors
 
 
 def summary(doors: Doors, found: Golden, *, is_scripted: bool = True) -> str:

@@ -1,1 +1,0 @@
-"""Notes, scores and tags as the pages show and take them."""

@@ -1,0 +1,1 @@
+"""Notes, scores and tags: panel, data set, API and command."""

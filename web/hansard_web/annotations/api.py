@@ -1,0 +1,197 @@
+"""Annotations over HTTP: notes, scores and tags; scores that programs measure; the data set."""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+import apsw
+from fastapi import Depends, Query
+from pydantic import ConfigDict, Field, model_validator
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from hansard_compiler.compile.models import TopLevel
+from hansard_compiler.models.annotations import (
+    KINDS,
+    ON_ONE,
+    Annotate,
+    Expected,
+    Kind,
+    RunId,
+    ScoreName,
+    ScoreValue,
+    Text,
+    Withdraw,
+)
+from hansard_compiler.models.json_schema import any_of
+from hansard_compiler.models.memory import Name, StepId
+from hansard_store.annotations.json import annotation_json
+from hansard_store.annotations.queries import count_pruned, get_annotation, list_annotations
+from hansard_store.annotations.rows import Target
+from hansard_store.errors import BadQueryError
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
+from hansard_web.annotations.dataset import DatasetWanted, open_dataset
+from hansard_web.annotations.panel import target_of
+from hansard_web.annotations.service import AnnotationsDep
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import FEW, Cursor, ScoreText, TagText, one_of, read_limit
+from hansard_web.api.request_bodies import JsonRoute
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.app.site import SiteDep
+from hansard_web.approvals.worker import person
+
+router = noun_router("annotations", route_class=JsonRoute)
+
+LimitParam = Annotated[int, Depends(read_limit)]
+
+
+class GiveScore(TopLevel):
+    """A score that a program measured, or a model judged, with the names of gen_ai.evaluation.*."""
+
+    model_config = ConfigDict(json_schema_extra=any_of(*ON_ONE))
+
+    run_id: RunId | None = Field(default=None, description="what it is on, whole id: this,")
+    step_id: StepId | None = Field(default=None, description="or this")
+    name: ScoreName
+    score: ScoreValue
+    explanation: Text | None = None
+    expected: Expected | None = None
+    source: Literal["code", "llm"] = "code"
+    by: Name | None = Field(default=None, description="the evaluator")
+
+    @model_validator(mode="after")
+    def _fits(self) -> GiveScore:
+        self.annotate()
+        return self
+
+    def annotate(self) -> Annotate:
+        """Return it as an annotation."""
+        return Annotate(kind="score", **self.model_dump(exclude={"schema_version"}))
+
+
+@router.post(
+    "/v1/annotations",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses=answers("annotations.schemas.AnnotationAnswer", status=201),
+)
+def annotate(request: Request, book: AnnotationsDep, asked: Annotate) -> Answer:
+    """Add a note, a score or a tag; a newer score of one name and author replaces the older."""
+    made = book.write(asked, by=person(request, None))
+    return Answer({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
+
+
+@router.post(
+    "/v1/scores",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses=answers("annotations.schemas.AnnotationAnswer", status=201),
+)
+def give_score(book: AnnotationsDep, asked: GiveScore) -> Answer:
+    """Add a score that a program measured, never in a person's name: `ingest` is enough for it."""
+    made = book.write(asked.annotate())
+    return Answer({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
+
+
+@router.post(
+    "/v1/annotations/{annotation_id}/withdraw",
+    response_class=Answer,
+    responses=answers("annotations.schemas.AnnotationAnswer"),
+)
+def withdraw(request: Request, book: AnnotationsDep, annotation_id: str, asked: Withdraw) -> Answer:
+    """Take an annotation back: it stays in the history, with who did it and why."""
+    made = book.withdraw(annotation_id, asked, by=person(request, None))
+    return Answer({"annotation": annotation_json(made)})
+
+
+@router.get(
+    "/v1/annotations",
+    response_class=Answer,
+    responses=answers("annotations.schemas.AnnotationList"),
+)
+def list_of_annotations(
+    site: SiteDep,
+    limit: LimitParam,
+    run: Annotated[str | None, Query(description="of a run and its steps")] = None,
+    step: Annotated[str | None, Query(description="of one step")] = None,
+    kind: Annotated[str | None, one_of(*KINDS), Query(description="note, score or tag")] = None,
+    name: Annotated[str | None, Query(description="of a score; the tag itself")] = None,
+    author: Annotated[str | None, Query()] = None,
+    state: Annotated[
+        str, one_of("standing", "all"), Query(description="standing, or all")
+    ] = "standing",
+    cursor: Cursor = None,
+) -> Answer:
+    """List annotations, the newest first, those that spans tell among them."""
+    if state not in ("standing", "all"):
+        raise BadQueryError("state", f"state is {state!r}; it is standing or all")
+    with site.readers.read() as connection:
+        target = read_target(connection, run=run, step=step)
+        page = list_annotations(
+            connection, target=target, with_steps=bool(run), kind=read_kind(kind),
+            name=name or None, author=author or None, with_ended=state == "all", limit=limit,
+            cursor=cursor,
+        )  # fmt: skip
+        pruned = target and count_pruned(connection, target, with_steps=bool(run))
+    items = [annotation_json(one) for one in page.items]
+    return Answer({"items": items, "next_cursor": page.next_cursor, "pruned": pruned})
+
+
+class Lines(Response):
+    """A JSON object a line."""
+
+    media_type = "application/x-ndjson"
+
+
+@router.get(
+    "/v1/annotations/export",
+    response_class=Lines,
+    responses=answers("annotations.schemas.DatasetLine", description="a line a marked run or step"),
+)
+def export(
+    site: SiteDep,
+    tag: Annotated[list[TagText], Query(description="each of these", json_schema_extra=FEW)] = [],  # noqa: B006
+    score: Annotated[
+        list[ScoreText],
+        Query(description="name, name:label, name>=0.5; each", json_schema_extra=FEW),
+    ] = [],  # noqa: B006
+    run: Annotated[str | None, Query(description="of one run and its steps")] = None,
+) -> Response:
+    """Write every run and step on which an annotation stands, with input, output and judgements."""
+    wanted = DatasetWanted.read(tuple(tag), tuple(score), run or None)
+    body = open_dataset(site.readers, wanted)
+    headers = {"Content-Disposition": 'attachment; filename="dataset.jsonl"'}
+    return StreamingResponse(body, media_type=Lines.media_type, headers=headers)
+
+
+@router.get(
+    "/v1/annotations/{annotation_id}",
+    response_class=Answer,
+    responses=answers("annotations.schemas.AnnotationAnswer"),
+)
+def annotation(site: SiteDep, annotation_id: str) -> Answer:
+    """Show one by its id, or by its first eight digits or more."""
+    with site.readers.read() as connection:
+        return Answer({"annotation": annotation_json(get_annotation(connection, annotation_id))})
+
+
+def read_kind(kind: str | None) -> Kind | None:
+    """Return a kind of annotation; None where none is asked for."""
+    if kind and kind not in KINDS:
+        raise BadQueryError("kind", f"kind is {kind!r}; it is one of {', '.join(KINDS)}")
+    return next((known for known in KINDS if known == kind), None)
+
+
+def read_target(connection: apsw.Connection, *, run: str | None, step: str | None) -> Target | None:
+    """Return the run or step that is asked for; raises NotFoundError, AmbiguousIdError."""
+    if run and step:
+        raise BadQueryError("step", "name a run or a step, and not both")
+    if step:
+        return target_of(get_step(connection, step, now_ns=time.time_ns()))
+    if run:
+        return Target(bytes.fromhex(get_run(connection, run, now_ns=time.time_ns()).run_id))
+    return None

@@ -1,0 +1,277 @@
+"""`hansard annotations`: notes, scores and tags on runs and steps, and the data set of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import click
+
+from hansard_compiler.calls import Json
+from hansard_compiler.models.annotations import KINDS
+from hansard_store.annotations.json import annotation_json
+from hansard_store.annotations.queries import list_annotations
+from hansard_store.annotations.rows import Annotation
+from hansard_store.annotations.service import AnnotationBook
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
+from hansard_web.annotations.api import read_kind, read_target
+from hansard_web.annotations.dataset import DatasetWanted, open_dataset
+from hansard_web.annotations.labels import score_words, source_words
+from hansard_web.api.queries import limit_of
+from hansard_web.app.readers import Readers
+from hansard_web.cli.base import (
+    Group,
+    json_option,
+    print_json,
+    setting_options,
+    write_bytes,
+)
+from hansard_web.cli.services import opened_book
+from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.tables import Column, print_lines, print_table
+from hansard_web.cli.user import user_name
+from hansard_web.ui import format as fmt
+
+_SOURCES = click.Choice(["human", "code", "llm"])
+
+
+@click.group(cls=Group, name="annotations")
+def annotations_() -> None:
+    """Annotations: list, note, score, tag, withdraw; export what is marked as a data set."""
+
+
+@annotations_.command("list")
+@click.argument("target", required=False)
+@setting_options("data")
+@click.option("--kind", type=click.Choice(KINDS), help="Only these.")
+@click.option("--name", help="Name of a score, or a tag.")
+@click.option("--author", help="Who says so.")
+@click.option("--all", "with_ended", is_flag=True, help="Those replaced and withdrawn, too.")
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(
+    *,
+    target: str | None,
+    data: str | None,
+    kind: str | None,
+    name: str | None,
+    author: str | None,
+    with_ended: bool,
+    limit: str,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """List annotations, the newest first: of all, of a run and its steps, or of a step.
+
+    Example: hansard annotations list 4bf92f35 --kind score
+    """
+    with reading(data) as connection:
+        field, whole_id = ("run_id", None) if target is None else _target(connection, target)
+        place = {"run": None, "step": None} | {field[:-3]: whole_id}
+        page = list_annotations(
+            connection,
+            target=read_target(connection, run=place["run"], step=place["step"]),
+            with_steps=field == "run_id",
+            kind=read_kind(kind),
+            name=name,
+            author=author,
+            with_ended=with_ended,
+            limit=limit_of(limit),
+            cursor=cursor,
+        )
+    if as_json:
+        items = [annotation_json(one) for one in page.items]
+        print_json({"items": items, "next_cursor": page.next_cursor})
+        return
+    _print(page.items)
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+def _writing(function: Any) -> Any:
+    """Add what every command that writes takes."""
+    function = click.option("--by", help="Who says so. Default: the user of this machine.")(
+        function
+    )
+    return click.argument("target")(setting_options("data", "retention")(json_option(function)))
+
+
+@annotations_.command()
+@_writing
+@click.argument("text")
+@click.option("--expected", help="What the output should have been.")
+def note(*, text: str, expected: str | None, **given: Any) -> None:
+    """Write a note on TARGET: a run, or a step.
+
+    Example: hansard annotations note 4bf92f35 "asked twice for the same file"
+    """
+    _write({"kind": "note", "text": text, "expected": expected}, **given)
+
+
+@annotations_.command()
+@_writing
+@click.argument("name")
+@click.argument("value")
+@click.option("--label", help="A word for it: pass, fail, …")
+@click.option("--why", help="An explanation.")
+@click.option("--expected", help="What the output should have been.")
+@click.option("--source", type=_SOURCES, default="human", show_default=True, help="Who judged.")
+def score(
+    *,
+    name: str,
+    value: str,
+    label: str | None,
+    why: str | None,
+    expected: str | None,
+    source: str,
+    **given: Any,
+) -> None:
+    """Give TARGET a score: VALUE is a number, or a word such as pass.
+
+    Your newer score of a name replaces the older, which stays in the history.
+
+    Example: hansard annotations score 4bf92f35 correctness 0.9 --why "missed one case"
+    """
+    number = _number(value)
+    said = {"value": number, "label": label if number is not None else label or value}
+    told = {"kind": "score", "name": name, "score": said, "explanation": why}
+    _write({**told, "expected": expected, "source": source}, **given)
+
+
+@annotations_.command()
+@_writing
+@click.argument("tag")
+def tag(*, tag: str, **given: Any) -> None:
+    """Put a tag on TARGET; `withdraw` takes it off again.
+
+    Example: hansard annotations tag 4bf92f35 needs-review
+    """
+    _write({"kind": "tag", "tag": tag}, **given)
+
+
+@annotations_.command()
+@click.argument("annotation_id")
+@click.option("--reason", help="Why.")
+@click.option("--by", help="Who says so. Default: the user of this machine.")
+@setting_options("data", "retention")
+@json_option
+def withdraw(
+    *,
+    annotation_id: str,
+    reason: str | None,
+    by: str | None,
+    data: str | None,
+    retention: str | None,
+    as_json: bool,
+) -> None:
+    """Take an annotation back; it stays in the history.
+
+    Example: hansard annotations withdraw 1f8b2c3d --reason "of another run"
+    """
+    with opened_book(AnnotationBook, data, retention) as book:
+        told = {"reason": reason, "by": by or user_name()}
+        made = book.withdraw_json(annotation_id, told)
+    if as_json:
+        print_json({"annotation": annotation_json(made)})
+    else:
+        click.echo(f"withdrawn {made.annotation_id}")
+
+
+@annotations_.command()
+@click.option("--tag", "tags", multiple=True, help="With this tag; several times: with each.")
+@click.option(
+    "--score", "scores", multiple=True, metavar="NAME[:LABEL|>=N]", help="With this score."
+)
+@click.option("--run", help="Only this run and its steps.")
+@setting_options("data")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file; else stdout.")
+def export(
+    *,
+    tags: tuple[str, ...],
+    scores: tuple[str, ...],
+    run: str | None,
+    data: str | None,
+    output: Path | None,
+) -> None:
+    """Write marked runs and steps as a data set, a JSON line each.
+
+    Input messages, tools, output, expected output, tags, scores and notes.
+
+    Example: hansard annotations export --tag golden --score "correctness>=0.8" -o set.jsonl
+    """
+    wanted = DatasetWanted.read(tags, scores, run)
+    folder = find_store(data)
+    open_store(folder).close()
+    readers = Readers(folder)
+    try:
+        write_bytes(open_dataset(readers, wanted), output)
+    finally:
+        readers.close()
+
+
+def _write(
+    told: Json, *, target: str, by: str | None, data: str | None, retention: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    with reading(data) as connection:
+        field, whole_id = _target(connection, target)
+    said = {name: value for name, value in told.items() if value is not None}
+    with opened_book(AnnotationBook, data, retention) as book:
+        made = book.write_json({**said, field: whole_id}, by=by or user_name())
+    if as_json:
+        print_json({"annotation": annotation_json(made)})
+    else:
+        print_lines([f"{_what(made)} on {field[:-3]} {whole_id}  {made.annotation_id}"])
+
+
+def _target(connection: apsw.Connection, text: str) -> tuple[str, str]:
+    """Return which field names it, and the whole id: a step has a dash in its id."""
+    now_ns = time.time_ns()
+    if "-" in text:
+        return "step_id", get_step(connection, text, now_ns=now_ns).step_id
+    return "run_id", get_run(connection, text, now_ns=now_ns).run_id
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _what(one: Annotation) -> str:
+    row = one.row
+    if row.kind == "score":
+        return f"{row.name} {score_words(row.value, row.label)}"
+    return f"tag {row.name}" if row.kind == "tag" else "note"
+
+
+def _print(items: Sequence[Annotation]) -> None:
+    print_table(
+        (
+            Column("ANNOTATION"),
+            Column("ON"),
+            Column("WHAT"),
+            Column("TEXT", may_cut=True),
+            Column("BY"),
+            Column("WHEN (UTC)"),
+            Column("STATE"),
+        ),
+        (
+            (
+                (one.annotation_id or "told")[:12],
+                one.step_id[:8] + "…" + one.step_id[32:] if one.step_id else one.run_id[:12],
+                _what(one),
+                fmt.shorten(" ".join((one.row.text or "").split()), 120),
+                one.row.author or source_words(one.row.source),
+                fmt.day_time(one.row.created_ns),
+                "" if one.state == "standing" else one.state,
+            )
+            for one in items
+        ),
+    )

@@ -1,0 +1,205 @@
+"""Marked runs and steps as a data set: a JSON line each, to be used for evaluations as it is.
+
+Read slice by slice, each in a state of its own: memory stays flat, and a slow reader keeps nothing
+from being written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_compiler.errors import NotFoundError
+from hansard_store.annotations.filters import MarkCondition, mark_conditions, read_scores, read_tags
+from hansard_store.annotations.queries import (
+    first_call,
+    last_call,
+    marked_targets,
+    standing_on,
+)
+from hansard_store.annotations.rows import Annotation, Target
+from hansard_store.runs.queries import RunItem, find_trace_id, get_run
+from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
+from hansard_store.times import time_text
+from hansard_web.api.values import Body, dump, plain
+from hansard_web.app.readers import Readers
+from hansard_web.steps.bodies import message_body
+
+_AT_ONCE: Final = 500  # things found in one state of the store; each line is read in its own
+_TIMEOUT_MS: Final = 30_000  # a rare tag is looked for among all that is marked
+_MOST_OF_ONE: Final = 1_000
+_SCHEMA_VERSION: Final = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetWanted:
+    """Which marked runs and steps: each condition must be met by an annotation of the thing."""
+
+    conditions: tuple[MarkCondition, ...] = ()
+    run: str | None = None
+
+    @classmethod
+    def read(cls, tags: tuple[str, ...], scores: tuple[str, ...], run: str | None) -> DatasetWanted:
+        """Return what was asked for in words; raises BadQueryError."""
+        given = (tuple(filter(None, tags)), tuple(filter(None, scores)))
+        return cls(mark_conditions(read_tags(given[0]), read_scores(given[1])), run)
+
+
+def open_dataset(readers: Readers, wanted: DatasetWanted) -> Iterator[bytes]:
+    """Begin to write a data set; what cannot be meant is refused before the first line."""
+    run = None
+    if wanted.run is not None:
+        with readers.read() as connection:
+            run = find_trace_id(connection, wanted.run)
+    return _lines(readers, wanted.conditions, run)
+
+
+def _lines(
+    readers: Readers, conditions: Sequence[MarkCondition], run: bytes | None
+) -> Iterator[bytes]:
+    after: Target | None = None
+    runs = _Runs()
+    while True:
+        with readers.read(timeout_ms=_TIMEOUT_MS) as connection:
+            found = marked_targets(connection, conditions, run=run, after=after, limit=_AT_ONCE)
+        if not found:
+            return
+        for target in found:
+            with readers.read() as connection:
+                line = _line(connection, target, runs)
+            if line is not None:
+                yield dump(line) + b"\n"
+        after = found[-1]
+
+
+class _Runs:
+    """The run of the line before: those of a run come together, and it sums all that is marked."""
+
+    def __init__(self) -> None:
+        self._last: RunItem | None = None
+
+    def get(self, connection: apsw.Connection, run_id: str) -> RunItem:
+        """Return a run; raises NotFoundError."""
+        if self._last is None or self._last.run_id != run_id:
+            self._last = get_run(connection, run_id, now_ns=time.time_ns())
+        return self._last
+
+
+def _line(connection: apsw.Connection, target: Target, runs: _Runs) -> Body | None:
+    """Return the line of a run or step; None for one that was deleted meanwhile."""
+    now_ns = time.time_ns()
+    standing = standing_on(connection, target, limit=_MOST_OF_ONE)
+    try:
+        run = runs.get(connection, target.trace_id.hex())
+        if not target.span_id:
+            example = _of_run(connection, run)
+        else:
+            side = ".server" if target.side else ""
+            step_id = f"{run.run_id}-{target.span_id.hex()}"
+            example = _of_step(connection, _step(connection, step_id, side, now_ns))
+    except NotFoundError:
+        return None
+    return {
+        "schema_version": _SCHEMA_VERSION,
+        "run_id": run.run_id,
+        **example,
+        "expected": next((one.row.expected for one in standing if one.row.expected), None),
+        **_judgements(standing),
+        "agent": run.agent_name,
+        "conversation_id": run.conversation_id,
+        "run_name": run.name,
+    }
+
+
+def _step(connection: apsw.Connection, step_id: str, side: str, now_ns: int) -> StepSkeleton:
+    try:
+        return get_step(connection, step_id + side, now_ns=now_ns)
+    except NotFoundError:
+        return get_step(connection, step_id, now_ns=now_ns)
+
+
+def _of_step(connection: apsw.Connection, step: StepSkeleton) -> Body:
+    reading = read_step(connection, step.id)
+    given = _given(reading)
+    return {
+        "step_id": step.step_id,
+        "name": step.name,
+        "role": step.role,
+        "status": step.status,
+        "model": step.model,
+        "started_at": time_text(step.start_ns),
+        "input": given["input"],
+        "tools": given["tools"],
+        "output": given["output"],
+    }
+
+
+def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
+    """Of a whole run: what its first model call was given, and what its last one answered."""
+    first, last = first_call(connection, run.id), last_call(connection, run.id)
+    given: dict[str, Any] = {"input": [], "tools": [], "output": []}
+    model = None
+    if first is not None and last is not None:
+        given = _given(read_step(connection, first))
+        given["output"] = _given(read_step(connection, last))["output"]
+        model = steps_by_number(connection, [last], now_ns=time.time_ns())[last].model
+    return {
+        "step_id": None,
+        "name": run.name,
+        "role": "run",
+        "status": run.status,
+        "model": model,
+        "started_at": time_text(run.started_ns),
+        **given,
+    }
+
+
+def _given(reading: StepReading) -> dict[str, Any]:
+    """Return what a step was given and what it gave: messages of a call, else whatever it told."""
+    normal = reading.normal
+    if normal.call is not None:
+        call = normal.call
+        return {
+            "input": [_message(message_body(one)) for one in call.input],
+            "tools": plain(call.tools),
+            "output": [_message(message_body(one)) for one in call.output],
+        }
+    if normal.tool is not None:
+        tool = normal.tool
+        arguments = {"name": tool.name, "arguments": plain(tool.arguments)}
+        return {"input": arguments, "tools": [], "output": plain(tool.result)}
+    return {"input": plain(normal.input), "tools": [], "output": plain(normal.output)}
+
+
+def _message(body: Body) -> Body:
+    return {name: value for name, value in body.items() if name != "hash"}
+
+
+def _judgements(standing: Sequence[Annotation]) -> Body:
+    ordered = list(reversed(standing))
+    return {
+        "tags": [one.row.name for one in ordered if one.row.kind == "tag"],
+        "scores": [
+            {
+                "name": one.row.name,
+                "value": one.row.value,
+                "label": one.row.label,
+                "explanation": one.row.text,
+                **_by(one),
+            }
+            for one in ordered
+            if one.row.kind == "score"
+        ],
+        "notes": [{"text": one.row.text, **_by(one)} for one in ordered if one.row.kind == "note"],
+    }
+
+
+def _by(one: Annotation) -> Body:
+    row = one.row
+    told = {"source": row.source, "author": row.author or None}
+    return {**told, "created_at": time_text(row.created_ns)}

@@ -1,0 +1,159 @@
+"""What the forms for notes, scores and tags do: plain posts, which htmx answers with the panel."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import apsw
+from fastapi import APIRouter, Form
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hansard_store.annotations.errors import AnnotationRefused, BadAnnotation
+from hansard_store.annotations.queries import get_annotation
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
+from hansard_web.annotations.panel import AnnotationPanel, panel_of_run, panel_of_step
+from hansard_web.annotations.service import AnnotationsDep
+from hansard_web.app.addresses import way_back
+from hansard_web.app.site import Site, SiteDep
+from hansard_web.approvals.worker import person
+from hansard_web.ui.forms import OwnForm
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationsPage:
+    """The panel alone: for htmx, or a page that says what is wrong."""
+
+    annotations: AnnotationPanel
+
+
+@router.post("/annotations", dependencies=[OwnForm])
+def annotate(
+    request: Request,
+    site: SiteDep,
+    book: AnnotationsDep,
+    kind: Annotated[str, Form()] = "",
+    run_id: Annotated[str, Form()] = "",
+    step_id: Annotated[str, Form()] = "",
+    name: Annotated[str, Form()] = "",
+    value: Annotated[str, Form()] = "",
+    label: Annotated[str, Form()] = "",
+    text: Annotated[str, Form()] = "",
+    expected: Annotated[str, Form()] = "",
+    tag: Annotated[str, Form()] = "",
+    by: Annotated[str, Form()] = "",
+    back: Annotated[str, Form()] = "",
+) -> Response:
+    """Add a note, a score or a tag, and come back to what it is on."""
+    typed = {
+        "kind": kind, "name": name, "value": value, "label": label, "text": text,
+        "expected": expected, "tag": tag, "by": by,
+    }  # fmt: skip
+    with site.readers.read() as connection:
+        target = _found(connection, run_id, step_id)
+    try:
+        told = {**_told(typed), target[0]: target[1]}
+        book.through("page").write_json(told, by=person(request, by.strip()))
+    except AnnotationRefused as error:
+        return _answer(request, site, target, back, error=error, typed=typed)
+    return _answer(request, site, target, back)
+
+
+@router.post("/annotations/{annotation_id}/withdraw", dependencies=[OwnForm])
+def withdraw(
+    request: Request,
+    site: SiteDep,
+    book: AnnotationsDep,
+    annotation_id: str,
+    reason: Annotated[str, Form()] = "",
+    by: Annotated[str, Form()] = "",
+    back: Annotated[str, Form()] = "",
+) -> Response:
+    """Take an annotation back, and come back to what it was on."""
+    with site.readers.read() as connection:
+        found = get_annotation(connection, annotation_id)
+    target = ("step_id", found.step_id) if found.step_id else ("run_id", found.run_id)
+    try:
+        told = {"reason": reason.strip() or None, "by": person(request, by.strip())}
+        book.through("page").withdraw_json(annotation_id, told)
+    except AnnotationRefused as error:
+        return _answer(request, site, target, back, error=error)
+    return _answer(request, site, target, back)
+
+
+def _told(typed: dict[str, str]) -> dict[str, Any]:
+    """Return what a form says, as the API takes it; empty fields are not said."""
+    said: dict[str, Any] = {name: typed[name].strip() for name in ("expected", "tag")}
+    if typed["kind"] == "score":
+        score = {"value": _number(typed["value"]), "label": typed["label"].strip() or None}
+        said |= {
+            "name": typed["name"].strip(),
+            "score": score,
+            "explanation": typed["text"].strip(),
+        }
+    elif typed["kind"] == "note":
+        said["text"] = typed["text"].strip()
+    return {"kind": typed["kind"], **{name: one for name, one in said.items() if one}}
+
+
+def _number(text: str) -> float | None:
+    text = text.strip().replace(",", ".")
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise BadAnnotation([("value", f"{text[:40]!r} is no number; 0.9 is")]) from None
+
+
+def _found(connection: apsw.Connection, run_id: str, step_id: str) -> tuple[str, str]:
+    """Return the field and the whole id of what is annotated; raises NotFoundError."""
+    now_ns = time.time_ns()
+    if step_id:
+        return "step_id", get_step(connection, step_id, now_ns=now_ns).step_id
+    return "run_id", get_run(connection, run_id, now_ns=now_ns).run_id
+
+
+def _answer(
+    request: Request,
+    site: Site,
+    target: tuple[str, str],
+    back: str,
+    *,
+    error: AnnotationRefused | None = None,
+    typed: dict[str, str] | None = None,
+) -> Response:
+    field, whole_id = target
+    here = way_back(back) if back else f"/{field[:-3]}s/{whole_id}"
+    is_fragment = request.headers.get("hx-request") == "true"
+    if error is None and not is_fragment:
+        place = here.partition("#")[0]
+        return RedirectResponse(f"{place}#annotations-{field[:-3]}-added", HTTPStatus.SEE_OTHER)
+    with site.readers.read() as connection:
+        panel = _panel(connection, field, whole_id, here)
+    problem = "" if error is None else str(error)
+    page = AnnotationsPage(replace(panel, problem=problem, typed=typed or {}, is_open=True))
+    status = _status(error)
+    if is_fragment:
+        answer = site.renderer.fragment(request, "annotations/_panel_only.html", page=page)
+        answer.status_code = status
+        return answer
+    return site.renderer.page(request, "annotations.html", here="runs", page=page, status=status)
+
+
+def _status(error: AnnotationRefused | None) -> HTTPStatus:
+    if error is None:
+        return HTTPStatus.OK
+    return HTTPStatus.BAD_REQUEST if isinstance(error, BadAnnotation) else HTTPStatus.CONFLICT
+
+
+def _panel(connection: apsw.Connection, field: str, whole_id: str, back: str) -> AnnotationPanel:
+    if field == "run_id":
+        return panel_of_run(connection, whole_id, back=back)
+    return panel_of_step(
+        connection, get_step(connection, whole_id, now_ns=time.time_ns()), back=back
+    )

@@ -1,0 +1,185 @@
+"""Notes, scores and tags of a run or a step: a panel on their pages, with forms to add more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import apsw
+
+from hansard_store.annotations.queries import (
+    annotations_in_run,
+    count_pruned,
+    ended_on,
+    known_names,
+    standing_on,
+)
+from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target
+from hansard_store.steps.queries import StepSkeleton
+from hansard_web.annotations.labels import (
+    list_href,
+    score_words,
+    share_pct,
+    source_words,
+    sums,
+)
+
+_MOST: Final = 1_000  # that stand on one thing
+_MOST_ENDED: Final = 2 * MOST_ENDED
+_MOST_OF_RUN: Final = 1_000
+_MOST_OF_STEPS: Final = 50  # lines about steps on a run's page
+_SUGGESTED: Final = 20
+_USUAL_NAMES: Final = ("correctness", "helpfulness", "relevance", "faithfulness")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One annotation. What it says is hostile text, as everything recorded is."""
+
+    annotation_id: str | None  # None: a span tells it, and nobody can withdraw it here
+    kind: str
+    name: str
+    figure: str  # number and label of a score
+    share_pct: float | None
+    text: str
+    expected: str
+    author: str
+    source: str
+    is_human: bool
+    at_ns: int
+    ended: str  # "replaced by …", "withdrawn by …: why"; "" while it stands
+    removed: tuple[str, ...]
+    step_href: str  # of what is said of another thing than the page is about
+
+
+@dataclass(frozen=True, slots=True)
+class TagChip:
+    name: str
+    href: str
+    annotation_id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationPanel:
+    """What stands, what did, and what of it is about steps; `say` sums it up."""
+
+    id: str
+    run_id: str
+    step_id: str | None
+    back: str  # the address to come back to without a script
+    say: str
+    tags: tuple[TagChip, ...]
+    scores: tuple[Line, ...]
+    notes: tuple[Line, ...]
+    ended: tuple[Line, ...]
+    pruned: int  # that ended before those, and are not kept
+    of_steps: tuple[Line, ...]
+    more_of_steps: int
+    names: tuple[str, ...]
+    known_tags: tuple[str, ...]
+    problem: str = ""
+    typed: Mapping[str, str] = field(default_factory=dict)  # what must not be lost
+    is_open: bool = False
+
+    @property
+    def of(self) -> str:
+        return "step" if self.step_id else "run"
+
+    def was(self, form: str, name: str) -> str:
+        """Return what was typed into a form that was refused."""
+        return self.typed.get(name, "") if self.typed.get("kind") == form else ""
+
+
+def panel_of_run(connection: apsw.Connection, run_id: str, *, back: str) -> AnnotationPanel:
+    """Return the panel of a run, with what is said of its steps."""
+    trace_id = bytes.fromhex(run_id)
+    every = annotations_in_run(connection, trace_id, limit=_MOST_OF_RUN)
+    of_steps = [one for one in every if one.step_id is not None]
+    return _panel(connection, Target(trace_id), run_id, None, of_steps, back=back)
+
+
+def panel_of_step(connection: apsw.Connection, step: StepSkeleton, *, back: str) -> AnnotationPanel:
+    """Return the panel of a step."""
+    return _panel(connection, target_of(step), step.run_id, step.step_id, (), back=back)
+
+
+def target_of(step: StepSkeleton) -> Target:
+    """Return a step as annotations name it."""
+    return Target(bytes.fromhex(step.run_id), bytes.fromhex(step.span_id), step.side)
+
+
+def _panel(
+    connection: apsw.Connection,
+    target: Target,
+    run_id: str,
+    step_id: str | None,
+    of_steps: Sequence[Annotation],
+    *,
+    back: str,
+) -> AnnotationPanel:
+    standing = standing_on(connection, target, limit=_MOST)
+    ended = ended_on(connection, target, limit=_MOST_ENDED)
+    scores = [_line(one) for one in standing if one.row.kind == "score"]
+    notes = [_line(one) for one in standing if one.row.kind == "note"]
+    names = known_names(connection, "score", limit=_SUGGESTED)
+    return AnnotationPanel(
+        id="annotations-step" if step_id else "annotations-run",
+        run_id=run_id,
+        step_id=step_id,
+        back=back,
+        say=_say(len(scores), len(notes), of_steps),
+        tags=tuple(_tag(one) for one in reversed(standing) if one.row.kind == "tag"),
+        scores=tuple(scores),
+        notes=tuple(notes),
+        ended=tuple(map(_line, ended)),
+        pruned=count_pruned(connection, target),
+        of_steps=tuple(_line(one, with_step=True) for one in of_steps[:_MOST_OF_STEPS]),
+        more_of_steps=max(len(of_steps) - _MOST_OF_STEPS, 0),
+        names=tuple(dict.fromkeys((*names, *_USUAL_NAMES))),
+        known_tags=tuple(known_names(connection, "tag", limit=_SUGGESTED)),
+    )
+
+
+def _say(scores: int, notes: int, of_steps: Sequence[Annotation]) -> str:
+    own = sums(((scores, "score"), (notes, "note")))
+    steps = len({one.step_id for one in of_steps})
+    below = f"on {sums(((steps, 'step'),))}" if steps else ""
+    return ", ".join(filter(None, (own, below)))
+
+
+def _tag(one: Annotation) -> TagChip:
+    row = one.row
+    by = row.author or source_words(row.source)
+    title = f"by {by}"
+    return TagChip(row.name, list_href(tag=row.name), one.annotation_id or "", title)
+
+
+def _line(one: Annotation, *, with_step: bool = False) -> Line:
+    row = one.row
+    return Line(
+        annotation_id=one.annotation_id,
+        kind=row.kind,
+        name=row.name,
+        figure=score_words(row.value, row.label),
+        share_pct=share_pct(row.value),
+        text=row.text or "",
+        expected=row.expected or "",
+        author=row.author,
+        source=source_words(row.source),
+        is_human=row.source == "human" and one.annotation_id is not None,
+        at_ns=row.created_ns,
+        ended=_ended(one),
+        removed=tuple(row.removed),
+        step_href=f"/steps/{one.step_id}" if with_step else "",
+    )
+
+
+def _ended(one: Annotation) -> str:
+    row = one.row
+    if row.ended is None:
+        return ""
+    by = f" by {row.ended_by}" if row.ended_by else ""
+    why = f": {row.ended_reason}" if row.ended_reason else ""
+    return f"{row.ended}{by}{why}"

@@ -1,0 +1,161 @@
+"""What can be asked in a query string: parameters of the routes, as OpenAPI tells them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeAlias
+
+from fastapi import Query
+from pydantic import JsonValue, WithJsonSchema
+
+from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME
+from hansard_store.annotations.filters import MOST_CONDITIONS
+from hansard_store.errors import BadQueryError
+from hansard_store.runs.filters import (
+    ANY_KIND,
+    MOST_FILTERS,
+    RUN_KINDS,
+    RUN_STATUSES,
+    RunFilter,
+)
+from hansard_web.api.queries import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    Window,
+    limit_of,
+    run_filter_of,
+    window_of,
+)
+from hansard_web.api.values import SCHEMA_VERSION
+
+# Texts that are parsed here, and refused in the API's own words; their schemas state the same.
+TimeText: TypeAlias = Annotated[str, WithJsonSchema(TIME)]
+Cursor: TypeAlias = Annotated[
+    str | None,
+    WithJsonSchema({"type": "string", "format": "cursor"}),
+    Query(description="next_cursor of the page before"),
+]
+LimitText: TypeAlias = Annotated[
+    str, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT})
+]
+TagText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "tag"})]
+ScoreText: TypeAlias = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "maxLength": 256,
+            "pattern": r"^[^\s\x1c-\x1f\x85:<>=][^:<>=\n]*"
+            rf"(:{NOT_BLANK}.*|(>=|<=|>|<|=)[+-]?[0-9]{{1,15}}(\.[0-9]{{1,9}})?)?$",
+        }
+    ),
+]
+AttributeText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[^:]+:"})]
+FEW: Final[dict[str, JsonValue]] = {"maxItems": MOST_CONDITIONS}  # tags, or scores
+# Of one kind, and of all kinds together, which a schema of one parameter cannot say.
+MANY: Final[dict[str, JsonValue]] = {"maxItems": MOST_FILTERS}
+_MANY_SAID: Final = f"any of these; at most {MOST_FILTERS} filters in all"
+PayloadRef: TypeAlias = Annotated[
+    str, WithJsonSchema({"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"})
+]
+SearchText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "search"})]
+AmountText: TypeAlias = Annotated[str, WithJsonSchema(AMOUNT)]
+
+
+def one_of(*words: str) -> WithJsonSchema:
+    """Return the schema of a text that is one of these; any other is refused in the API's words."""
+    return WithJsonSchema({"type": "string", "enum": list(words)})
+
+
+class UnknownSchemaError(BadQueryError):
+    """The client was written for another version of the API."""
+
+    code = "schema_version_unknown"
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(
+            "schema_version",
+            f"schema_version {wanted!r} is not known; this API speaks {SCHEMA_VERSION!r}",
+        )
+
+
+def check_schema_version(
+    schema_version: Annotated[
+        str,
+        one_of(SCHEMA_VERSION),
+        Query(description="the version the client was written for; another is refused"),
+    ] = SCHEMA_VERSION,
+) -> None:
+    """Refuse a client that says it speaks a version this API does not."""
+    if schema_version != SCHEMA_VERSION:
+        raise UnknownSchemaError(schema_version)
+
+
+def read_limit(
+    limit: Annotated[
+        LimitText | None,
+        Query(description=f"1 to {MAX_LIMIT}; {DEFAULT_LIMIT} unless given"),
+    ] = None,
+) -> int:
+    """Return how many items to answer with."""
+    return limit_of(limit)
+
+
+def read_run_filter(
+    q: Annotated[SearchText, Query(description="words, phrases, prefix*, -word")] = "",
+    kind: Annotated[
+        str | None,
+        one_of(*RUN_KINDS, ANY_KIND),
+        Query(description="agent, other (without a step of an agent's work) or any, the default"),
+    ] = None,
+    status: Annotated[
+        list[Annotated[str, one_of(*RUN_STATUSES)]],
+        Query(description=_MANY_SAID, json_schema_extra=MANY),
+    ] = [],  # noqa: B006
+    agent: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
+    model: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
+    tool: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
+    service: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
+    tag: Annotated[
+        list[TagText],
+        Query(description="stands on the run or a step; each of these", json_schema_extra=FEW),
+    ] = [],  # noqa: B006
+    score: Annotated[
+        list[ScoreText],
+        Query(
+            description="name, name:label, name>=0.5 or another comparison; each",
+            json_schema_extra=FEW,
+        ),
+    ] = [],  # noqa: B006
+    conversation: Annotated[str | None, Query()] = None,
+    group: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{32}$"}),
+        Query(description="group_id: traces of one prompt of one session"),
+    ] = None,
+    user: Annotated[str | None, Query()] = None,
+    attribute: Annotated[
+        list[AttributeText],
+        Query(
+            description="key:value, each on some span; key:* asks for the key alone",
+            json_schema_extra=MANY,
+        ),
+    ] = [],  # noqa: B006
+    since: Annotated[
+        TimeText | None, Query(description="started at or after: RFC 3339 or ns")
+    ] = None,
+    until: Annotated[TimeText | None, Query(description="started before: RFC 3339 or ns")] = None,
+    min_duration_ms: Annotated[AmountText | None, Query()] = None,
+    min_cost: Annotated[AmountText | None, Query(description="US dollars")] = None,
+) -> RunFilter:
+    """Return the filter of a list of runs; an empty value means that it was not given."""
+    return run_filter_of(**locals())
+
+
+def read_window(
+    since: Annotated[
+        TimeText | None, Query(description="started at or after: RFC 3339 or ns")
+    ] = None,
+    until: Annotated[TimeText | None, Query(description="started before: RFC 3339 or ns")] = None,
+) -> Window:
+    """Return a window of time; all of it unless given."""
+    return window_of(since, until)

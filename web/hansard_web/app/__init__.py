@@ -1,0 +1,1 @@
+"""The application: server, settings, security, middleware and the answers to errors."""

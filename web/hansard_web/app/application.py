@@ -1,0 +1,254 @@
+"""The web application: one HTTP port for OTLP, the JSON API and the pages."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
+from starlette.types import Scope
+
+from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.submission import Ingest, Sender
+from hansard_collector.receivers.http import HttpSettings, otlp_routes
+from hansard_collector.receivers.http_responses import status_response
+from hansard_collector.receivers.paths import find_target, is_otlp_path
+from hansard_collector.receivers.status import Reason, Refusal, report
+from hansard_compiler.retention import RetentionMode
+from hansard_store.database.connections import DataFolder
+from hansard_store.principals.service import Principals
+from hansard_web.api.openapi import openapi_of
+from hansard_web.app.head_method import AnswerHead
+from hansard_web.app.problems import Problem, add_handlers, answer_problem, is_for_programs
+from hansard_web.app.reader_priority import PeopleFirst
+from hansard_web.app.readers import Readers
+from hansard_web.app.route_loading import OPENAPI, Loads, RouteLoading, first_routes, shown_routes
+from hansard_web.app.security import Refuse, Refused, Security
+from hansard_web.app.settings import WebSettings
+from hansard_web.app.site import Site
+from hansard_web.approvals.worker import make_accounts
+from hansard_web.audit.chain_state import Chains
+from hansard_web.health.api import router as ledger_router
+from hansard_web.live.feed import RunFeed
+from hansard_web.mcp.sessions import keeping_sessions
+from hansard_web.policy.decider import make_desk
+from hansard_web.principals.attempts import Attempts
+from hansard_web.principals.session_cookie import FormTokens
+from hansard_web.sidecar.request import make_door
+from hansard_web.ui.assets import package_assets
+from hansard_web.ui.render import Renderer, make_environment
+
+
+def create_app(
+    store: DataFolder,
+    ingest: Ingest | None,
+    settings: WebSettings,
+    *,
+    shows: bool = True,
+    attempts: Attempts | None = None,
+    loads: Loads = "now",
+) -> FastAPI:
+    """Return the application over a migrated store; `ingest` None makes it read-only.
+
+    `attempts`: failures to authenticate, where others count theirs with it.
+    `loads`: whether its routes are there at once, or after the first page (`state.loading`).
+    Where it does not show anything, only health and the ledger are left beside OTLP.
+
+    It follows the store from now on: close `app.state.site` when it is not run by a server.
+    """
+    site = _site_of(store, ingest, settings, attempts or Attempts())
+    app = FastAPI(
+        title="Hansard",
+        version=version("hansard"),
+        summary="The official record of what your agents saw, decided and did.",
+        openapi_url=OPENAPI,
+        docs_url=None,  # the bundled documentation pages load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,  # exporters take a 3xx for success and lose their data
+        lifespan=_lifespan,
+    )
+    _add_services(app, site)
+    _add_routes(app, site, shows=shows, loads=loads)
+    add_handlers(app)
+    _add_middleware(app, site)
+    return app
+
+
+def _site_of(
+    store: DataFolder,
+    ingest: Ingest | None,
+    settings: WebSettings,
+    attempts: Attempts,
+) -> Site:
+    return Site(
+        folder=store,
+        settings=settings,
+        readers=Readers(store),
+        renderer=Renderer(make_environment(package_assets())),
+        form_tokens=FormTokens(store.key()),
+        principals=Principals(
+            store, configured=((one.secret, one.scopes) for one in settings.tokens)
+        ),
+        attempts=attempts,
+        feed=RunFeed(store),
+        started_ns=time.time_ns(),
+        instance=secrets.token_hex(8),
+        ingest=ingest,
+    )
+
+
+def _add_services(app: FastAPI, site: Site) -> None:
+    """Put what routes ask for into the application's state."""
+    app.state.site = site
+    app.state.door = make_door(site)
+    app.state.desk = make_desk(site)
+    outlet = None if app.state.door is None else app.state.door.sidecar.outlet
+    app.state.accounts = make_accounts(site, app.state.desk, outlet)
+    app.state.chains = Chains()
+    app.state.books = ExitStack()
+
+
+def _add_books(app: FastAPI, site: Site) -> None:
+    """Put there what only routes use that are loaded later; imported when they are."""
+    from hansard_store.annotations.service import AnnotationBook
+    from hansard_store.memory.service import MemoryBook
+    from hansard_store.tasks.service import TaskBook
+    from hansard_web.replay.service import make_replays
+
+    state, store = app.state, site.folder
+    mode, decide = RetentionMode(site.settings.retention), site.settings.decide_mode
+    state.memory = MemoryBook(store, mode, door="api", decide=decide)
+    state.annotations = AnnotationBook(store, mode)
+    state.tasks = TaskBook(store, mode, decide=decide)
+    state.replays = make_replays(state.door, state.desk, state.accounts.store)
+    for one in (state.tasks, state.annotations, state.memory):
+        state.books.callback(one.close)
+    if state.replays is not None:
+        state.books.callback(state.replays.close)
+
+
+def _add_routes(app: FastAPI, site: Site, *, shows: bool, loads: Loads) -> None:
+    """Have the app answer OTLP, if it receives any, and what it shows."""
+    router, described = app.router, list(app.router.routes)
+    http = HttpSettings(cors_origins=site.settings.cors_origins)
+    otlp = [] if site.ingest is None else otlp_routes(site.ingest, http)
+
+    def all_routes() -> list[BaseRoute]:
+        if shows:
+            _add_books(app, site)
+        return [*otlp, *described, *(shown_routes() if shows else ledger_router.routes)]
+
+    app.state.loading = None
+    if shows and loads == "later":
+        app.state.loading = loading = RouteLoading(router, all_routes)
+        router.routes = [*otlp, *first_routes(), loading]
+    else:
+        router.routes = all_routes()
+    # Worked out when it is asked for, in a way of its own.
+    app.openapi = partial(_openapi, app, shows=shows)  # type: ignore[method-assign]
+
+
+def _openapi(app: FastAPI, *, shows: bool) -> dict[str, Any]:
+    from hansard_web.api.routes import api_routes
+
+    return openapi_of(app, api_routes() if shows else ledger_router.routes)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with keeping_sessions() as app.state.mcp_sessions:
+        yield
+    app.state.books.close()
+    app.state.accounts.close()
+    app.state.site.close()
+
+
+def _add_middleware(app: FastAPI, site: Site) -> None:
+    app.add_middleware(
+        Security,
+        settings=site.settings,
+        principals=site.principals,
+        attempts=site.attempts,
+        form_tokens=site.form_tokens,
+        is_otlp=is_otlp_path,
+        refuse=_refuse_with(app, site.ingest, site.settings),
+    )
+    if isinstance(site.ingest, Pipeline):
+        app.add_middleware(PeopleFirst, courtesy=site.ingest.courtesy, is_otlp=is_otlp_path)
+    app.add_middleware(AnswerHead)
+
+
+def _refuse_with(app: FastAPI, ingest: Ingest | None, settings: WebSettings) -> Refuse:
+    """Answer what security refuses: a Status to OTLP senders, an error object or page to others."""
+
+    def refuse(scope: Scope, refused: Refused) -> Response:
+        if is_otlp_path(scope["path"], scope["method"]):
+            return _refuse_sender(scope, refused, ingest, settings)
+        is_unknown = refused.status is HTTPStatus.UNAUTHORIZED
+        # A program sent a wrong token: a form to sign in would tell it nothing.
+        if is_unknown and not refused.was_sent and not is_for_programs(scope["path"]):
+            return _sign_in_first(scope)
+        problem = Problem(
+            refused.status,
+            refused.code,
+            refused.message,
+            headers={"WWW-Authenticate": "Bearer"} if is_unknown else {},
+            link=_address(scope) if refused.is_link else None,
+        )
+        return answer_problem(Request({**scope, "app": app}), problem)
+
+    return refuse
+
+
+def _sign_in_first(scope: Scope) -> Response:
+    if Headers(scope=scope).get("hx-request") == "true":
+        return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": "/signin"})
+    back = quote(_address(scope), safe="/") if scope["method"] == "GET" else "/"
+    return RedirectResponse(f"/signin?next={back}", HTTPStatus.SEE_OTHER)
+
+
+def _refuse_sender(
+    scope: Scope, refused: Refused, ingest: Ingest | None, settings: WebSettings
+) -> Response:
+    headers = Headers(scope=scope)
+    is_unknown = refused.status is HTTPStatus.UNAUTHORIZED
+    reason = Reason.UNAUTHENTICATED if is_unknown else Reason.FORBIDDEN
+    if ingest is not None:
+        target = find_target(scope["path"])
+        client = scope.get("client")
+        sender = Sender(
+            address=f"{client[0]}:{client[1]}" if client else "unix",
+            user_agent=headers.get("user-agent", ""),
+            transport="http",
+        )
+        report(
+            ingest,
+            Refusal(reason, refused.message),
+            signal=target.signal if target else None,
+            sender=sender,
+            size_bytes=0,
+        )
+    return status_response(
+        headers,
+        http_code=reason.http,
+        grpc_code=reason.grpc,
+        message=refused.message,
+        headers={"www-authenticate": "Bearer"} if is_unknown else {},
+        cors_origins=settings.cors_origins,
+    )
+
+
+def _address(scope: Scope) -> str:
+    query = scope["query_string"].decode("latin-1")
+    return f"{scope['path']}?{query}" if query else str(scope["path"])

@@ -1,0 +1,107 @@
+"""The routes of an app in two parts: what the first page needs, and all others, loaded after it.
+
+Importing and making all routes takes two thirds of a cold start. A server answers its first page
+without; the others are loaded in a thread, soon after the start or with the first request for one.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from http import HTTPStatus
+from typing import Final, Literal
+
+from anyio import to_thread
+from fastapi.routing import APIRouter
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
+
+from hansard_web.health.api import router as ledger_router
+from hansard_web.principals import signin
+from hansard_web.runs import live as live_runs
+from hansard_web.runs import page as runs
+from hansard_web.ui.assets import package_assets
+from hansard_web.ui.static_route import static_router
+
+OPENAPI: Final = "/v1/openapi.json"
+_OPENAPI_ALIAS: Final = "/openapi.json"  # where generators of clients look for it
+_AFTER_S: Final = (
+    2.0  # from the start until the rest is loaded, unless something asks for it before
+)
+Loads = Literal["now", "later"]
+
+
+def first_routes() -> list[BaseRoute]:
+    """Return what an open browser and a health check ask for first."""
+    pages = (route for page in (runs, live_runs, signin) for route in page.router.routes)
+    return [*ledger_router.routes, *static_router(package_assets()).routes, *pages]
+
+
+@cache
+def shown_routes() -> tuple[BaseRoute, ...]:
+    """Return what every app of this process shows.
+
+    Routes hold nothing of an app, and FastAPI takes a quarter of a second to work them out.
+    """
+    from hansard_web.api.routes import api_routes
+    from hansard_web.app.page_routes import page_routers
+    from hansard_web.mcp.route import mcp_route
+
+    static = static_router(package_assets())
+    pages = (route for router in page_routers() for route in router.routes)
+    described = Route(_OPENAPI_ALIAS, _to_openapi, methods=["GET"], include_in_schema=False)
+    return (*api_routes(), described, mcp_route(), *static.routes, *pages)
+
+
+def _to_openapi(_: Request) -> Response:
+    return RedirectResponse(OPENAPI, HTTPStatus.TEMPORARY_REDIRECT)
+
+
+class RouteLoading(BaseRoute):
+    """Stands for the routes that are not loaded yet, as the last one of its router.
+
+    The lock lets one thread load them; the router gets a new list, so that whoever walks over the
+    old one goes on.
+    """
+
+    def __init__(self, router: APIRouter, all_routes: Callable[[], Sequence[BaseRoute]]) -> None:
+        self._router = router
+        self._all_routes = all_routes
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match what no route that is loaded answers."""
+        return (Match.FULL if scope["type"] == "http" else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Load the routes, and have the request find its own among them."""
+        await to_thread.run_sync(self.load)
+        await self._router(scope, receive, send)
+
+    def load(self) -> None:
+        """Put all routes in the place of those that are there; once."""
+        with self._lock:
+            if self in self._router.routes:
+                self._router.routes = list(self._all_routes())
+                gc.freeze()  # they stay, and need not be walked for garbage
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Load them in a thread a little later, unless the block ends before."""
+        thread = threading.Thread(target=self._load_later, name="hansard-routes", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._end.set()
+            thread.join()
+
+    def _load_later(self) -> None:
+        if not self._end.wait(_AFTER_S):
+            self.load()

@@ -1,0 +1,452 @@
+"""The server as one process: store, pipeline and doors, started in order and stopped in order.
+
+ports bound -> store migrated -> pipeline -> gRPC -> HTTP -> ready
+SIGTERM     -> doors closed, what was accepted is finished -> pipeline drained -> checkpoint
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+import ssl
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+
+import apsw
+import uvicorn
+from anyio import create_task_group, to_thread
+from fastapi import FastAPI
+
+from hansard_collector.derivation.rebuild import RebuildContinuation
+from hansard_collector.liveness.silent_runs import SilenceWatch
+from hansard_collector.log_sessions.hook_spool import HookSpoolWatch
+from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.validation import ItemLimits
+from hansard_collector.receivers.grpc import (
+    NO_TOKEN,
+    NOT_FOR_SENDING,
+    WRONG_TOKEN,
+    Authorise,
+    GrpcReceiver,
+    GrpcSettings,
+)
+from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
+from hansard_compiler.errors import ConfigError, HansardError
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.schedule import SealSchedule
+from hansard_store.database.connections import DataFolder, open_for_web
+from hansard_store.database.disk import keep_reserve
+from hansard_store.principals.model import Scope
+from hansard_store.principals.service import Principals
+from hansard_web.app.application import create_app
+from hansard_web.app.config import Config
+from hansard_web.app.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
+from hansard_web.app.heap import HeapKeeper, bound_arenas, settle_heap
+from hansard_web.app.model_script import script_in
+from hansard_web.app.route_loading import RouteLoading
+from hansard_web.app.server_file import Doors, announce, withdraw
+from hansard_web.app.settings import WebSettings
+from hansard_web.app.site import Site
+from hansard_web.app.store_limits import Janitor, Limits
+from hansard_web.cli.user import user_name
+from hansard_web.heartbeat.process import HeartbeatProcesses
+from hansard_web.principals.attempts import Attempts
+
+_BACKLOG = 2048
+# Accepted requests wait at most STORE_WAIT_S for the store; whoever still uploads then is cut off.
+_SHUTDOWN_S = int(STORE_WAIT_S) + 1
+# The pipeline gives the interpreter lock away at each call of SQLite and must wait this long to get
+# it back from a thread that commits or renders: agent spans came in at 2,500/s with 2 ms, 2,950/s
+# with 0.5, 3,080/s with this, and pages took no longer. Python's own is 5 ms.
+_SWITCH_S = 0.0001
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class Half(Enum):
+    """Which doors a process opens."""
+
+    BOTH = "serve"
+    COLLECTOR = "collector"
+    WEB = "web"
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn, started and stopped by its owner, with pages that follow live streams for ever."""
+
+    def __init__(
+        self,
+        app: FastAPI,
+        config: Config,
+        *,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                access_log=False,
+                log_config=None,
+                proxy_headers=False,  # X-Forwarded-For would let any local sender name its address
+                server_header=False,
+                ssl_certfile=config.tls_cert,
+                ssl_keyfile=config.tls_key,
+                timeout_graceful_shutdown=_SHUTDOWN_S,
+                http=BoundedConnection,
+                ws="none",
+            )
+        )
+        self._app = app
+        self._on_ready = on_ready
+        self._on_stop = on_stop
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the owner: uvicorn would raise them again in the end, and exit -15."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections, and say so."""
+        await super().startup(sockets)
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the doors all at once and let open requests finish."""
+        # uvicorn waits for open responses before it stops, and a live stream never ends by itself.
+        self._app.state.site.feed.close()
+        self._app.state.accounts.watch.close()
+        async with create_task_group() as tasks:
+            tasks.start_soon(to_thread.run_sync, self._on_stop)
+            await super().shutdown(sockets)
+
+
+class Server:
+    """One process of Hansard: `with` binds its ports and opens its store, `run` serves."""
+
+    def __init__(self, config: Config, *, half: Half = Half.BOTH) -> None:
+        self._config = config
+        self._half = half
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Server:
+        """Bind and open everything: what cannot work is a ConfigError or StoreError now."""
+        with ExitStack() as opened:
+            self._open(opened)
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def _open(self, opened: ExitStack) -> None:
+        config = self._config
+        bound_arenas()
+        allow_many_descriptors()
+        _check_tls(config)
+        self._sockets = [opened.enter_context(_listen(config))]
+        if config.socket is not None:
+            self._sockets.append(opened.enter_context(_listen_unix(config.socket)))
+        folder = _data_folder(config.data)
+        pipeline, attempts = None, Attempts()
+        self._grpc: GrpcReceiver | None = None
+        if self._half is Half.WEB:
+            open_for_web(folder)  # migrated before the first page reads it
+        else:
+            retention = RetentionPolicy(config.retention, Redactor(folder.key()))
+            pipeline = Pipeline(
+                folder,
+                retention,
+                durability=config.durability,
+                limits=ItemLimits(config.max_attributes),
+            )
+            opened.callback(_seal_the_rest, folder, config.heads_copy)  # after the pipeline
+            opened.callback(pipeline.close)
+            principals = Principals(
+                folder, configured=((one.secret, one.scopes) for one in config.token)
+            )
+            opened.callback(principals.close)
+            self._grpc = GrpcReceiver(
+                pipeline,
+                _grpc_settings(config),
+                authorise=authorise_with(principals),
+                limiter=attempts.failed,
+            )
+            opened.callback(self._grpc.stop)
+            pipeline.start()
+            opened.enter_context(SilenceWatch(folder).working())
+            opened.enter_context(HookSpoolWatch(config.data, pipeline).working())
+            opened.enter_context(RebuildContinuation(folder).working())
+            limits = Limits(config.keep, config.max_disk)
+            opened.enter_context(Janitor(folder, limits).working())
+            opened.enter_context(_heartbeat(config))
+        keep_reserve(folder)
+        self.doors = self._doors()
+        shows = self._half is not Half.COLLECTOR
+        app = create_app(
+            folder,
+            pipeline,
+            self._web_settings(),
+            shows=shows,
+            attempts=attempts,
+            loads="later",
+        )
+        site: Site = app.state.site
+        opened.callback(_end_links, site)
+        # Others who reach the address may read what this process prints: then it has no link.
+        path = _link_of(site) if shows and config.is_local else ""
+        self.doors = replace(self.doors, instance=site.instance, link=path)
+        opened.enter_context(app.state.accounts.working())
+        self._loading: RouteLoading | None = app.state.loading
+        self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
+        self._on_ready: Callable[[Doors], None] = lambda _: None
+
+    def _doors(self) -> Doors:
+        config = self._config
+        scheme = "https" if config.tls_cert else "http"
+        host = _WILDCARDS.get(config.host, config.host)
+        grpc = _address(host, self._grpc.port) if self._grpc else None
+        address = _address(host, self._sockets[0].getsockname()[1])
+        return Doors(
+            f"{scheme}://{address}", grpc, config.socket, config.data, settings=config.reported()
+        )
+
+    def _web_settings(self) -> WebSettings:
+        config = self._config
+        return WebSettings(
+            tokens=config.token,
+            allow_hosts=config.allow_host,
+            bound_host=config.host,
+            http_address=self.doors.http.partition("://")[2],
+            grpc_address=self.doors.grpc,
+            cors_origins=frozenset(config.cors_origin),
+            secure_cookies=config.tls_cert is not None,
+            retention=config.retention,
+            durability=config.durability,
+            policy=config.policy,
+            model_server=config.model_server,
+            script=script_in(config.script),
+            mcp=config.mcp == "on",
+            heads_copy=config.heads_copy,
+            decide=config.decide,
+            recipients=config.recipients,
+            report_window_ns=config.heartbeat_window,
+            report_escalation_ns=config.report_escalation,
+        )
+
+    def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:
+        """Serve until `stop` is called or, in the main thread, SIGTERM or SIGINT comes."""
+        self._on_ready = on_ready
+        sys.setswitchinterval(_SWITCH_S)
+        settle_heap()
+        loop_factory = self._http.config.get_loop_factory()
+        with (
+            HeapKeeper().working(),
+            DESCRIPTORS.working(),
+            self._loading.working() if self._loading else nullcontext(),
+            asyncio.Runner(loop_factory=loop_factory) as runner,
+        ):
+            runner.run(self._serve())
+
+    def stop(self) -> None:
+        """End `run`, from any thread; a second call does not wait for open requests."""
+        self._http.force_exit = self._http.should_exit
+        self._http.should_exit = True
+
+    async def _serve(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
+        if self._grpc is not None:
+            self._grpc.start()
+        await self._http.serve(self._sockets)
+
+    def _tell_ready(self) -> None:
+        if self._half is not Half.COLLECTOR:  # which has no pages to open
+            announce(self.doors)
+            self._opened.callback(withdraw, self.doors)
+        self._on_ready(self.doors)
+
+    def _stop_grpc(self) -> None:
+        if self._grpc is not None:
+            self._grpc.stop()
+
+
+@contextmanager
+def running(config: Config, *, half: Half = Half.BOTH) -> Iterator[Server]:
+    """Serve in a thread for as long as the block lasts; ready when the block begins."""
+    with Server(config, half=half) as server, ThreadPoolExecutor(1) as threads:
+        settled = threading.Event()
+        run = threads.submit(server.run, on_ready=lambda _: settled.set())
+        run.add_done_callback(lambda _: settled.set())
+        settled.wait()
+        try:
+            if not run.done():
+                yield server
+        finally:
+            server.stop()
+            run.result()
+
+
+# ---- the parts
+
+
+def _heartbeat(config: Config) -> AbstractContextManager[None]:
+    """Return what runs cycles of the heartbeat for as long as it is entered; nothing where off."""
+    if config.heartbeat is None:
+        return nullcontext()
+    return HeartbeatProcesses(config, every_s=config.heartbeat / 1e9).working()
+
+
+def _link_of(site: Site) -> str:
+    """Return the path that signs in who started this server; empty where it cannot be stored.
+
+    It is a link like any other: revoking the name ends it.
+    """
+    try:
+        code = site.principals.add_link(user_name(), server=site.instance, is_once=False)
+    except (HansardError, apsw.Error):  # a full disk: what is stored can still be read
+        return ""
+    return f"/signin/link/{code}"
+
+
+def _end_links(site: Site) -> None:
+    """End the links of this run of the server."""
+    with contextlib.suppress(HansardError, apsw.Error):  # nobody takes them any more either way
+        site.principals.end_links(site.instance)
+
+
+def authorise_with(principals: Principals) -> Authorise:
+    """Let gRPC calls in that carry a token which may send telemetry; all, without tokens.
+
+    Only tokens of the configuration close the port; then named ones open it too. A wrong token is
+    refused on an open port as well, as over HTTP.
+    """
+    is_open = not principals.configured()
+
+    def authorise(authorization: str) -> Refusal | None:
+        kind, _, presented = authorization.partition(" ")
+        has_token = kind.lower() == "bearer"
+        if is_open:
+            return WRONG_TOKEN if has_token and principals.is_wrong(presented.strip()) else None
+        found = principals.authenticate(presented.strip()) if has_token else None
+        if found is None:
+            return NO_TOKEN
+        return None if found.allows(Scope.INGEST) else NOT_FOR_SENDING
+
+    return authorise
+
+
+def _data_folder(path: Path) -> DataFolder:
+    folder = DataFolder(path)
+    try:
+        folder.create()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot use --data {path}: {os.strerror(error.errno or 0)}; "
+            "name a folder that is yours, or one that can be made"
+        ) from None
+    return folder
+
+
+def _seal_the_rest(folder: DataFolder, heads_copy: str | None) -> None:
+    with Accountability(folder, heads_copy=heads_copy) as desk:
+        SealSchedule(desk.seal).end()
+
+
+def _check_tls(config: Config) -> None:
+    if config.tls_cert is None or config.tls_key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(config.tls_cert, config.tls_key)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(
+            f"cannot use --tls-cert {config.tls_cert} with --tls-key {config.tls_key}: {error}"
+        ) from None
+
+
+def _grpc_settings(config: Config) -> GrpcSettings:
+    return GrpcSettings(
+        host=config.host,
+        port=config.grpc_port,
+        tls_certificate=config.tls_cert,
+        tls_key=config.tls_key,
+    )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextmanager
+def _listen(config: Config) -> Iterator[socket.socket]:
+    """Bind the HTTP port now, so that a taken one is found before anything is started."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        listener = socket.create_server(
+            (config.host, config.http_port), family=family, backlog=_BACKLOG
+        )
+    except OSError as error:
+        address = _address(config.host, config.http_port)
+        reason, advice = _why_not_bound(error)
+        raise ConfigError(f"cannot listen on {address} for HTTP: {reason}; {advice}") from None
+    with listener:
+        yield listener
+
+
+def _why_not_bound(error: OSError) -> tuple[str, str]:
+    """Return what the system says, and which flag helps."""
+    number = error.errno or 0
+    if number < 0 or number == errno.EADDRNOTAVAIL:  # below 0 are the numbers of getaddrinfo
+        return "this machine has no such address", "name another with --host"
+    return os.strerror(number), "choose another with --http-port (0 picks a free one)"
+
+
+@contextmanager
+def _listen_unix(path: Path) -> Iterator[socket.socket]:
+    """Bind a socket that only its owner may use, in place of one nobody listens on any more."""
+    _clear(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with listener:
+        # The mode must be right from the first moment; no other thread makes files yet.
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+        except OSError as error:
+            raise ConfigError(f"cannot make --socket {path}: {error.strerror or error}") from None
+        finally:
+            os.umask(before)
+        listener.listen(_BACKLOG)
+        try:
+            yield listener
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
+
+def _clear(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise ConfigError(f"--socket {path} is there already and is no socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            path.unlink()
+        else:
+            raise ConfigError(f"--socket {path} is in use by another process")

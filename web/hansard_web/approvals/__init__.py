@@ -1,0 +1,1 @@
+"""Approvals: the inbox, one approval, API and command."""

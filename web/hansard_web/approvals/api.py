@@ -1,0 +1,401 @@
+"""Approvals over HTTP: propose, wait, decide, claim, tell the result (docs/accountability.md)."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import Depends, Header, Query
+from pydantic import WithJsonSchema
+from starlette.requests import Request
+
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.approvals.errors import ClaimRefused
+from hansard_store.approvals.json import approval_json
+from hansard_store.approvals.records import (
+    EXECUTION_STATES,
+    Approval,
+    ApprovalFilter,
+    Proposed,
+)
+from hansard_store.approvals.rows import cursor_after, read_cursor, version_of
+from hansard_store.approvals.states import PENDING, Status
+from hansard_store.errors import BadQueryError
+from hansard_store.principals.authority import ME
+from hansard_store.principals.errors import ScopeMissing
+from hansard_store.runs.queries import find_trace_id
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, one_of, read_limit
+from hansard_web.api.request_bodies import JsonRoute
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.app.site import Site, SiteDep
+from hansard_web.approvals import bodies
+from hansard_web.approvals.worker import Accounts, AccountsDep
+from hansard_web.principals.requests import is_own_only
+
+router = noun_router("approvals", route_class=JsonRoute)
+
+LimitParam = Annotated[int, Depends(read_limit)]
+ProposalKey = Annotated[
+    str | None,
+    Header(alias="Hansard-Proposal-Key", description="what the proposer was given"),
+]
+MAX_WAIT_S = 60.0
+_PATH = "/v1/approvals/{approval_id}"
+
+
+@router.post(
+    "/v1/approvals",
+    response_class=Answer,
+    status_code=201,
+    responses=answers("approvals.schemas.Proposed", "approvals.schemas.ProposedBatch", status=201),
+)
+def propose(accounts: AccountsDep, asked: bodies.Propose) -> Answer:
+    """Propose an action, or a batch of them; 403 `blocked` where policy denies it.
+
+    Keep the `proposal_key`: it fetches the token once the action is approved.
+    """
+    proposals = asked.proposals()
+    if not asked.batch:
+        body = _proposed(accounts.store.propose(proposals[0]))
+        return Answer(body, status_code=HTTPStatus.CREATED)
+    made = accounts.store.propose_batch(proposals)
+    items = [_proposed(one) for one in made]
+    body = {"batch_id": made[0].approval.batch_id, "items": items}
+    return Answer(body, status_code=HTTPStatus.CREATED)
+
+
+@router.get(
+    "/v1/approvals", response_class=Answer, responses=answers("approvals.schemas.Approvals")
+)
+def list_approvals(
+    accounts: AccountsDep,
+    site: SiteDep,
+    limit: LimitParam,
+    status: Annotated[
+        list[Annotated[str, one_of(*Status)]], Query(description="any of these")
+    ] = [],  # noqa: B006
+    channel: Annotated[str | None, Query()] = None,
+    run: Annotated[str | None, Query(description="id of a run, or its beginning")] = None,
+    agent: Annotated[str | None, Query()] = None,
+    tool: Annotated[str | None, Query()] = None,
+    batch: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{32}$"}),
+        Query(description="id of a batch"),
+    ] = None,
+    execution: Annotated[
+        str | None,
+        one_of(*EXECUTION_STATES),
+        Query(description="none, claimed, done, failed, unknown or not_run"),
+    ] = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """List approvals, the newest first."""
+    wanted = ApprovalFilter(
+        status=tuple(_status(one) for one in status if one),
+        channel=channel or None,
+        run_id=run_id_of(site, run) if run else None,
+        agent=agent or None,
+        tool=tool or None,
+        batch_id=batch or None,
+        execution=_execution(execution) if execution else None,
+    )
+    found = accounts.store.approvals(wanted, before=read_cursor(cursor), limit=limit)
+    return Answer(
+        {
+            "items": [approval_json(one) for one in found],
+            "next_cursor": cursor_after(found, limit=limit),
+            "waiting": accounts.store.waiting(),
+        }
+    )
+
+
+@router.get(_PATH, response_class=Answer, responses=answers("approvals.schemas.Approval"))
+async def get_approval(
+    request: Request,
+    accounts: AccountsDep,
+    approval_id: str,
+    wait: Annotated[
+        str | None,
+        WithJsonSchema({"type": "number", "minimum": 0, "maximum": MAX_WAIT_S}),
+        Query(description="seconds, up to 60: until it is decided or redrafted"),
+    ] = None,
+    revision: Annotated[
+        int | None, Query(ge=1, description="the draft that is known; another one answers at once")
+    ] = None,
+    proposal_key: ProposalKey = None,
+) -> Answer:
+    """Return an approval with its drafts; `wait` holds the answer until something happens to it.
+
+    A token that may only send gets what it proposed, with the key of the proposal.
+    """
+    until_s = time.monotonic() + _wait_s(wait)
+    if is_own_only(request):
+        await to_thread.run_sync(_require_own, accounts, approval_id, proposal_key)
+    full_id = (await to_thread.run_sync(accounts.store.approval, approval_id)).approval_id
+    async with accounts.watch.watching(lambda store: version_of(store, full_id)) as watching:
+        first = found = await to_thread.run_sync(accounts.store.approval, full_id)
+        known = first.revision if revision is None else revision
+        while found.status in PENDING and found.revision == known and found.status == first.status:
+            left_s = until_s - time.monotonic()
+            # Its own time may be over before that.
+            over_s = (found.expires_ns - accounts.store.now_ns()) / 1e9
+            if left_s <= 0 or accounts.watch.is_closing:
+                break
+            await watching.changed(within_s=max(0.01, min(left_s, over_s)))
+            found = await to_thread.run_sync(accounts.store.approval, full_id)
+    return Answer(await to_thread.run_sync(_whole, accounts, full_id, proposal_key))
+
+
+@router.post(
+    _PATH + "/approve",
+    response_class=Answer,
+    responses=answers("approvals.schemas.Approval", "approvals.schemas.ApprovedBatch"),
+)
+def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> Answer:
+    """Grant an action; 409 with the first decision where somebody was first.
+
+    One that has had several drafts takes the `revision` that was looked at, else it is 409
+    `revision_required`.
+
+    Where it requires several approvals it stays `awaiting` until the last of them.
+    """
+    by = given.by or ME
+    if given.batch:
+        batch_id = accounts.store.approval(approval_id).batch_id
+        if batch_id is None:
+            raise BadQueryError("batch", "this approval is of no batch")
+        _refuse_of_one(given)
+        # Without them: its proposer may have added to it since.
+        granted = accounts.store.approve_batch(batch_id, by=by, revisions=given.seen or {})
+        return Answer({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
+    if given.seen is not None:
+        raise BadQueryError("seen", "seen is of a batch: set `batch`, or give the `revision`")
+    return _told(
+        accounts,
+        accounts.store.approve(
+            approval_id,
+            by=by,
+            arguments=given.arguments,
+            revision=given.revision,
+            comment=given.note,
+        ),
+    )
+
+
+@router.post(
+    _PATH + "/reject", response_class=Answer, responses=answers("approvals.schemas.Approval")
+)
+def reject(accounts: AccountsDep, approval_id: str, given: bodies.Reject) -> Answer:
+    """End an action; nothing runs."""
+    by = given.by or ME
+    return _told(
+        accounts,
+        accounts.store.reject(approval_id, by=by, reason=given.reason, revision=given.revision),
+    )
+
+
+@router.post(
+    _PATH + "/revise", response_class=Answer, responses=answers("approvals.schemas.Approval")
+)
+def revise(accounts: AccountsDep, approval_id: str, given: bodies.Revise) -> Answer:
+    """Send an action back to its agent with a note."""
+    by = given.by or ME
+    return _told(
+        accounts,
+        accounts.store.revise(approval_id, by=by, note=given.note, revision=given.revision),
+    )
+
+
+@router.post(
+    _PATH + "/repropose", response_class=Answer, responses=answers("approvals.schemas.Approval")
+)
+def repropose(
+    accounts: AccountsDep,
+    approval_id: str,
+    given: bodies.Repropose,
+    proposal_key: ProposalKey = None,
+) -> Answer:
+    """Bring a revised action back with a new draft; its time begins anew.
+
+    Only its proposer may: the `proposal_key` is needed.
+    """
+    if proposal_key is None:
+        raise ClaimRefused("bad_token", "the key of the proposal is needed")
+    if given.tool is not None and given.tool != accounts.store.approval(approval_id).tool:
+        raise BadQueryError("tool", "a new draft is of the same tool; propose another action")
+    made = accounts.store.repropose(
+        approval_id,
+        given.arguments,
+        description=given.description,
+        flags=given.all_flags(),
+        by=given.agent,
+        proposal_key=proposal_key,
+        step_id=given.step_id,
+    )
+    return _told(accounts, made)
+
+
+@router.post(
+    _PATH + "/claim", response_class=Answer, responses=answers("approvals.schemas.Claimed")
+)
+def claim(
+    accounts: AccountsDep,
+    approval_id: str,
+    given: bodies.ClaimBody,
+    proposal_key: ProposalKey = None,
+) -> Answer:
+    """Take the right to run an approved action, once, with exactly the approved arguments."""
+    taken = accounts.store.claim(
+        approval_id,
+        given.arguments,
+        token=given.token,
+        proposal_key=given.proposal_key or proposal_key,
+        lease_s=given.lease_s,
+        holder="http",
+        is_trusted=False,
+    )
+    return Answer(
+        {
+            "claim_id": taken.claim_id,
+            "arguments": taken.arguments,
+            "approval_id": taken.approval.approval_id,
+        }
+    )
+
+
+@router.post(
+    _PATH + "/result", response_class=Answer, responses=answers("approvals.schemas.Approval")
+)
+def tell_result(accounts: AccountsDep, approval_id: str, given: bodies.Result) -> Answer:
+    """Tell how a claimed action ended, also after its outcome was believed unknown."""
+    full_id = accounts.store.approval(approval_id).approval_id
+    ended = accounts.store.finish(
+        given.claim_id,
+        ok=given.ok,
+        result_ref=given.result_ref,
+        error=given.error,
+        undo=bodies.action_of(given.undo),
+        approval_id=full_id,
+        result_digest=given.result_digest,
+    )
+    return _told(accounts, ended)
+
+
+@router.post(
+    _PATH + "/settle", response_class=Answer, responses=answers("approvals.schemas.Approval")
+)
+def settle(accounts: AccountsDep, approval_id: str, given: bodies.Settle) -> Answer:
+    """Say whether an action of unknown outcome had run; nothing runs by that.
+
+    409 `outcome_known` where it is not unknown, or somebody was first.
+    """
+    settled = accounts.store.settle_outcome(
+        approval_id,
+        given.outcome,
+        note=given.note,
+        by=given.by or ME,
+        result_ref=given.result_ref,
+    )
+    return _told(accounts, settled)
+
+
+@router.post(
+    _PATH + "/undo",
+    response_class=Answer,
+    status_code=201,
+    responses=answers("approvals.schemas.Proposed", status=201),
+)
+def undo(accounts: AccountsDep, approval_id: str, given: bodies.Undo) -> Answer:
+    """Propose the action that undoes an executed one; it is approved like any other."""
+    made = accounts.store.undo(approval_id, by=given.by or ME)
+    return Answer(_proposed(made), status_code=HTTPStatus.CREATED)
+
+
+def _refuse_of_one(given: bodies.Approve) -> None:
+    """Raise BadQueryError where the approval of a batch says what is for one action alone."""
+    for name in ("arguments", "note", "revision"):
+        if getattr(given, name) is not None:
+            raise BadQueryError(
+                name, f"{name} is of one action: approve it alone, or the batch without {name}"
+            )
+
+
+def _told(accounts: Accounts, approval: Approval) -> Answer:
+    return Answer(_whole(accounts, approval.approval_id, None))
+
+
+def _require_own(accounts: Accounts, approval_id: str, proposal_key: str | None) -> None:
+    """Refuse whoever may not read, and does not hold the key of a proposal, if there is one."""
+    with suppress(ClaimRefused, NotFoundError, AmbiguousIdError):
+        if proposal_key is not None:
+            accounts.store.token(approval_id, proposal_key)
+            return
+    raise ScopeMissing(
+        "this token may not read; what it proposed itself it gets with the key of the proposal"
+    )
+
+
+def _whole(accounts: Accounts, approval_id: str, proposal_key: str | None) -> Json:
+    """Return an approval with its drafts; for its proposer the token, once there is one."""
+    body = approval_json(accounts.store.approval(approval_id, with_drafts=True))
+    body["memories"] = [one.memory_id for one in accounts.store.memories(approval_id)]
+    if proposal_key is not None:
+        try:
+            body["token"] = accounts.store.token(approval_id, proposal_key)
+        except ClaimRefused:
+            body["token"] = None  # whoever may read it may read it; only the token is kept back
+    return body
+
+
+def _proposed(made: Proposed) -> dict[str, Any]:
+    # Its first draft is all there is, and it is above: the log need not be asked.
+    approval = replace(made.approval, drafts=None)
+    return {
+        **approval_json(approval),
+        "proposal_key": made.proposal_key,
+        "replaced": list(made.replaced),
+    }
+
+
+def _wait_s(text: str | None) -> float:
+    if not text:
+        return 0.0
+    try:
+        wait_s = float(text)
+    except ValueError:
+        wait_s = math.nan
+    if not 0 <= wait_s <= MAX_WAIT_S:
+        raise BadQueryError("wait", f"wait is {text[:40]!r}; it is 0 to {MAX_WAIT_S:g} seconds")
+    return wait_s
+
+
+def _status(text: str) -> str:
+    try:
+        return str(Status(text))
+    except ValueError:
+        known = ", ".join(Status)
+        raise BadQueryError("status", f"status is {text[:40]!r}; known are {known}") from None
+
+
+def _execution(text: str) -> Any:
+    if text not in EXECUTION_STATES:
+        known = ", ".join(EXECUTION_STATES)
+        raise BadQueryError("execution", f"execution is {text[:40]!r}; known are {known}")
+    return text
+
+
+def run_id_of(site: Site, text: str) -> str:
+    """Return a run's id; one that is whole need not be stored yet."""
+    if len(text) == 32 and all(one in "0123456789abcdef" for one in text):
+        return text
+    with site.readers.read() as connection:
+        return find_trace_id(connection, text).hex()

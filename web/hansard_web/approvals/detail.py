@@ -1,0 +1,267 @@
+"""One approval as it is put before a person: what would run, why it is asked, what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hansard_store.approvals.json import listed, progress_text
+from hansard_store.approvals.records import (
+    EXECUTION_STATES,
+    Approval,
+    ApprovalFilter,
+    Field,
+)
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
+from hansard_store.memory.records import Memory
+from hansard_store.principals.model import is_same, name_text, person_text
+from hansard_web.approvals.history import Entry, story
+from hansard_web.approvals.labels import (
+    SOON_NS,
+    Standing,
+    clean,
+    hash_ends,
+    one_line,
+    standing,
+    time_left,
+)
+from hansard_web.audit.rows import EventRow, event_row
+from hansard_web.memory.labels import standing_of, text_of, title_of, type_words
+
+_MOST_EVENTS: Final = 200
+_MOST_MEMBERS: Final = 100
+_MEMORY_CHARS: Final = 160
+_FLAGS: Final = {
+    "not_in_context": "in no recorded input",
+    "changed": "changed",
+    "hidden": "look closely",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument as a person is shown it."""
+
+    name: str
+    value: str
+    flag: str  # "" or the word beside the mark
+    kind: str  # "" or the flag's own name
+    why: str
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The time a decision has."""
+
+    text: str
+    expires_ns: int
+    share_pct: float  # of the lifetime
+    is_soon: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Another action of the same batch."""
+
+    approval_id: str
+    revision: int
+    standing: Standing
+    say: str
+    arguments: tuple[Argument, ...]
+    flagged: int
+    is_this: bool
+    may_remove: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A record that was written to memory under an approval."""
+
+    href: str
+    say: str
+    text: str  # what it says, where its subject stands above
+    kind: str
+    standing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The pane of one approval."""
+
+    approval: Approval
+    short_id: str
+    standing: Standing
+    say: str
+    agent: str
+    left: Left | None
+    hash_ends: str
+    arguments: tuple[Argument, ...]
+    story: tuple[Entry, ...]
+    events: tuple[EventRow, ...]
+    events_left: int
+    memories: tuple[Remembered, ...]  # written under it
+    members: tuple[Member, ...]
+    waiting_members: int
+    approvers: tuple[tuple[str, str], ...]  # name, and where they stand
+    asked: tuple[str, ...]  # who may decide; empty: anybody
+    stands_for: str  # of them, who decides where nobody is signed in; "" where nobody is named
+    progress: str  # how many approved it, where it takes several
+    run_href: str | None
+    step_href: str | None
+    rules: tuple[str, ...]
+    rule_reason: str
+    decided_by: str
+    error: str
+    settled_by: str
+    settled_note: str
+    may_undo: bool
+    no_edit: str  # why they cannot be edited, "" where they can
+    api_href: str
+
+    @property
+    def mark(self) -> int:
+        """Return a number that is another one when anything about the action is."""
+        return 10 * self.approval.version + EXECUTION_STATES.index(self.approval.execution.state)
+
+    @property
+    def is_open(self) -> bool:
+        return self.approval.status is Status.AWAITING
+
+
+def read_ask(store: Accountability, approval_id: str) -> Ask:
+    """Read an approval with everything around it; raises NotFoundError, AmbiguousIdError."""
+    approval = store.approval(approval_id)
+    now_ns = store.now_ns()
+    history = store.history(approval.approval_id)
+    members = _members(store, approval, now_ns=now_ns)
+    asked = tuple(one.name for one in approval.approvers[: approval.asked])
+    return Ask(
+        approval=approval,
+        short_id=approval.approval_id[:8],
+        standing=standing(approval, now_ns=now_ns),
+        say=clean(approval.description),
+        agent=clean(name_text(approval.agent or "An agent")),
+        left=_left(approval, now_ns),
+        hash_ends=hash_ends(approval.arguments_hash),
+        arguments=tuple(map(_argument, approval.fields)),
+        story=story(history, is_open=approval.status is Status.AWAITING),
+        events=tuple(event_row(one) for one in history[-_MOST_EVENTS:]),
+        events_left=max(len(history) - _MOST_EVENTS, 0),
+        memories=tuple(map(_remembered, store.memories(approval.approval_id))),
+        members=members,
+        waiting_members=sum(one.may_remove for one in members),
+        approvers=_approvers(approval),
+        asked=asked,
+        stands_for=_stands_for(approval, asked),
+        progress=clean(progress_text(approval)),
+        run_href=f"/runs/{approval.run_id}" if approval.run_id else None,
+        step_href=f"/steps/{approval.step_id}" if approval.step_id else None,
+        rules=tuple(clean(one) for one in approval.policy.rule_ids),
+        rule_reason=clean(approval.policy.reason or ""),
+        decided_by=clean(deciders_text(approval)),
+        error=clean(approval.execution.error or ""),
+        settled_by=clean(settler_text(approval)),
+        settled_note=clean(approval.execution.settled_note or ""),
+        may_undo=approval.execution.state == "done" and approval.undo is not None,
+        no_edit=_no_edit(approval),
+        api_href=f"/v1/approvals/{approval.approval_id}",
+    )
+
+
+def _argument(field: Field) -> Argument:
+    return Argument(
+        name=field.name,
+        value=field.value,
+        flag=_FLAGS[field.flag] if field.flag else "",
+        kind=field.flag or "",
+        why=clean(field.why or ""),
+        is_cut=field.is_cut,
+    )
+
+
+def _stands_for(approval: Approval, asked: Sequence[str]) -> str:
+    """Return the last of those asked who has not approved this draft."""
+    given = [one.name for one in approval.approved_by]
+    left = [one for one in asked if not any(is_same(one, other) for other in given)]
+    return left[-1] if left else ""
+
+
+def _remembered(one: Memory) -> Remembered:
+    return Remembered(
+        href=f"/memory/{one.memory_id}",
+        say=one_line(title_of(one), _MEMORY_CHARS),
+        text=one_line(text_of(one.content), _MEMORY_CHARS) if one.subject else "",
+        kind=type_words(one.memory_type),
+        standing=standing_of(one)[0],
+    )
+
+
+def _left(approval: Approval, now_ns: int) -> Left | None:
+    if not approval.is_pending:
+        return None
+    left_ns = approval.expires_ns - now_ns
+    share = 100 * max(left_ns, 0) / max(approval.lifetime_ns, 1)
+    return Left(
+        text=time_left(left_ns),
+        expires_ns=approval.expires_ns,
+        share_pct=round(min(share, 100), 1),
+        is_soon=left_ns < SOON_NS,
+    )
+
+
+def _members(store: Accountability, approval: Approval, *, now_ns: int) -> tuple[Member, ...]:
+    if approval.batch_id is None:
+        return ()
+    wanted = ApprovalFilter(batch_id=approval.batch_id)
+    found: Sequence[Approval] = store.approvals(wanted, limit=_MOST_MEMBERS)
+    if len(found) < 2:
+        return ()
+    return tuple(
+        Member(
+            approval_id=one.approval_id,
+            revision=one.revision,
+            standing=standing(one, now_ns=now_ns),
+            say=clean(one.description),
+            arguments=tuple(map(_argument, one.fields)),
+            flagged=sum(field.flag is not None for field in one.fields),
+            is_this=one.approval_id == approval.approval_id,
+            may_remove=one.status is Status.AWAITING,
+        )
+        for one in reversed(found)
+    )
+
+
+def _approvers(approval: Approval) -> tuple[tuple[str, str], ...]:
+    told = []
+    for number, one in enumerate(approval.approvers):
+        is_asked = number < approval.asked
+        word = "is asked" if is_asked else "is asked next" if number == approval.asked else "later"
+        told.append((clean(name_text(one.name)), word))
+    return tuple(told)
+
+
+def deciders_text(approval: Approval) -> str:
+    """Return who decided, all of them where several approved it."""
+    if len(approval.grants) < 2 or approval.status is not Status.APPROVED:
+        return person_text(approval.decided_by, approval.decider_method)
+    return listed([person_text(one.name, one.method or "claimed") for one in approval.grants])
+
+
+def settler_text(approval: Approval) -> str:
+    """Return who settled how it ended; "" where nobody had to."""
+    ran = approval.execution
+    if ran.settled_by is None:
+        return ""
+    return person_text(ran.settled_by, ran.settled_method or "claimed")
+
+
+def _no_edit(approval: Approval) -> str:
+    if not approval.is_exact:
+        return (
+            "These arguments hold something that is not kept. Send the action back with a note: "
+            "only its program can draft it again."
+        )
+    return ""

@@ -1,0 +1,116 @@
+"""The audit log over HTTP: read it, its head, verify it, and tell what it cannot see itself."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Query
+from pydantic import WithJsonSchema
+
+from hansard_store.approvals.json import event_json, head_json, report_json
+from hansard_store.audit.event_types import Actor, EventFilter, EventType
+from hansard_store.audit.external_events import note_event
+from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, TimeText, one_of, read_limit
+from hansard_web.api.request_bodies import JsonRoute
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.app.site import SiteDep
+from hansard_web.approvals.api import run_id_of
+from hansard_web.approvals.bodies import NoteEvent
+from hansard_web.approvals.worker import AccountsDep
+from hansard_web.audit.filters import event_filter, read_anchor
+
+router = noun_router("events", route_class=JsonRoute)
+
+LimitParam = Annotated[int, Depends(read_limit)]
+_CURSOR = "events"
+
+
+def read_event_filter(
+    site: SiteDep,
+    accounts: AccountsDep,
+    type: Annotated[
+        str | None, one_of(*EventType), Query(description="one of the closed list")
+    ] = None,
+    actor: Annotated[
+        str | None, one_of(*Actor), Query(description="agent, me, tool or system")
+    ] = None,
+    who: Annotated[str | None, Query(description="name of the actor")] = None,
+    action: Annotated[str | None, Query()] = None,
+    source: Annotated[str | None, Query()] = None,
+    subject: Annotated[str | None, Query()] = None,
+    approval: Annotated[str | None, Query(description="id, or its beginning")] = None,
+    run: Annotated[str | None, Query(description="id of a run, or its beginning")] = None,
+    since: Annotated[TimeText | None, Query(description="at or after: RFC 3339 or ns")] = None,
+    until: Annotated[TimeText | None, Query(description="before: RFC 3339 or ns")] = None,
+    seals: Annotated[
+        bool, Query(description="seals as well, which are left out unless asked for by type")
+    ] = False,
+) -> EventFilter:
+    """Return the filter of a list of events; an empty value means that it was not given."""
+    return event_filter(
+        find_approval=lambda text: accounts.store.approval(text).key,
+        find_run=lambda text: bytes.fromhex(run_id_of(site, text)),
+        approval=approval,
+        run=run,
+        since=since,
+        until=until,
+        type=type,
+        actor=actor,
+        who=who,
+        action=action,
+        source=source,
+        subject=subject,
+        with_seals=seals,
+    )
+
+
+@router.get("/v1/events", response_class=Answer, responses=answers("approvals.schemas.Events"))
+def list_events(
+    accounts: AccountsDep,
+    wanted: Annotated[EventFilter, Depends(read_event_filter)],
+    limit: LimitParam,
+    cursor: Cursor = None,
+) -> Answer:
+    """List events, the newest first."""
+    before = None if cursor is None else decode_cursor(_CURSOR, cursor, count=1)[0]
+    found = accounts.store.events(wanted, before=before, limit=limit)
+    is_full = len(found) == limit
+    next_cursor = encode_cursor(_CURSOR, found[-1].seq) if is_full else None
+    return Answer({"items": [event_json(one) for one in found], "next_cursor": next_cursor})
+
+
+@router.post(
+    "/v1/events",
+    response_class=Answer,
+    status_code=201,
+    responses=answers("approvals.schemas.Noted", status=201),
+)
+def note(accounts: AccountsDep, told: NoteEvent) -> Answer:
+    """Log a message, a tool call, a result, a block or a failure; it is on disk when answered."""
+    given = told.model_dump(exclude={"schema_version"}, exclude_none=True)
+    return Answer({"seq": note_event(accounts.store, given)}, status_code=HTTPStatus.CREATED)
+
+
+@router.get("/v1/events/head", response_class=Answer, responses=answers("approvals.schemas.Head"))
+def head(accounts: AccountsDep) -> Answer:
+    """Return the end of the chain: kept elsewhere, it proves that nothing before it changed."""
+    return Answer(head_json(accounts.store.head()))
+
+
+@router.get(
+    "/v1/events/verify", response_class=Answer, responses=answers("approvals.schemas.Verified")
+)
+def verify(
+    accounts: AccountsDep,
+    anchor: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,18}:[0-9a-f]{64}$"}),
+        Query(description="a head that was kept: SEQ:HASH"),
+    ] = None,
+) -> Answer:
+    """Check the whole chain, and name the first row that was altered, removed or inserted."""
+    return Answer(report_json(accounts.store.verify(anchor=read_anchor(anchor))))

@@ -1,0 +1,225 @@
+"""`hansard events`: the audit log, and whether anybody altered it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hansard_store.approvals.json import event_json, head_json, is_claimed, report_json
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import EventFilter, Head, StoredEvent
+from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.runs.queries import find_trace_id
+from hansard_web.api.queries import limit_of
+from hansard_web.api.values import dump
+from hansard_web.approvals.cli_service import SETTINGS, accounting
+from hansard_web.audit.filters import event_filter, read_anchor
+from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
+from hansard_web.cli.store import reading
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.user import user_name
+from hansard_web.ui.format import day_time, plural
+
+_FILTERS = (
+    ("type", "action.approved, tool.called, failure, …"),
+    ("actor", "agent, me, tool or system."),
+    ("who", "Name of the actor."),
+    ("action", "Mostly the name of a tool."),
+    ("source", "Where it came from: api, cli, repl, sdk, …"),
+    ("subject", "What it concerned, as approval:ID or conversation:ID."),
+    ("approval", "Approval, or a unique beginning of its id."),
+    ("run", "Run, or a unique beginning of its id."),
+    ("since", "At or after: RFC 3339 or nanoseconds."),
+    ("until", "Before."),
+)
+_AT_ONCE = 500
+_NAMES = tuple(name for name, _ in _FILTERS)
+
+
+@click.group(cls=Group)
+def events() -> None:
+    """Events: the audit log: list, head, verify, export."""
+
+
+def _filters(function: Any) -> Any:
+    for name, sentence in reversed(_FILTERS):
+        function = click.option(f"--{name}", help=sentence)(function)
+    return function
+
+
+@events.command("list")
+@setting_options(*SETTINGS)
+@_filters
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(*, limit: str, cursor: str | None, as_json: bool, **told: Any) -> None:
+    """List events, the newest first; all filters must be met.
+
+    Example: hansard events list --actor me --since 2026-01-31
+    """
+    many = limit_of(limit)
+    before = None if cursor is None else decode_cursor("events", cursor, count=1)[0]
+    with _asked(told) as (desk, wanted):
+        found = desk.events(wanted, before=before, limit=many)
+    if as_json:
+        next_cursor = encode_cursor("events", found[-1].seq) if len(found) == many else None
+        print_json({"items": [event_json(one) for one in found], "next_cursor": next_cursor})
+        return
+    print_table(
+        [Column("seq", is_figure=True), Column("time"), Column("type"), Column("by"),
+         Column("action"), Column("about", may_cut=True)],
+        [_row(one) for one in found],
+    )  # fmt: skip
+
+
+@events.command()
+@setting_options(*SETTINGS)
+@json_option
+def head(*, as_json: bool, **told: Any) -> None:
+    """Print the end of the chain, SEQ:HASH: kept elsewhere, it proves what came before it.
+
+    Example: hansard events head
+    """
+    with accounting(told) as desk:
+        found = desk.head()
+    if as_json:
+        print_json(head_json(found))
+        return
+    print_lines([found.text])
+
+
+@events.command()
+@setting_options(*SETTINGS)
+@click.option("--anchor", help="A head that was kept, SEQ:HASH; without it a cut end is not seen.")
+@json_option
+def verify(*, anchor: str | None, as_json: bool, **told: Any) -> None:
+    """Check the whole chain; exit 1 and name the first row that is not as it was written.
+
+    Example: hansard events verify --anchor "$(cat kept-head)"
+    """
+    kept = read_anchor(anchor)
+    with accounting(told) as desk:
+        report = desk.verify(anchor=kept)
+    if as_json:
+        print_json(report_json(report))
+    elif report.broken is None:
+        seen = _seen(kept, report.kept)
+        print_facts(
+            [
+                ("events", f"{report.checked:,}"),
+                ("chain", f"whole; {seen}"),
+                ("head", report.head.text),
+            ]
+        )
+    else:
+        print_facts(
+            [
+                ("broken", f"event {report.broken.seq} {report.broken.problem}"),
+                ("sound before it", f"{report.checked:,}"),
+            ]
+        )
+    if not report.is_sound:
+        raise click.exceptions.Exit(1)
+
+
+@events.command("accept-head")
+@click.option("--note", default="", help="Why this state is the valid one.")
+@click.option("--by", help="Who decides; default: the user of this system.")
+@setting_options(*SETTINGS)
+@json_option
+def accept_head(*, note: str, by: str | None, as_json: bool, **told: Any) -> None:
+    """Take the log as it is for the valid one, though it had come further when a head was kept.
+
+    A store that is older than a head that was kept of it runs no approved action: what it would
+    run may have run already. This gives those heads up, and the audit log says who did so.
+
+    Example: hansard events accept-head --note "the disk died; this is Friday's backup"
+    """
+    with accounting(told) as desk:
+        given_up = desk.accept_head(by=by or user_name(), note=note)
+        found = desk.head()
+    if as_json:
+        gone = [{"head": one.head.text, "kept_in": str(one.place)} for one in given_up]
+        print_json({**head_json(found), "given_up": gone})
+        return
+    print_facts(
+        [
+            *(("given up", f"{one.head.seq} of {one.folder}, in {one.place}") for one in given_up),
+            ("head", found.text),
+        ]
+    )
+
+
+@events.command()
+@setting_options(*SETTINGS)
+@_filters
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file, not stdout."
+)
+def export(*, output: Path | None, **told: Any) -> None:
+    """Write events as JSON lines, the newest first; drafts, notes and seals included.
+
+    Example: hansard events export --since 2026-01-01 -o events.jsonl
+    """
+    with _asked(told) as (desk, wanted):
+        write_bytes(_lines(desk, replace(wanted, with_seals=True)), output)
+
+
+def _seen(anchor: Head | None, days: int) -> str:
+    """Say what a cut end was held against."""
+    against = [] if anchor is None else [f"up to the anchor {anchor.seq} and beyond"]
+    if days:
+        against.append(
+            f"by {plural(days, 'head')} that {'was' if days == 1 else 'were'} kept of it"
+        )
+    return ", ".join(against) or "whether its end was cut off is not known: no head was kept"
+
+
+def _lines(desk: Accountability, wanted: EventFilter) -> Iterator[bytes]:
+    before: int | None = None
+    while True:
+        page = desk.events(wanted, before=before, limit=_AT_ONCE)
+        for one in page:
+            yield dump(event_json(one)) + b"\n"
+        if len(page) < _AT_ONCE:
+            return
+        before = page[-1].seq
+
+
+@contextmanager
+def _asked(told: dict[str, Any]) -> Iterator[tuple[Accountability, EventFilter]]:
+    """Open accountability for a block, with the filter that the options say."""
+    data = told.get("data")
+    given = {name: told.pop(name) for name in _NAMES}
+    with accounting(told) as desk:
+        yield (
+            desk,
+            event_filter(
+                find_approval=lambda text: desk.approval(text).key,
+                find_run=lambda text: _find_run(data, text),
+                **given,
+            ),
+        )
+
+
+def _find_run(data: str | None, text: str) -> bytes:
+    """Return a run's id; one that is whole need not be stored yet."""
+    if len(text) == 32:
+        with suppress(ValueError):
+            return bytes.fromhex(text)
+    with reading(data) as connection:
+        return find_trace_id(connection, text)
+
+
+def _row(event: StoredEvent) -> list[str]:
+    by = f"{event.actor} {event.who}".rstrip() + (" (claimed)" if is_claimed(event) else "")
+    note = next((str(event.contents[name]) for name in ("note", "reason", "error")
+                 if name in event.contents), "")  # fmt: skip
+    about = f"{event.subject} — {note!r}" if note else event.subject
+    return [str(event.seq), day_time(event.time_ns), event.type, by, event.action, about]

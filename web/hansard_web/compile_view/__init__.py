@@ -1,0 +1,1 @@
+"""A native compile as pages show it."""

@@ -1,0 +1,185 @@
+"""Where a candidate came from, as the stored request of a compile tells it.
+
+All of it is hostile text. The request is JSON that anybody may have sent under its digest; what
+does not fit is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import apsw
+
+from hansard_collector.dialects.engine.references import READ_BYTES
+from hansard_compiler.compile.models import EXTERNAL
+from hansard_store.content.payloads import folder_of, read_payload
+from hansard_store.errors import StoreCorruptError
+from hansard_web.compile_view.record import stored_payload
+from hansard_web.compile_view.result import any_json
+
+_STEP_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}(?:\.server)?", re.ASCII)
+_RUN_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_LONGEST: Final = 400
+_MOST: Final = 8  # of a list
+_NOT_IN_A_URL = re.compile(r"[\s\x00-\x1f\x7f<>\"\\^`{|}]")
+
+Told = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A line about an item; `href` leads to a page of ours, or to a place elsewhere."""
+
+    label: str
+    text: str
+    href: str = ""
+    is_elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a stored request tells of its candidates, without their content."""
+
+    items: Mapping[str, Told]
+    memories: Mapping[str, Told]
+    min_score: float | None = None
+
+
+NOTHING_ASKED: Final = Asked({}, {})
+
+
+def asked_of(connection: apsw.Connection, ref: str | None) -> Asked:
+    """Return what the stored request of a compile tells; nothing where it is not here."""
+    payload = stored_payload(connection, ref)
+    if payload is None or payload.size > READ_BYTES:
+        return NOTHING_ASKED
+    try:
+        return _read(read_payload(folder_of(connection), payload))
+    except StoreCorruptError:
+        return NOTHING_ASKED
+
+
+@lru_cache(maxsize=8)
+def _read(data: bytes) -> Asked:
+    told = any_json(data)
+    if not isinstance(told, dict):
+        return NOTHING_ASKED
+    floor = _map(told.get("compile_config")).get("min_score")
+    return Asked(
+        items=_by_id(told.get("context_items")),
+        memories=_by_id(told.get("memory_records")),
+        min_score=floor if type(floor) in (int, float) else None,
+    )
+
+
+def _by_id(told: Any) -> dict[str, Told]:
+    found = told if isinstance(told, list) else []
+    return {
+        one["id"]: {key: value for key, value in one.items() if key != "content"}
+        for one in found
+        if isinstance(one, dict) and isinstance(one.get("id"), str)
+    }
+
+
+def facts_of(asked: Asked, item_id: str) -> Iterator[Fact]:
+    """Yield what is known of where an item came from."""
+    item, memory = asked.items.get(item_id, {}), asked.memories.get(item_id, {})
+    source = _map(item.get("source_ref"))
+    remembered = {**_map(memory.get("metadata")), **memory}
+    yield from _source_facts(source or _outside(remembered))
+    yield from _maker_facts(_map(item.get("metadata")), _map(source.get("metadata")), remembered)
+    trust = [_short(item.get("trust_score")), _short(item.get("sensitivity"))]
+    for label, text in (
+        ("trust, sensitivity", ", ".join(one for one in trust if one)),
+        ("importance", _short(item.get("importance_score"))),
+        ("created", _short(item.get("created_at"))),
+        ("fresh as of", _short(item.get("freshness_ts") or memory.get("freshness_ts"))),
+        ("writer", _short(remembered.get("writer"))),
+        ("tags", _joined(item.get("tags"))),
+        ("depends on", _joined(item.get("dependencies"))),
+        ("scope", _joined([f"{key}: {value}" for key, value in _map(item.get("scope")).items()])),
+    ):
+        if text:
+            yield Fact(label, text)
+
+
+def _outside(remembered: Told) -> Told:
+    """Return the source of a memory that came from outside, as its receipt names it."""
+    if remembered.get("origin") != EXTERNAL:
+        return {}
+    return {"source_type": "external_api", "uri": remembered.get("url")}
+
+
+def _source_facts(source: Told) -> Iterator[Fact]:
+    kind, title, uri = (_short(source.get(key)) for key in ("source_type", "title", "uri"))
+    if kind or title:
+        yield Fact("source", ", ".join(one for one in (kind.replace("_", " "), title) if one))
+    if uri:
+        yield Fact("address", uri, safe_address(source.get("uri")), is_elsewhere=True)
+    for label, text in (
+        ("query", _short(source.get("retrieval_query"))),
+        ("place", _joined(source.get("positions"))),
+        ("version", _short(source.get("version"))),
+        ("checksum", _short(source.get("checksum"))),
+        ("author", _short(source.get("author"))),
+    ):
+        if text:
+            yield Fact(label, text)
+
+
+def _maker_facts(*told: Told) -> Iterator[Fact]:
+    """Yield the steps, runs and memories that an item names as where it was made."""
+    done: set[str] = set()
+    for label, keys, form, path in (
+        ("made by step", ("step_id", "source_step_id", "source_step_ids"), _STEP_ID, "/steps/"),
+        ("made in run", ("run_id", "source_run_id"), _RUN_ID, "/runs/"),
+    ):
+        for one in (one for each in told for key in keys for one in _ids(each.get(key))):
+            if one not in done:
+                done.add(one)
+                yield Fact(label, one[:_LONGEST], f"{path}{one}" if form.fullmatch(one) else "")
+    memories = [one for each in told for one in _ids(each.get("memory_id"))]
+    for one in dict.fromkeys(memories):
+        yield Fact("memory", one[:_LONGEST], f"/memory/{one}" if _RUN_ID.fullmatch(one) else "")
+    confidence = [_short(each.get("confidence")) for each in told if "confidence" in each]
+    yield from (Fact("confidence", one) for one in confidence)
+
+
+def safe_address(uri: object) -> str:
+    """Return a web address that may be a link; "" for anything else, which is shown as text."""
+    if not isinstance(uri, str) or len(uri) > 2_000 or _NOT_IN_A_URL.search(uri):
+        return ""
+    try:
+        parts = urlsplit(uri)
+        has_credentials = parts.username is not None or parts.password is not None
+    except ValueError:
+        return ""
+    is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+    return uri if is_web and not has_credentials else ""
+
+
+def _ids(told: Any) -> list[str]:
+    found = told if isinstance(told, list) else [told]
+    return [one for one in found[:_MOST] if isinstance(one, str) and one]
+
+
+def _map(told: Any) -> Told:
+    return told if isinstance(told, dict) else {}
+
+
+def _short(told: Any) -> str:
+    if told is None or isinstance(told, dict | list):
+        return ""
+    text = str(told)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _joined(told: Any) -> str:
+    found = [_short(one) for one in told] if isinstance(told, list) else []
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return ", ".join(one for one in found[:_MOST] if one) + more

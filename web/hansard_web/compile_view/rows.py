@@ -1,0 +1,300 @@
+"""The candidates of a compile as rows: filtered, ordered, grouped, a page at a time. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from hansard_store.compilations.receipts import Receipt
+from hansard_web.compile_view.labels import (
+    DECISIONS,
+    PASS_NUMBERS,
+    SECTIONS,
+    SWATCHES,
+    Why,
+    icon_of,
+    kind_words,
+    meaning,
+    missed,
+    pass_words,
+    points,
+    source_words,
+    why,
+)
+from hansard_web.compile_view.record import Record, prompt_places
+from hansard_web.compile_view.result import decimal, places_of
+from hansard_web.compile_view.score_sums import Sum, sum_of
+from hansard_web.compile_view.state import PAGE_ROWS, ContextState
+
+OUT: Final = "out"  # the group of what is not in the prompt
+_NEVER: Final = -(1 << 62)  # a score below any
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One candidate in the table."""
+
+    anchor: str
+    item_id: str
+    title: str
+    href: str
+    is_selected: bool
+    decision: str
+    word: str
+    icon: str
+    kind: str
+    source: str
+    tokens_before: int | None
+    tokens_after: int | None
+    swatch: str
+    share_pct: float  # of the largest that was sent
+    score: str  # "" where it has none
+    exact_score: str
+    sum: Sum | None
+    why: Why
+    related_href: str | None
+    missed: str
+    reason: str
+    rules: tuple[tuple[str, str], ...]  # (rule, address of its receipts)
+    at_pass: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows that stand together, as far as they are on this page."""
+
+    key: str
+    label: str
+    swatch: str
+    aside: str
+    tokens: int
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of the table."""
+
+    groups: tuple[Group, ...]
+    shown: int
+    first: int
+    found: int  # rows that meet the filter
+    of: int
+
+
+def chosen(record: Record, state: ContextState) -> dict[str, list[Receipt]]:
+    """Return the receipts that meet the filter by their group, all in the order that is asked for.
+
+    Grouped first: a compile has thousands of receipts and a few groups to be put in order.
+    """
+    found = record.receipts
+    if state.is_filtered:
+        found = [one for one in found if _meets(one, state)]
+    key_of = _group_key(state)
+    groups: dict[str, list[Receipt]] = defaultdict(list)
+    for one in sorted(found, key=_ordering(record, state), reverse=state.is_reversed):
+        groups[key_of(one)].append(one)
+    return {key: groups[key] for key in _in_order(groups, state)}
+
+
+def page_at(found: Sequence[Receipt], state: ContextState) -> int:
+    """Return the number of rows before the page: as asked, else where the chosen item stands."""
+    if not state.first and state.item:
+        at = next((at for at, one in enumerate(found) if one.item_id == state.item), 0)
+        return at - at % PAGE_ROWS
+    return state.first if state.first < len(found) else 0
+
+
+def listing(
+    record: Record, state: ContextState, path: str, *, spoken: Callable[[Receipt], str]
+) -> Listing:
+    """Return the page of rows that the state asks for.
+
+    `spoken` gives the first words of items whose id says nothing, "" for the others.
+    """
+    of_group = chosen(record, state)
+    found = [one for group in of_group.values() for one in group]
+    first = page_at(found, state)
+    shown = found[first : first + PAGE_ROWS]
+    key_of = _group_key(state)
+    make = _RowMaker(record, state.but(first=first), path, spoken)
+    groups: list[Group] = []
+    for key in dict.fromkeys(map(key_of, shown)):
+        rows = tuple(make.row(one) for one in shown if key_of(one) == key)
+        groups.append(
+            Group(
+                key=key,
+                label=_label(state, key),
+                swatch=SWATCHES.get(key, "free") if state.group == "place" else "",
+                aside=_aside(record, state, key, len(of_group[key]), len(rows)),
+                tokens=sum(one.tokens_after or 0 for one in of_group[key]),
+                rows=rows,
+            )
+        )
+    return Listing(tuple(groups), len(shown), first, len(found), len(record.receipts))
+
+
+def _meets(one: Receipt, state: ContextState) -> bool:
+    if state.decision and one.decision != state.decision:
+        return False
+    if state.reason and one.reason != state.reason:
+        return False
+    if state.at_pass and one.pass_name != state.at_pass:
+        return False
+    if state.kind and one.kind != state.kind:
+        return False
+    if not state.find:
+        return True
+    words = state.find.casefold()
+    fields = (one.item_id, one.source, one.source_type, one.kind, one.reason, one.rule_ids)
+    return any(words in field.casefold() for field in fields if field)
+
+
+# ------------------------------------------------------------------------------ order, groups
+
+
+def _ordering(record: Record, state: ContextState) -> Callable[[Receipt], Any]:
+    if state.order == "score":
+        return lambda one: (-_or_less(one.score_nano), one.ordinal)
+    if state.order == "tokens":
+        return lambda one: (-(one.tokens_after or 0), -_or_less(one.tokens_before), one.ordinal)
+    if state.order == "missed":
+        return lambda one: (_missed_key(one), one.ordinal)
+    if state.order == "item":
+        return lambda one: (one.item_id.casefold(), one.ordinal)
+    place, last = prompt_places(record.result), len(record.receipts)
+    # What is out: what came nearest first, that is what left latest and with the best score.
+    return lambda one: (
+        (1, -PASS_NUMBERS.get(one.pass_name or "", 0), -_or_less(one.score_nano), one.ordinal)
+        if one.decision == "exclude"
+        else (0, place.get(one.item_id, last), 0, one.ordinal)
+    )
+
+
+def _or_less(amount: int | None) -> int:
+    return _NEVER if amount is None else amount
+
+
+def _missed_key(one: Receipt) -> tuple[int, int]:
+    """Tokens before points before what missed by nothing that can be counted."""
+    if one.missed_tokens is not None:
+        return 0, one.missed_tokens
+    if one.missed_score_nano is not None:
+        return 1, one.missed_score_nano
+    return 2, 0
+
+
+def _group_key(state: ContextState) -> Callable[[Receipt], str]:
+    if state.group == "decision":
+        return lambda one: one.decision
+    if state.group == "reason":
+        return lambda one: one.reason
+    if state.group == "pass":
+        return lambda one: one.pass_name or ""
+    if state.group == "kind":
+        return lambda one: one.kind or ""
+    if state.group == "none":
+        return lambda _: ""
+    return lambda one: OUT if one.decision == "exclude" else one.section or ""
+
+
+def _in_order(groups: Mapping[str, Sequence[Receipt]], state: ContextState) -> list[str]:
+    """Return the keys of groups in the order of what they are, else the largest first."""
+    if state.group == "place":
+        known: Mapping[str, int] = {name: at for at, name in enumerate((*SECTIONS, "", OUT))}
+    elif state.group == "decision":
+        known = {name: at for at, name in enumerate(DECISIONS)}
+    elif state.group == "pass":
+        known = PASS_NUMBERS
+    else:
+        return sorted(groups, key=lambda key: (-len(groups[key]), key))
+    last = len(known)
+    return sorted(groups, key=lambda key: (known.get(key, last), key))
+
+
+def _label(state: ContextState, key: str) -> str:
+    if state.group == "place":
+        return SECTIONS.get(key, "Not in the prompt" if key == OUT else key or "In the prompt")
+    if state.group == "decision":
+        return DECISIONS.get(key, key).capitalize()
+    if state.group == "reason":
+        return meaning(key)
+    if state.group == "pass":
+        return f"Pass {pass_words(key)}" if key else "No pass told"
+    return kind_words(key).capitalize() if state.group == "kind" else ""
+
+
+def _aside(record: Record, state: ContextState, key: str, total: int, shown: int) -> str:
+    said = f"{total:,} item{'' if total == 1 else 's'}"
+    if shown < total:
+        said += f", {shown:,} on this page"
+    if state.group == "reason":
+        said += f" · {key}"
+    return said
+
+
+# ------------------------------------------------------------------------------ rows
+
+
+class _RowMaker:
+    """Makes the rows of one page."""
+
+    def __init__(
+        self,
+        record: Record,
+        state: ContextState,
+        path: str,
+        spoken: Callable[[Receipt], str],
+    ) -> None:
+        self._record = record
+        self._state = state
+        self._path = path
+        self._spoken = spoken
+        self._largest = max([1, *(one.tokens_after or 0 for one in record.receipts)])
+        self._known = {one.item_id for one in record.receipts}
+
+    def row(self, one: Receipt) -> Row:
+        breakdown = self._record.result.breakdown(one.item_id)
+        said, words = why(one), self._spoken(one)
+        source = source_words(one)
+        return Row(
+            anchor=f"i{one.ordinal}",
+            item_id=one.item_id,
+            title=f"“{words}”" if words else one.item_id,
+            href=self._item_href(one.item_id) + f"#i{one.ordinal}",
+            is_selected=one.item_id == self._state.item,
+            decision=one.decision,
+            word=DECISIONS.get(one.decision, one.decision),
+            icon=icon_of(one.kind),
+            kind=kind_words(one.kind),
+            source=f"{source} · {one.item_id}" if words else source,
+            tokens_before=one.tokens_before,
+            tokens_after=one.tokens_after,
+            swatch=SWATCHES.get(one.section or "", ""),
+            share_pct=round((one.tokens_after or 0) / self._largest * 100, 2),
+            score="" if one.score_nano is None else points(one.score_nano),
+            exact_score="" if one.score_nano is None else exact(one.score_nano),
+            sum=None if breakdown is None else sum_of(breakdown),
+            why=said,
+            related_href=self._item_href(said.related) if said.related in self._known else None,
+            missed=missed(one) if one.decision == "exclude" else "",
+            reason=one.reason,
+            rules=tuple((rule, receipts_href(rule=rule)) for rule in one.rules),
+            at_pass=pass_words(one.pass_name),
+        )
+
+    def _item_href(self, item_id: str | None) -> str:
+        return self._state.address(self._path, item=item_id or "", text="changes")
+
+
+def exact(nano: int) -> str:
+    """Return billionths of a point as a decimal, to the last digit."""
+    return decimal(nano, 9, places_of([nano], 9, least=3))
+
+
+def receipts_href(**wanted: str) -> str:
+    """Return the address of the receipts that meet a filter, of all runs."""
+    return f"/receipts?{urlencode(wanted)}"

@@ -1,0 +1,118 @@
+"""The context of a model call: what it knew and where that came from (DESIGN §8)."""
+
+from __future__ import annotations
+
+import apsw
+
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.derived_context.context import PlacedCall, derive_context, place_call
+from hansard_collector.derived_context.provenance import Comparison, Row
+from hansard_store.compilations.queries import (
+    ID_KEY,
+    Compilation,
+    compilation_below,
+    compilation_named,
+    compilation_of_span,
+)
+from hansard_store.runs.queries import RunItem
+from hansard_store.steps.queries import StepSkeleton
+from hansard_web.api.values import Body
+from hansard_web.context.compilation_bodies import notes_of, summary_body
+
+_CALL_ROLES = ("llm", "embedding")
+
+
+def context_body(
+    connection: apsw.Connection,
+    run: RunItem,
+    step: StepSkeleton,
+    reading: StepReading,
+    native: Compilation | None,
+) -> Body | None:
+    """Return the compile that a step is about; else how a call's messages came to be.
+
+    None for a step without a compile that is no model call, or shows no messages.
+    """
+    derived = _derived(connection, run, step, reading)
+    if native is None:
+        return derived
+    return {
+        "kind": "native",
+        **summary_body(native),
+        "notes": notes_of(native),
+        "derived": derived,
+    }
+
+
+def native_compilation(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading, *, run: int
+) -> Compilation | None:
+    """Return the compile that a step made, that it names, or the last one directly below it."""
+    if step.role == "compile":
+        return compilation_of_span(connection, step.id)
+    named = reading.view.attributes.get(ID_KEY)
+    if isinstance(named, str) and named:
+        return compilation_named(connection, named, run=run)
+    return compilation_below(connection, bytes.fromhex(step.run_id), bytes.fromhex(step.span_id))
+
+
+def _derived(
+    connection: apsw.Connection, run: RunItem, step: StepSkeleton, reading: StepReading
+) -> Body | None:
+    """Return how a call's messages differ from those of the call it continues."""
+    if step.role not in _CALL_ROLES or reading.normal.call is None:
+        return None
+    placed = place_call(connection, run=run.id, span=step.id, conversation_id=run.conversation_id)
+    if placed is None:
+        return None
+    baseline = placed.baseline
+    before = None if baseline is None else read_step(connection, baseline.span).normal.call
+    derived = derive_context(
+        connection,
+        placed,
+        run=run.id,
+        tools=reading.normal.call.tools,
+        previous_tools=() if before is None else before.tools,
+    )
+    return {"kind": "derived", **_place(placed), **_comparison(derived.comparison)}
+
+
+def _place(placed: PlacedCall) -> Body:
+    return {
+        "call_number": placed.number,
+        "calls_in_run": placed.of,
+        "continues": None if placed.baseline is None else placed.baseline.step_id,
+    }
+
+
+def _comparison(comparison: Comparison) -> Body:
+    found = comparison.cache_break
+    return {
+        "tokens": comparison.tokens,
+        "previous_tokens": comparison.previous_tokens,
+        "tokens_are": "scaled to the billed input" if comparison.scaled else "estimated",
+        "messages": [_row(row) for row in comparison.rows],
+        "cache_break": None
+        if found is None
+        else {
+            "position": found.position,
+            "lost_tokens": found.lost_tokens,
+            "equal_tokens": found.equal_tokens,
+            "cacheable": found.cacheable,
+        },
+    }
+
+
+def _row(row: Row) -> Body:
+    return {
+        "change": row.change.value,
+        "position": row.current,
+        "previous_position": row.previous,
+        "same_bytes": row.same_bytes,
+        "tokens": row.tokens,
+        "origin": {
+            "kind": row.origin.kind,
+            "step_id": row.origin.step_id,
+            "step_name": row.origin.step_name,
+        },
+    }

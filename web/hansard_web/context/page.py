@@ -1,0 +1,330 @@
+"""The Context tab: what filled the prompt. Derived here, until a sender gives receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.derived_context.cache_breaks import RunBreaks, run_breaks
+from hansard_collector.derived_context.context import (
+    DerivedContext,
+    PlacedCall,
+    derive_context,
+    said,
+)
+from hansard_collector.derived_context.origins import Origin
+from hansard_collector.derived_context.provenance import Change, Comparison, Row
+from hansard_compiler.calls import Json, Message
+from hansard_store.steps.queries import StepSkeleton
+from hansard_web.context.bars import (
+    KeyEntry,
+    Segment,
+    break_pct,
+    token_bar,
+    token_keys,
+)
+from hansard_web.context.item import Inspected, inspected
+from hansard_web.ui.format import count, duration, plural
+from hansard_web.ui.messages import headline
+
+_SNIPPET_CHARS = 110
+_ICONS = {"system": "system", "user": "user", "assistant": "llm", "tool": "tool"}
+_CHANGES = tuple(Change)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRow:
+    """One message in the table."""
+
+    anchor: str
+    number: str
+    change: str
+    icon: str
+    title: str
+    snippet: str
+    origin: str
+    origin_href: str | None
+    is_unknown: bool
+    tokens: int
+    previous_tokens: int | None  # where it differs
+    cache: str  # read, lost, new, read anew, not sent
+    starts_break: bool
+    href: str
+    is_selected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A filter by kind of change."""
+
+    label: str
+    icon: str
+    href: str
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContextView:
+    """Everything the Context tab shows."""
+
+    is_first: bool
+    is_delta: bool
+    counts: tuple[tuple[str, str], ...]  # ("6 messages kept", "kept")
+    break_at: str | None  # anchor of the first message that differs
+    break_number: str
+    break_say: str
+    run_breaks: RunBreaks | None
+    is_short: bool  # the prompts part, but were too short to be cached
+    lost_tokens: int
+    has_bars: bool
+    previous_bar: tuple[Segment, ...]
+    current_bar: tuple[Segment, ...]
+    break_pct: float | None
+    previous_tokens: int
+    tokens: int
+    scaled: bool
+    keys: tuple[KeyEntry, ...]
+    choices: tuple[Choice, ...]
+    rows: tuple[ContextRow, ...]
+    shown: int
+    of: int
+    baseline_href: str | None
+    baseline_text: str
+    how: tuple[tuple[str, str], ...]
+    inspected: Inspected | None
+
+
+def context_view(
+    connection: apsw.Connection,
+    placed: PlacedCall,
+    step: StepSkeleton,
+    reading: StepReading,
+    *,
+    run: int,
+    address: str,
+    only: str = "",
+    item: str = "",
+    with_run: bool = False,
+) -> ContextView:
+    """Compare a call with the one it continues and lay the comparison out.
+
+    `only` names a kind of change to show, `item` the row to look at closely; `with_run` adds what
+    cache breaks cost the whole run.
+    """
+    tools = list(reading.normal.call.tools) if reading.normal.call else []
+    previous_tools = _tools_of(connection, placed)
+    derived = derive_context(
+        connection, placed, run=run, tools=tools, previous_tools=previous_tools
+    )
+    comparison = derived.comparison
+    first_number = 0 if derived.tools else 1
+    rows = _rows(derived, first_number, address=address, item=item)
+    shown = [row for row in rows if only in ("", row.change)]
+    broken = comparison.cache_break if comparison.cache_break else None
+    tells = broken is not None and broken.cacheable
+    return ContextView(
+        is_first=placed.baseline is None,
+        is_delta=placed.call.input_is_delta,
+        counts=_counts(comparison, "item" if derived.tools else "message"),
+        break_at=f"m{broken.position + first_number}" if broken and tells else None,
+        break_number=str(broken.position + first_number) if broken else "",
+        break_say=_break_say(placed, step),
+        run_breaks=run_breaks(connection, run) if with_run else None,
+        is_short=broken is not None and not broken.cacheable,
+        lost_tokens=broken.lost_tokens if broken and tells else 0,
+        has_bars=placed.baseline is not None and comparison.tokens > 0,
+        previous_bar=token_bar(comparison, of_previous=True),
+        current_bar=token_bar(comparison, of_previous=False),
+        break_pct=break_pct(comparison) if tells else None,
+        previous_tokens=comparison.previous_tokens,
+        tokens=comparison.tokens,
+        scaled=comparison.scaled,
+        keys=token_keys(comparison, reading),
+        choices=_choices(comparison, address, only),
+        rows=tuple(shown),
+        shown=len(shown),
+        of=len(rows),
+        baseline_href=f"/steps/{placed.baseline.step_id}" if placed.baseline else None,
+        baseline_text=_baseline_text(placed),
+        how=_how(placed, reading, comparison),
+        inspected=_inspected(derived, rows, item),
+    )
+
+
+def _tools_of(connection: apsw.Connection, placed: PlacedCall) -> list[Json]:
+    if placed.baseline is None:
+        return []
+    call = read_step(connection, placed.baseline.span).normal.call
+    return list(call.tools) if call else []
+
+
+# ------------------------------------------------------------------------------ sentences
+
+
+def _counts(comparison: Comparison, one: str) -> tuple[tuple[str, str], ...]:
+    found: list[tuple[str, str]] = []
+    for change in _CHANGES:
+        number = comparison.count(change)
+        if number:
+            words = f"{plural(number, one)} {change}" if not found else f"{number:,} {change}"
+            found.append((words, change.value))
+    return tuple(found)
+
+
+def _break_say(placed: PlacedCall, step: StepSkeleton) -> str:
+    baseline = placed.baseline
+    if baseline is None:
+        return ""
+    if baseline.model != step.model:
+        return f"The model changed as well, from {baseline.model} to {step.model}."
+    return ""
+
+
+def _baseline_text(placed: PlacedCall) -> str:
+    baseline = placed.baseline
+    if baseline is None:
+        return ""
+    age = duration(max(placed.call.sort_ns - baseline.sort_ns, 0))
+    if placed.baseline_number is None:
+        return f"{baseline.name} of an earlier run, {age} earlier"
+    return f"call {placed.baseline_number} of {placed.of}, {age} earlier"
+
+
+def _how(
+    placed: PlacedCall, reading: StepReading, comparison: Comparison
+) -> tuple[tuple[str, str], ...]:
+    sources = reading.normal.call.sources if reading.normal.call else {}
+    tokens = "4 characters a token"
+    if comparison.scaled:
+        tokens = f"estimated at {tokens}, scaled to the billed {count(comparison.tokens)}"
+    facts = [
+        ("matched by", "hash of each message, then call id, place and words"),
+        ("chosen as previous", "the earlier call with the longest common beginning"),
+        ("messages from", sources.get("input", "")),
+        ("cached tokens from", sources.get("tokens.cache_read", "")),
+        ("per message", tokens),
+    ]
+    return tuple((label, text) for label, text in facts if text)
+
+
+def _choices(comparison: Comparison, address: str, only: str) -> tuple[Choice, ...]:
+    join = "&" if "?" in address else "?"
+    found = [Choice(f"All {len(comparison.rows)}", "", address, not only)]
+    for change in _CHANGES:
+        number = comparison.count(change)
+        if number:
+            label = f"{change.value.capitalize()} {number}"
+            href = f"{address}{join}change={change}"
+            found.append(Choice(label, change.value, href, only == change.value))
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------ rows
+
+
+def _rows(
+    derived: DerivedContext,
+    first_number: int,
+    *,
+    address: str,
+    item: str,
+) -> list[ContextRow]:
+    broken = derived.comparison.cache_break
+    found = []
+    for row in derived.comparison.rows:
+        message = _message(derived, row)
+        at = row.current if row.current is not None else row.previous or 0
+        anchor = f"{'m' if row.current is not None else 'p'}{at + first_number}"
+        is_break = broken is not None and broken.cacheable and row.current == broken.position
+        join = "&" if "?" in address else "?"
+        found.append(
+            ContextRow(
+                anchor=anchor,
+                number="" if row.current is None else str(at + first_number),
+                change=row.change.value,
+                icon="tool" if message is None else _ICONS.get(message.role, "other"),
+                title=_title(row, message, derived.tools),
+                snippet=_snippet(row, message, derived.tools),
+                origin=_origin_words(row.origin),
+                origin_href=f"/steps/{row.origin.step_id}" if row.origin.step_id else None,
+                is_unknown=row.origin.kind == "unknown",
+                tokens=row.tokens,
+                previous_tokens=row.previous_tokens
+                if row.change in (Change.REWRITTEN, Change.TRUNCATED)
+                and row.previous_tokens != row.tokens
+                else None,
+                cache=_cache_word(row, has_previous=bool(derived.previous)),
+                starts_break=is_break,
+                href=f"{address}{join}item={anchor}#{anchor}",
+                is_selected=anchor == item,
+            )
+        )
+    return found
+
+
+def _message(derived: DerivedContext, row: Row) -> Message | None:
+    if row.current is not None:
+        return derived.current[row.current]
+    return derived.previous[row.previous or 0]
+
+
+def _title(row: Row, message: Message | None, tools: Sequence[Json]) -> str:
+    if message is None:
+        return plural(len(tools), "tool definition")
+    title = headline(message)
+    if title == "System prompt" and row.origin.kind != "system prompt":
+        return "System"
+    if title == "Tool result" and row.origin.step_name:
+        return f"Result of {row.origin.step_name}"
+    return title
+
+
+def _snippet(row: Row, message: Message | None, tools: Sequence[Json]) -> str:
+    if row.cut is not None:
+        return f"cut: {count(row.cut.characters)} characters of its {row.cut.kept} remain"
+    if message is None:
+        names = [str(tool.get("name", "")) for tool in tools]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return ", ".join(names[:3]) + more
+    text = message.text or said(message)
+    note = "same words, other ids or reasoning · " if _is_other_form(row) else ""
+    line = " ".join(text[: _SNIPPET_CHARS * 4].split())
+    return note + (line if len(line) <= _SNIPPET_CHARS else line[: _SNIPPET_CHARS - 1] + "…")
+
+
+def _is_other_form(row: Row) -> bool:
+    return row.change in (Change.KEPT, Change.REORDERED) and not row.same_bytes
+
+
+def _origin_words(origin: Origin) -> str:
+    if origin.kind in ("output", "result", "memory"):
+        name = (origin.step_name or "a step")[:40]
+        return {"output": "output of", "result": "result of", "memory": "memory of"}[
+            origin.kind
+        ] + f" {name}"
+    return origin.kind
+
+
+def _cache_word(row: Row, *, has_previous: bool) -> str:
+    if row.change is Change.DROPPED:
+        return "not sent"
+    if row.change is Change.ADDED or not has_previous:
+        return "new"
+    if row.change in (Change.REWRITTEN, Change.TRUNCATED) or not row.same_bytes:
+        return "read anew"
+    return "lost" if row.after_break else "equal"
+
+
+def _inspected(derived: DerivedContext, rows: Sequence[ContextRow], item: str) -> Inspected | None:
+    """Look at the row that was asked for, else at the one that breaks the cache."""
+    chosen = next((at for at, row in enumerate(rows) if row.anchor == item), None)
+    if chosen is None:
+        chosen = next((at for at, row in enumerate(rows) if row.starts_break), None)
+    if chosen is None:
+        return None
+    shown = rows[chosen]
+    place = f"message {shown.number}" if shown.number else "of the previous call"
+    return inspected(derived, derived.comparison.rows[chosen], title=shown.title, place=place)

@@ -1,0 +1,1 @@
+"""Comparisons of two steps, runs or compiles: bodies, page, API and command."""

@@ -1,0 +1,199 @@
+"""A comparison as a page shows it, saved or served."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hansard_compiler.diff import Delta
+from hansard_store.runs.queries import RunItem
+from hansard_web.diff.labels import Said, parted_text, say, what_text
+from hansard_web.diff.page.context import ItemRow
+from hansard_web.diff.page.detail import Detail, detail_of
+from hansard_web.diff.page.rows import WINDOW, ShownSteps, shown_steps
+from hansard_web.diff.page.state import DiffState
+from hansard_web.diff.runs import AlignedStep, RunDiff
+from hansard_web.diff.steps import StepDiff, StepSide
+
+_MOST_SAVED = 2_000  # rows of steps in a file
+_ABSENT = "not a candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSide:
+    """One of the two things compared."""
+
+    side: str  # left or right
+    name: str
+    short_id: str
+    started_ns: int
+    status: str
+    status_say: str
+    href: str
+    about: str  # of a step: the run it is of
+
+
+@dataclass(frozen=True, slots=True)
+class DiffView:
+    """Everything a comparison shows."""
+
+    title: str
+    kind: str  # runs or steps
+    sides: tuple[ShownSide, ShownSide]
+    figures: tuple[Said, ...]
+    figures_same: str  # names of those that are the same and not shown
+    lede: str
+    lede_href: str
+    is_empty: bool
+    steps: ShownSteps | None
+    detail: Detail | None
+    detail_title: str
+    state: DiffState
+    notes: tuple[str, ...]
+    pick_href: str
+    is_saved: bool = False
+
+
+def run_diff_view(
+    diff: RunDiff,
+    state: DiffState,
+    *,
+    selected: AlignedStep | None,
+    focus: StepDiff | None,
+    is_saved: bool = False,
+) -> DiffView:
+    """Return two runs side by side, with the detail of one pair of their steps."""
+    detail = None if focus is None else detail_of(focus, state)
+    number = None if selected is None else selected.number
+    return DiffView(
+        title=_title(diff),
+        kind="runs",
+        sides=(_run_side("left", diff.left), _run_side("right", diff.right)),
+        figures=_figures(diff.figures, state),
+        figures_same=_same_figures(diff.figures, state),
+        lede=parted_text(diff) + _reason(detail),
+        lede_href="#detail" if detail is not None else "",
+        is_empty=diff.is_empty,
+        steps=shown_steps(
+            diff.steps, state, selected=number, most=_MOST_SAVED if is_saved else WINDOW
+        ),
+        detail=detail,
+        detail_title=_detail_title(state, selected),
+        state=state,
+        notes=diff.notes,
+        pick_href=f"/?compare={diff.left.run_id}&compare={diff.right.run_id}",
+        is_saved=is_saved,
+    )
+
+
+def step_diff_view(diff: StepDiff, state: DiffState, *, is_saved: bool = False) -> DiffView:
+    """Return two steps side by side."""
+    differing = what_text(diff.what)
+    detail = detail_of(diff, state)
+    lede = f"They differ in {differing}." if differing else "Nothing differs but times."
+    return DiffView(
+        title="Two steps of one run" if diff.left.run.id == diff.right.run.id else "Two steps",
+        kind="steps",
+        sides=_step_sides(diff.left, diff.right),
+        figures=_figures(diff.figures, state),
+        figures_same=_same_figures(diff.figures, state),
+        lede=lede + _reason(detail),
+        lede_href="#detail" if not diff.is_empty else "",
+        is_empty=diff.is_empty,
+        steps=None,
+        detail=detail,
+        detail_title="",
+        state=state,
+        notes=(),
+        pick_href=f"/diff?left={diff.left.step.step_id}",
+        is_saved=is_saved,
+    )
+
+
+def _figures(figures: Sequence[Delta], state: DiffState) -> tuple[Said, ...]:
+    """Return the figures that differ, and the outcome; all of them where everything is asked."""
+    return tuple(say(one) for one in figures if state.everything or _is_shown(one))
+
+
+def _same_figures(figures: Sequence[Delta], state: DiffState) -> str:
+    hidden = () if state.everything else [one for one in figures if not _is_shown(one)]
+    return ", ".join(say(one).label for one in hidden)
+
+
+def _is_shown(one: Delta) -> bool:
+    return one.name == "status" or one.direction != "same"
+
+
+def _title(diff: RunDiff) -> str:
+    if diff.left.first_input and diff.left.first_input == diff.right.first_input:
+        return "Two runs of one task"
+    return "Two runs"
+
+
+def _detail_title(state: DiffState, selected: AlignedStep | None) -> str:
+    if selected is None:
+        return ""
+    return "The step you chose" if state.row is not None else "The first call that differs"
+
+
+def _reason(detail: Detail | None) -> str:
+    """Name the first flip with its cause: of two decisions, before what is merely new or gone."""
+    rows = detail.context.rows if detail is not None and detail.context is not None else ()
+    told = [(_labels(row), row) for row in rows if row.detail and row.kind]
+    told.sort(key=lambda one: (one[0][0] == one[0][1], _ABSENT in one[0]))
+    for (before, after), row in told[:1]:
+        return f" {row.name} was {before}, now {after}: {row.detail}."
+    return ""
+
+
+def _labels(row: ItemRow) -> tuple[str, str]:
+    left, right = row.left, row.right
+    return left.label if left else _ABSENT, right.label if right else _ABSENT
+
+
+def _run_side(side: str, run: RunItem) -> ShownSide:
+    note = ": its figures can still grow" if run.status == "open" else ""
+    return ShownSide(
+        side,
+        run.agent_name or run.name,
+        run.run_id[:8],
+        run.started_ns,
+        run.status,
+        run.status.replace("_", " ") + note,
+        f"/runs/{run.run_id}",
+        "" if run.agent_name in (None, run.name) else run.name,
+    )
+
+
+def _step_sides(left: StepSide, right: StepSide) -> tuple[ShownSide, ShownSide]:
+    """Return both sides under names that tell them apart.
+
+    Calls of one model share a name: the step that they are in is told, unless it is the run, and
+    where that is one as well, which calls of their runs they are.
+    """
+    names = [_placed_name(one) for one in (left, right)]
+    if names[0] == names[1]:
+        names = [
+            name if one.place is None else f"{name}, call {one.place}"
+            for name, one in zip(names, (left, right), strict=True)
+        ]
+    return _step_side("left", left, names[0]), _step_side("right", right, names[1])
+
+
+def _placed_name(one: StepSide) -> str:
+    is_placed = one.parent not in ("", one.run.name)
+    return f"{one.step.name} in {one.parent}" if is_placed else one.step.name
+
+
+def _step_side(side: str, one: StepSide, name: str) -> ShownSide:
+    step = one.step
+    return ShownSide(
+        side,
+        name,
+        step.span_id,
+        step.sort_ns,
+        step.status,
+        "" if step.status == "unset" else step.status.replace("_", " "),
+        f"/steps/{step.step_id}",
+        f"{step.role} of {one.run.agent_name or one.run.name}",
+    )

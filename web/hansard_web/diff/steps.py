@@ -1,0 +1,343 @@
+"""Two steps compared: figures, context, messages, request, what went in and what came out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import apsw
+
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.dialects.engine.references import READ_BYTES
+from hansard_collector.payloads.named import PayloadStanding, standing_of
+from hansard_compiler.calls import Message, TextPart, ToolCallPart, part_json
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.diff import (
+    CompileDiff,
+    Delta,
+    JsonDiff,
+    MessageMark,
+    MessagePair,
+    RequestDiff,
+    TextOp,
+    align_messages,
+    headline,
+    json_diff,
+    request_diff,
+    text_diff,
+)
+from hansard_compiler.errors import NotFoundError
+from hansard_store.content.payloads import folder_of, read_payload
+from hansard_store.errors import StoreCorruptError
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.steps.queries import StepSkeleton, get_step
+from hansard_web.api.values import plain
+from hansard_web.compile_view.item_names import ItemNames
+from hansard_web.context.bodies import native_compilation
+from hansard_web.diff.compiles import StoredCompile, compare_compiles, read_compile
+from hansard_web.diff.figures import step_figures
+from hansard_web.diff.neighbours import neighbours_of
+from hansard_web.diff.step_facts import known_as
+
+_REQUEST_KEYS: Final = ("hansard.request.ref", "hansard.request_ref")
+_SAME_SAID: Final = frozenset({"same", "retold"})
+_NO_DIFF: Final = JsonDiff(())
+_CALLS: Final = frozenset({"llm", "embedding"})
+
+
+@dataclass(frozen=True, slots=True)
+class StepSide:
+    """One step with everything that is compared of it."""
+
+    run: RunItem
+    step: StepSkeleton
+    parent: str  # its name; "" at the top of the run, or where it is not here
+    reading: StepReading
+    compiled: StoredCompile | None
+    request: bytes | None  # as it went over the wire
+    notes: tuple[str, ...]
+    place: int | None = None  # among the calls of its run, from 1; None: no call, or not asked for
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        call = self.reading.normal.call
+        return () if call is None else call.input
+
+    @property
+    def answers(self) -> tuple[Message, ...]:
+        call = self.reading.normal.call
+        return () if call is None else call.output
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDiff:
+    """A value of both sides: as text by word, and by path where it is no text."""
+
+    text: tuple[TextOp, ...]
+    json: JsonDiff
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.json.changes and all(op.kind == "same" for op in self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class StepDiff:
+    """Two steps side by side. `what` names the parts in which they differ; times are none."""
+
+    left: StepSide
+    right: StepSide
+    figures: tuple[Delta, ...]
+    context: CompileDiff | None  # None: neither, or only one of them, compiled its context
+    messages: tuple[MessagePair, ...]
+    tools: JsonDiff  # definitions that were offered
+    parameters: JsonDiff
+    request: RequestDiff | None  # None: neither side has one
+    input: ValueDiff
+    output: ValueDiff
+    what: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.what
+
+    @property
+    def item_names(self) -> ItemNames:
+        """What to call the items of both compiles."""
+        compiled = (self.left.compiled, self.right.compiled)
+        return ItemNames(*(None if one is None else one.side.request for one in compiled))
+
+    def message_text(self, pair: MessagePair) -> tuple[TextOp, ...] | None:
+        """Return what changed in a message, word by word; None for one that did not change."""
+        if pair.state != "changed" or pair.left is None or pair.right is None:
+            return None
+        left, right = self.left.messages[pair.left], self.right.messages[pair.right]
+        return text_diff(said_text(left), said_text(right))
+
+
+def said_text(message: Message) -> str:
+    """Return what a message says as one text: its texts, then calls and results as JSON."""
+    others = [part for part in message.parts if not isinstance(part, TextPart)]
+    texts = [message.text] if message.text else []
+    return "\n".join(texts + [canonical_json(plain(part_json(part))) for part in others])
+
+
+def compare_steps(
+    connection: apsw.Connection, left_id: str, right_id: str, *, now_ns: int
+) -> StepDiff:
+    """Compare two steps by id or unique prefix; raises NotFoundError or AmbiguousIdError."""
+    left, right = (
+        _placed(connection, read_side(connection, one, now_ns=now_ns))
+        for one in (left_id, right_id)
+    )
+    return compare_sides(connection, left, right)
+
+
+def read_side(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepSide:
+    """Read a step for a comparison."""
+    step = get_step(connection, step_id, now_ns=now_ns)
+    run = get_run(connection, step.run_id, now_ns=now_ns)
+    reading = read_step(connection, step.id)
+    native = native_compilation(connection, step, reading, run=run.id)
+    request, trouble = _request(connection, reading)
+    return StepSide(
+        run=run,
+        step=step,
+        parent=_parent_name(connection, step, now_ns=now_ns),
+        reading=reading,
+        compiled=None if native is None else read_compile(connection, native),
+        request=request,
+        notes=(trouble,) if trouble else (),
+    )
+
+
+def _placed(connection: apsw.Connection, side: StepSide) -> StepSide:
+    """Return a side with its place among the calls of its run, where it is one."""
+    if side.step.role not in _CALLS:
+        return side
+    place = neighbours_of(connection, side.step, run=side.run.id).place
+    return side if place is None else replace(side, place=place + 1)
+
+
+def _parent_name(connection: apsw.Connection, step: StepSkeleton, *, now_ns: int) -> str:
+    if step.parent_span_id is None:
+        return ""
+    try:
+        parent = get_step(connection, f"{step.run_id}-{step.parent_span_id}", now_ns=now_ns)
+    except NotFoundError:
+        return ""
+    return parent.name
+
+
+def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) -> StepDiff:
+    """Compare two steps that were read."""
+    context = None
+    if left.compiled is not None and right.compiled is not None:
+        context = compare_compiles(connection, left.compiled, right.compiled)
+    models = _models(left, right)
+    figures = headline(
+        step_figures(left.step, model=models[0]), step_figures(right.step, model=models[1])
+    )
+    messages = align_messages(_marks(left.messages), _marks(right.messages))
+    has_request = left.request is not None or right.request is not None
+    request = request_diff(left.request, right.request) if has_request else None
+    tools = _told_diff(_tools(left), _tools(right))
+    parameters = _told_diff(_parameters(left), _parameters(right))
+    put_in = _value_diff(_put_in(left), _put_in(right))
+    came_out = _value_diff(_came_out(left), _came_out(right))
+    what = [one.name for one in figures if one.is_difference]
+    if known_as(left.step) != known_as(right.step):
+        what.append("name")
+    if left.step.role != right.step.role:
+        what.append("role")
+    parts = {
+        "context": context is not None and not context.is_empty,
+        "messages": any(pair.state not in _SAME_SAID for pair in messages),
+        "tools": bool(tools.changes),
+        "parameters": bool(parameters.changes),
+        "request": request is not None and not request.is_equal,
+        "input": not put_in.is_empty,
+        "output": not came_out.is_empty,
+    }
+    what += [name for name, differs in parts.items() if differs]
+    return StepDiff(
+        left, right, figures, context, messages, tools, parameters, request, put_in, came_out,
+        tuple(what), _notes(left, right),
+    )  # fmt: skip
+
+
+def _models(left: StepSide, right: StepSide) -> tuple[str | None, str | None]:
+    """Return the two models that can be compared: those that served, else those asked for."""
+    one, other = left.reading.normal.call, right.reading.normal.call
+    if one is None or other is None:
+        return left.step.model, right.step.model
+    if one.response_model and other.response_model:
+        return one.response_model, other.response_model
+    if one.request_model and other.request_model:
+        return one.request_model, other.request_model
+    return left.step.model, right.step.model
+
+
+def _marks(messages: Sequence[Message]) -> list[MessageMark]:
+    return [MessageMark(one.hash, one.match_hash, one.role) for one in messages]
+
+
+def _told_diff(left: Any, right: Any) -> JsonDiff:
+    """Compare what both sides tell; what one of them tells nothing of is unknown, not different."""
+    return json_diff(left, right) if left and right else _NO_DIFF
+
+
+def _tools(side: StepSide) -> Any:
+    """Return tool definitions by name, so that their order says nothing."""
+    call = side.reading.normal.call
+    told = call.tools if call is not None else ()
+    return {str(one.get("name", at)): plain(one) for at, one in enumerate(told)}
+
+
+def _parameters(side: StepSide) -> Any:
+    call = side.reading.normal.call
+    return plain(call.parameters) if call is not None else {}
+
+
+def _notes(left: StepSide, right: StepSide) -> tuple[str, ...]:
+    notes = []
+    for letter, side in (("A", left), ("B", right)):
+        compiled = side.compiled.notes if side.compiled is not None else ()
+        notes += [f"{letter}: {note}" for note in (*side.notes, *compiled)]
+    for word, told in (("tools", _tools), ("settings", _parameters)):
+        if bool(told(left)) != bool(told(right)):
+            letter = "A" if not told(left) else "B"
+            notes.append(f"{letter} does not tell the {word} of its call: they are not compared")
+    if (left.compiled is None) != (right.compiled is None):
+        letter = "A" if left.compiled is None else "B"
+        notes.append(f"{letter} has no receipts: contexts are compared by messages alone")
+    return tuple(notes)
+
+
+# ---- values
+
+
+def _put_in(side: StepSide) -> Any:
+    """Return what a step that is no call was given; a call's messages are compared apart."""
+    normal = side.reading.normal
+    if normal.call is not None:
+        return None
+    if normal.tool is not None and normal.tool.arguments is not None:
+        return plain(normal.tool.arguments)
+    return plain(normal.query if normal.query is not None else normal.input)
+
+
+def _came_out(side: StepSide) -> Any:
+    """Return what came of a step: of a call its text and the tool calls it asked for."""
+    normal = side.reading.normal
+    if normal.call is not None:
+        calls = [
+            {"name": part.name, "arguments": plain(part.arguments)}
+            for message in side.answers
+            for part in message.parts
+            if isinstance(part, ToolCallPart)
+        ]
+        text = "\n".join(message.text for message in side.answers if message.text)
+        return _Answer(text, calls)
+    if normal.tool is not None and normal.tool.result is not None:
+        return plain(normal.tool.result)
+    if normal.documents:
+        return [{"id": one.id, "content": one.content} for one in normal.documents]
+    return plain(normal.output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    text: str
+    calls: list[Any]
+
+
+def _value_diff(left: Any, right: Any) -> ValueDiff:
+    if isinstance(left, _Answer) or isinstance(right, _Answer):
+        one = left if isinstance(left, _Answer) else _Answer(_as_text(left), [])
+        other = right if isinstance(right, _Answer) else _Answer(_as_text(right), [])
+        return ValueDiff(text_diff(one.text, other.text), json_diff(one.calls, other.calls))
+    left, right = _parsed(left), _parsed(right)
+    if isinstance(left, str | None) and isinstance(right, str | None):
+        return ValueDiff(text_diff(left or "", right or ""), _NO_DIFF)
+    return ValueDiff((), json_diff(left, right))
+
+
+def _parsed(value: Any) -> Any:
+    """Return an object or array that was sent as JSON text."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _as_text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+# ---- the request as it was sent
+
+
+def _request(connection: apsw.Connection, reading: StepReading) -> tuple[bytes | None, str]:
+    attributes = reading.view.attributes
+    ref = next((ref for key in _REQUEST_KEYS if isinstance(ref := attributes.get(key), str)), None)
+    if ref is None:
+        return None, ""
+    standing, payload = standing_of(connection, ref)
+    if payload is None:
+        return None, f"its request is {standing.value}"
+    if payload.size > READ_BYTES:
+        return None, "its request is too large to be compared here"
+    try:
+        data = read_payload(folder_of(connection), payload)
+    except StoreCorruptError as error:
+        return None, str(error)
+    is_whole = standing is PayloadStanding.STORED
+    return data, "" if is_whole else f"its request was redacted: {payload.redacted}"

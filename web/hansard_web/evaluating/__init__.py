@@ -1,1 +1,0 @@
-"""Verdicts on claims, as pages show them."""

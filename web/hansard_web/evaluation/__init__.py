@@ -1,0 +1,1 @@
+"""Verdicts on claims: panel, API and command."""

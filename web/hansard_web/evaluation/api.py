@@ -1,0 +1,73 @@
+"""Verdicts on claims over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from hansard_collector.evaluation.json import verdict_json
+from hansard_store.errors import BadQueryError
+from hansard_store.evaluation.verdicts import (
+    VERDICTS,
+    Verdict,
+    VerdictFilter,
+    list_verdicts,
+    memory_ids,
+)
+from hansard_store.memory.rows import find_number
+from hansard_store.runs.queries import find_trace_id
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, one_of, read_limit
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.app.site import SiteDep
+
+router = noun_router("evaluations")
+
+LimitParam = Annotated[int, Depends(read_limit)]
+
+
+@router.get(
+    "/v1/evaluations", response_class=Answer, responses=answers("evaluation.schemas.EvaluationList")
+)
+def evaluations(
+    site: SiteDep,
+    limit: LimitParam,
+    run: Annotated[str | None, Query(description="that said it: an id, or its beginning")] = None,
+    verdict: Annotated[
+        str | None,
+        one_of(*VERDICTS),
+        Query(description="confirmed, contradicted, claimed (no evidence), unknown"),
+    ] = None,
+    tool: Annotated[
+        str | None, Query(description="what is spoken of, or the tool that decided")
+    ] = None,
+    memory: Annotated[str | None, Query(description="the record that says it")] = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """List what agents claimed about their tools, with the record's verdict.
+
+    Claims come from the answers of runs, transcripts and memory; a cycle of the heartbeat or
+    `hansard evaluate` judges them.
+    """
+    with site.readers.read() as connection:
+        wanted = VerdictFilter(
+            run=None if run is None else find_trace_id(connection, run),
+            verdict=read_verdict(verdict),
+            tool=tool or None,
+            memory=None if memory is None else find_number(connection, memory),
+        )
+        page = list_verdicts(connection, wanted, limit=limit, cursor=cursor)
+        names = memory_ids(connection, page.items)
+        items = [verdict_json(one, names) for one in page.items]
+    return Answer({"items": items, "next_cursor": page.next_cursor})
+
+
+def read_verdict(verdict: str | None) -> Verdict | None:
+    """Return a verdict; None where none is asked for."""
+    if verdict and verdict not in VERDICTS:
+        raise BadQueryError(
+            "verdict", f"verdict is {verdict!r}; it is one of {', '.join(VERDICTS)}"
+        )
+    return next((known for known in VERDICTS if known == verdict), None)

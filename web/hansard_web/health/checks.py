@@ -1,0 +1,357 @@
+"""What `hansard doctor` looks at: each check yields findings, and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+
+import apsw
+
+from hansard._clients.instrumentation import State, instrumentations
+from hansard._config.settings import SETTINGS as SDK_SETTINGS
+from hansard._config.settings import load_settings
+from hansard_collector.derivation.rebuild import unfinished_rebuild
+from hansard_compiler.errors import HansardError
+from hansard_store.audit.anchors import copy_folder, store_id
+from hansard_store.audit.schema import alterations
+from hansard_store.database.connections import DataFolder
+from hansard_store.errors import StoreError
+from hansard_store.heartbeat.cycles import list_cycles
+from hansard_store.ledger.queries import ledger_totals, list_refusals
+from hansard_store.policy.rules import policy_problem
+from hansard_store.transcripts.queries import decode_all
+from hansard_web.app.config import LONG_SECRET, Config
+from hansard_web.app.server_file import Doors, answers
+from hansard_web.cli.store import open_store
+from hansard_web.health.offline import prove_offline
+from hansard_web.ui import format as fmt
+
+_PACKAGES = ("hansard", "opentelemetry-sdk", "opentelemetry-exporter-otlp", "grpcio", "protobuf")
+_OLDEST_PYTHON = (3, 11)
+# Settings of the SDK that are shown where they are the default, too.
+_ALWAYS_SHOWN = frozenset({"endpoint", "protocol", "retention", "service_name", "disabled"})
+_LITTLE_DISK_BYTES = 1 << 30
+_OWNER_ONLY = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report."""
+
+    level: Level
+    what: str  # what was looked at
+    text: str  # what was found, and what to do when it is not good
+
+
+def check_versions() -> Iterator[Finding]:
+    """What runs here."""
+    found = ".".join(map(str, sys.version_info[:3]))
+    is_new = sys.version_info >= _OLDEST_PYTHON
+    wanted = "" if is_new else f"; {'.'.join(map(str, _OLDEST_PYTHON))} or newer is needed"
+    level = Level.OK if is_new else Level.FAIL
+    yield Finding(level, "python", f"{found} on {platform.system()} {platform.machine()}{wanted}")
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    yield Finding(Level.OK, "packages", packages)
+    yield Finding(Level.OK, "sqlite", f"{apsw.sqlite_lib_version()}, brought along by apsw")
+
+
+def check_sdk(given: Mapping[str, str | None]) -> Iterator[Finding]:
+    """What `hansard.init()` would find when called here, and where each value comes from."""
+    settings = load_settings(given, os.environ)
+    others = []
+    for row in SDK_SETTINGS:
+        source = settings.sources[row.name]
+        if source == "default" and row.name not in _ALWAYS_SHOWN:
+            others.append(row.name)
+            continue
+        value = getattr(settings, row.name)
+        shown = ("set" if value else "none") if row.is_secret else value
+        yield Finding(Level.OK, "sdk", f"{row.name} = {shown} ({source})")
+    yield Finding(Level.OK, "sdk", f"at their defaults: {', '.join(others)}")
+    for problem in settings.problems:
+        yield Finding(Level.WARN, "sdk", problem)
+
+
+def check_instrumentors() -> Iterator[Finding]:
+    """What `hansard.instrument()` would switch on in a program of this environment."""
+    found = instrumentations()
+    for one in found:
+        others = f"; left off: {', '.join(one.others)}" if one.others else ""
+        text = f"{one.library} by {one.package} {one.version}{others}"
+        if one.state is State.ON_HTTP:
+            text = f"{one.library} {one.version}: no instrumentor; its clients are recorded"
+        yield Finding(Level.OK, "instrument", text)
+    if not found:
+        yield Finding(Level.OK, "instrument", "no clients or instrumentors of models are installed")
+
+
+def check_folder(folder: DataFolder) -> Iterator[Finding]:
+    """Whether the data folder can be used, and by nobody else."""
+    path = folder.path
+    if not path.exists():
+        above = next(parent for parent in path.parents if parent.exists())
+        if os.access(above, os.W_OK):
+            yield Finding(Level.OK, "data", f"{path} will be made by `hansard serve`")
+        else:
+            yield Finding(Level.FAIL, "data", f"{path} is not there and {above} is not writable")
+        return
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(Level.FAIL, "data", f"{path} is not readable and writable for this user")
+        return
+    yield Finding(Level.OK, "data", f"{path} is writable")
+    yield from _check_permissions([path, folder.database, folder.key_file, folder.blobs])
+
+
+def _check_permissions(paths: list[Path]) -> Iterator[Finding]:
+    open_ones = [p for p in paths if p.exists() and p.stat().st_mode & _OWNER_ONLY]
+    for path in open_ones:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        advice = "700" if path.is_dir() else "600"
+        yield Finding(
+            Level.WARN, "permissions", f"{path} is open to others ({mode:o}): chmod {advice} {path}"
+        )
+    if not open_ones:
+        yield Finding(Level.OK, "permissions", "folder and files are their owner's alone")
+
+
+def check_disk(folder: DataFolder) -> Iterator[Finding]:
+    """Whether there is room."""
+    there = next(path for path in (folder.path, *folder.path.parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    used = sum(p.stat().st_size for p in folder.path.rglob("*") if p.is_file())
+    text = f"{fmt.file_size(free)} free, {fmt.file_size(used)} used by this store"
+    if free < _LITTLE_DISK_BYTES:
+        yield Finding(Level.WARN, "disk", f"{text}: make room, or serve with --max-disk")
+    else:
+        yield Finding(Level.OK, "disk", text)
+
+
+def check_heads(folder: DataFolder, setting: str | None) -> Iterator[Finding]:
+    """Look whether the audit log's head has a second copy outside of the data folder."""
+    copy = copy_folder(setting)
+    if copy is None:
+        yield Finding(Level.OK, "heads", "are kept in the data folder alone")
+    elif not folder.key_file.exists():
+        return
+    elif not _is_writable(copy):
+        told = f"cannot be copied to {copy}: a store that was put back whole is not noticed"
+        yield Finding(Level.WARN, "heads", told)
+    else:
+        kept = "is kept in" if (copy / store_id(folder.key())).exists() else "will be kept in"
+        yield Finding(Level.OK, "heads", f"a second copy {kept} {copy}")
+
+
+def _is_writable(path: Path) -> bool:
+    """Say whether a folder, or what would hold it, takes files."""
+    nearest = next((one for one in (path, *path.parents) if one.exists()), path)
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+
+
+def check_store(folder: DataFolder) -> Iterator[Finding]:
+    """Whether the database is of this version, and what its ledger says."""
+    if not folder.database.exists():
+        return
+    try:
+        connection = open_store(folder)
+    except HansardError as error:
+        yield Finding(Level.FAIL, "store", str(error))
+        return
+    try:
+        spans = ledger_totals(connection)["traces"]
+        refusals = list_refusals(connection, limit=1)
+        schema = alterations(connection)
+    finally:
+        connection.close()
+    for one in schema:
+        if one.is_harmless:
+            yield Finding(Level.WARN, "schema", str(one))
+        else:
+            advice = "nothing is decided or sealed until `hansard repair` has restored it"
+            yield Finding(Level.FAIL, "schema", f"{one}: {advice}")
+    counted = f"{spans.received:,} spans received, {spans.stored:,} stored"
+    yield Finding(Level.OK, "store", f"schema is this version's; {counted}")
+    if refusals:
+        last = refusals[0]
+        yield Finding(
+            Level.WARN,
+            "refused",
+            f"last at {fmt.day_time(last.time_ns)} UTC: {last.message} (/health lists more)",
+        )
+
+
+def check_policy(folder: DataFolder) -> Iterator[Finding]:
+    """Whether the stored rules of policy are unaltered."""
+    if not folder.database.exists():
+        return
+    try:
+        problem = policy_problem(folder)
+    except StoreError:
+        return  # the store's own line says why it cannot be opened
+    if problem is not None:
+        yield Finding(
+            Level.FAIL, "policy", f"{problem}; until then policy checks and proposals are refused"
+        )
+
+
+def check_rebuild(folder: DataFolder) -> Iterator[Finding]:
+    """Whether a rebuild has begun and not ended."""
+    if not folder.database.exists():
+        return
+    try:
+        connection = open_store(folder)
+    except HansardError:
+        return  # reported by check_store
+    try:
+        found = unfinished_rebuild(folder, connection)
+    finally:
+        connection.close()
+    if found is None:
+        return
+    left = f"{found.runs_left:,} runs left; until it ends, search and lists may miss steps"
+    if found.is_running:
+        yield Finding(Level.WARN, "rebuild", f"in progress: {left}")
+    else:
+        advice = "`hansard serve` or `hansard rebuild` continues it"
+        yield Finding(Level.WARN, "rebuild", f"unfinished: {left}; {advice}")
+
+
+def check_heartbeat(folder: DataFolder, interval_ns: int | None) -> Iterator[Finding]:
+    """When the last cycle of the heartbeat ran, and what of it failed."""
+    if not folder.database.exists():
+        return
+    try:
+        connection = open_store(folder)
+    except HansardError:
+        return  # reported by check_store
+    with closing(connection):
+        cycles = list_cycles(connection, limit=1)
+    every = "off" if interval_ns is None else f"every {fmt.duration(interval_ns)}"
+    if not cycles:
+        yield Finding(Level.OK, "heartbeat", f"{every} on servers; no cycle has run")
+        return
+    (last,) = cycles
+    age_ns = time.time_ns() - last.started_ns
+    text = f"{every} on servers; the last cycle began {fmt.duration(age_ns)} ago"
+    if last.failed:
+        names = ", ".join(one.name for one in last.phases if one.status == "failed")
+        yield Finding(Level.WARN, "heartbeat", f"{text}; failed: {names}")
+    elif interval_ns is not None and age_ns > 3 * interval_ns:
+        yield Finding(Level.WARN, "heartbeat", f"{text}: more than three intervals")
+    else:
+        yield Finding(Level.OK, "heartbeat", text)
+
+
+def check_transcripts(folder: DataFolder) -> Iterator[Finding]:
+    """Whether every message of every conversation still is one."""
+    if not folder.database.exists():
+        return
+    try:
+        connection = open_store(folder)
+    except HansardError:
+        return  # told by check_store
+    try:
+        found = decode_all(connection)
+    finally:
+        connection.close()
+    for problem in (*map(str, found.failures), *found.problems):
+        yield Finding(Level.FAIL, "transcripts", problem)
+    if found.is_sound:
+        versions = ", ".join(f"{count:,} of version {one}" for one, count in found.versions.items())
+        told = f"{found.messages:,} messages decoded" + (f": {versions}" if versions else "")
+        yield Finding(Level.OK, "transcripts", told)
+
+
+def check_doors(config: Config, doors: Doors | None) -> Iterator[Finding]:
+    """Whether the server answers; where none runs, whether its ports are free."""
+    if doors is None:
+        for name, port in (("http-port", config.http_port), ("grpc-port", config.grpc_port)):
+            yield _check_port(config.host, port, name)
+        return
+    if answers(doors.http):
+        yield Finding(Level.OK, "server", f"answers at {doors.http}")
+    else:
+        yield Finding(Level.FAIL, "server", f"{doors.http}/healthz does not say that it is well")
+    if doors.grpc is not None:
+        yield _check_grpc(doors.grpc)
+
+
+def check_settings(config: Config, doors: Doors | None) -> Iterator[Finding]:
+    """Where the running server was started with other settings than those that are read here."""
+    if doors is None:
+        return
+    if not doors.settings:
+        text = "the running server is of a version that does not report its own"
+        yield Finding(Level.WARN, "settings", text)
+    other = config.differing(doors.settings)
+    if other:
+        names = ", ".join(other)
+        text = f"the running server was started with another {names}: what follows is its own"
+        yield Finding(Level.WARN, "settings", text)
+
+
+def check_principals(config: Config, doors: Doors | None) -> Iterator[Finding]:
+    """Who may decide, and whether a configured token can be guessed."""
+    where = "" if doors is None or not doors.settings else f" at {doors.http}"
+    if config.decide == "anyone":
+        text = f'anyone who reaches the server decides{where}, in any name: decide = "anyone"'
+        yield Finding(Level.WARN, "decide", text)
+    else:
+        text = f"only principals decide{where}: see hansard tokens list"
+        yield Finding(Level.OK, "decide", text)
+    short = config.short_tokens if doors is None else doors.settings.get("short_tokens", 0)
+    if short:
+        text = f"{fmt.plural(short, 'configured token')} shorter than {LONG_SECRET} characters"
+        yield Finding(Level.WARN, "token", f"{text}: use `openssl rand -base64 32`")
+
+
+def _check_port(host: str, port: int, name: str) -> Finding:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        advice = f"another program may hold it; serve with --{name} 0 or another number"
+        return Finding(Level.WARN, name, f"{port}: {reason}: {advice}")
+    return Finding(Level.OK, name, f"{port} is free")
+
+
+def _check_grpc(address: str) -> Finding:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=3).close()
+    except OSError as error:
+        return Finding(Level.FAIL, "grpc", f"{address}: {error.strerror or error}")
+    return Finding(Level.OK, "grpc", f"listens at {address}")
+
+
+def check_offline() -> Iterator[Finding]:
+    """Whether the demo works with no network, and tries none."""
+    proof = prove_offline()
+    if not proof.is_possible:
+        yield Finding(Level.WARN, "offline", f"cannot be proved here: {proof.story}")
+    elif not proof.has_worked:
+        yield Finding(Level.FAIL, "offline", f"the demo failed without a network: {proof.story}")
+    elif proof.attempts:
+        yield Finding(
+            Level.FAIL, "offline", f"the demo tried to reach another machine {proof.attempts} times"
+        )
+    else:
+        yield Finding(
+            Level.OK, "offline", "the demo works with only a loopback, and tried nothing else"
+        )

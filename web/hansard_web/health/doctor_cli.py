@@ -1,0 +1,136 @@
+"""`hansard doctor`: is everything as it should be, and can the server be reached?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+import click
+from rich.text import Text
+
+from hansard_compiler.errors import NotFoundError
+from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.principals.model import Scope
+from hansard_store.runs.queries import get_run
+from hansard_web.app.config import Config
+from hansard_web.app.server_file import Doors, find_server
+from hansard_web.cli.base import (
+    Command,
+    Failed,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
+from hansard_web.cli.tables import plain, print_lines
+from hansard_web.health.checks import (
+    Finding,
+    Level,
+    check_disk,
+    check_doors,
+    check_folder,
+    check_heads,
+    check_heartbeat,
+    check_instrumentors,
+    check_offline,
+    check_policy,
+    check_principals,
+    check_rebuild,
+    check_sdk,
+    check_settings,
+    check_store,
+    check_transcripts,
+    check_versions,
+)
+
+_STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+
+
+@click.command(cls=Command)
+@setting_options("data", "config", "host", "http_port", "grpc_port", "token", "heads_copy")
+@click.option("--send-test-span", is_flag=True, help="Send a span to each door and read it back.")
+@click.option("--offline", is_flag=True, help="Prove that nothing leaves this machine.")
+@json_option
+def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: str) -> None:
+    """Check ports, disk, permissions, versions, the server and the SDK's settings.
+
+    Ends with 1 when something is wrong that keeps Hansard from working.
+
+    Example: hansard doctor --send-test-span
+    """
+    config = read_config(**arguments)
+    findings = []
+    given = {name: arguments.get(name) for name in ("data", "config")}
+    examined = _examine(config, given, send_test_span=send_test_span, offline=offline)
+    for finding in examined:
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+    if as_json:
+        print_json([{"level": f.level, "what": f.what, "text": f.text} for f in findings])
+    wrong = sum(finding.level is Level.FAIL for finding in findings)
+    if wrong:
+        raise Failed(f"{wrong} of {len(findings)} checks failed")
+
+
+def _examine(
+    config: Config, given: Mapping[str, str | None], *, send_test_span: bool, offline: bool
+) -> Iterator[Finding]:
+    folder, doors = DataFolder(config.data), find_server(config.data)
+    config, of = config.of_server(doors.settings if doors else {}), check_settings(config, doors)
+    yield from of
+    yield from check_versions()
+    yield from check_folder(folder)
+    yield from check_disk(folder)
+    yield from check_store(folder)
+    yield from check_policy(folder)
+    yield from check_rebuild(folder)
+    yield from check_heads(folder, config.heads_copy)
+    yield from check_heartbeat(folder, config.heartbeat)
+    yield from check_transcripts(folder)
+    yield from check_doors(config, doors)
+    yield from check_principals(config, doors)
+    yield from check_sdk(given)
+    yield from check_instrumentors()
+    if send_test_span:
+        yield from _send_test_spans(config, doors)
+    if offline:
+        yield from check_offline()
+
+
+def _print(finding: Finding) -> None:
+    level = Text(f"{finding.level:<5}", style=_STYLES[finding.level])
+    print_lines([level.append_text(plain(f"{finding.what:<12} {finding.text}"))])
+
+
+# ---- a span to each door
+
+
+def _send_test_spans(config: Config, doors: Doors | None) -> Iterator[Finding]:
+    if doors is None:
+        yield Finding(
+            Level.FAIL, "test span", f"no server is running on {config.data}: `hansard serve`"
+        )
+        return
+    for protocol in ("http/protobuf", "grpc"):
+        if protocol == "http/protobuf" or doors.grpc is not None:
+            yield _send_test_span(config, doors, protocol)
+
+
+def _send_test_span(config: Config, doors: Doors, protocol: str) -> Finding:
+    what = f"test {protocol.partition('/')[0]}"
+    # Imported here: the exporters take longer than all other checks together.
+    from hansard_web.health.test_span import send_test_span
+
+    token = next((t.secret for t in config.token if t.allows(Scope.INGEST)), None)
+    trace_id = send_test_span(doors, protocol=protocol, token=token)
+    if trace_id is None:
+        return Finding(Level.FAIL, what, "the span was not accepted; is HANSARD_TOKEN needed?")
+    connection = open_reader(DataFolder(doors.data))
+    try:
+        run = get_run(connection, trace_id, now_ns=time.time_ns())
+    except NotFoundError:
+        return Finding(Level.FAIL, what, f"the span was accepted but is not in {doors.data}")
+    finally:
+        connection.close()
+    return Finding(Level.OK, what, f"sent, stored and read back: {doors.http}/runs/{run.run_id}")

@@ -1,0 +1,1 @@
+"""The heartbeat beside a server: its process, API and commands."""

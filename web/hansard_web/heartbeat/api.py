@@ -1,0 +1,68 @@
+"""The heartbeat over HTTP: its cycles, and what components report of their own work."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import Depends, Query
+
+from hansard_compiler.calls import Json
+from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.heartbeat.cycles import list_cycles
+from hansard_store.heartbeat.diagnostics import Diagnostic, list_diagnostics
+from hansard_store.heartbeat.json import cycle_json
+from hansard_store.times import time_text
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, read_limit
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.app.site import SiteDep
+
+router = noun_router("heartbeat")
+
+LimitParam = Annotated[int, Depends(read_limit)]
+_ABOVE_ALL: Final = (1 << 63) - 1
+
+
+@router.get(
+    "/v1/heartbeat", response_class=Answer, responses=answers("heartbeat.schemas.HeartbeatList")
+)
+def cycles(site: SiteDep, limit: LimitParam, cursor: Cursor = None) -> Answer:
+    """List cycles of the heartbeat with their phases, the newest first."""
+    before = decode_cursor("heartbeat", cursor, count=1)[0] if cursor else _ABOVE_ALL
+    with site.readers.read() as connection:
+        found = list_cycles(connection, limit=limit + 1, before=before)
+    more = encode_cursor("heartbeat", found[limit - 1].id) if len(found) > limit else None
+    return Answer({"items": [cycle_json(one) for one in found[:limit]], "next_cursor": more})
+
+
+@router.get(
+    "/v1/diagnostics", response_class=Answer, responses=answers("heartbeat.schemas.DiagnosticList")
+)
+def diagnostics(
+    site: SiteDep,
+    limit: LimitParam,
+    component: Annotated[str | None, Query(description="such as heartbeat.evaluation")] = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """List what components of Hansard reported of their own work, the newest first.
+
+    What tools of agents did is in their steps; the SQL view `diagnostics` has both.
+    """
+    before = decode_cursor("diagnostics", cursor, count=1)[0] if cursor else _ABOVE_ALL
+    with site.readers.read() as connection:
+        found = list_diagnostics(connection, component=component, limit=limit + 1, before=before)
+    more = encode_cursor("diagnostics", found[limit - 1].id) if len(found) > limit else None
+    return Answer({"items": [_diagnostic_json(one) for one in found[:limit]], "next_cursor": more})
+
+
+def _diagnostic_json(one: Diagnostic) -> Json:
+    return {
+        "time": time_text(one.time_ns),
+        "component": one.component,
+        "level": one.level,
+        "signature": one.signature,
+        "message": one.message,
+        "run_id": one.run_id,
+        "step_id": one.step_id,
+    }

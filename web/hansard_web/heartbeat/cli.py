@@ -1,0 +1,186 @@
+"""`hansard heartbeat`: one cycle over the store, or one every so often."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
+from hansard_collector.heartbeat.errors import HeartbeatUnderWay
+from hansard_collector.heartbeat.phase import HeartbeatSettings
+from hansard_compiler.calls import Json
+from hansard_compiler.retention import RetentionMode
+from hansard_store.heartbeat.cycles import Origin, PhaseRecord, list_cycles
+from hansard_store.heartbeat.json import cycle_json, phase_json
+from hansard_store.times import time_text
+from hansard_web.app.config import Config, parse_duration_ns
+from hansard_web.app.judges import JUDGE_SETTINGS, judges_of
+from hansard_web.cli.base import (
+    Command,
+    Failed,
+    Misused,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
+from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.tables import Column, print_table
+from hansard_web.heartbeat.maintain_cli import maintenance_settings
+from hansard_web.ui import format as fmt
+
+_COLUMNS = (
+    Column("PHASE"),
+    Column("STATUS"),
+    Column("TIME", is_figure=True),
+    Column("RESULT", may_cut=True),
+)
+
+
+@click.command(cls=Command)
+@setting_options(
+    "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", "stale_after",
+    "recipients", "report_every", "report_escalation", "report_webhook", "detect_threshold",
+    "detect_window", "detect_least", "evidence", *JUDGE_SETTINGS,
+)  # fmt: skip
+@click.option("--once", is_flag=True, help="Run one cycle and end. This is the default.")
+@click.option("--every", metavar="DURATION", help="Run a cycle every so often, such as 15m.")
+@click.option("--history", is_flag=True, help="Show the last cycles; run none.")
+@click.option("--origin", type=click.Choice(["command", "server"]), default="command", hidden=True)
+@json_option
+def heartbeat(
+    *,
+    once: bool,
+    every: str | None,
+    history: bool,
+    origin: Origin,
+    as_json: bool,
+    **arguments: Any,
+) -> None:
+    """Compare claims with the record, maintain memory, look for patterns, report.
+
+    A cycle runs each phase once; one that fails does not stop the others. Runs by hand, by cron or
+    beside a server (`hansard serve --heartbeat 15m`). Ends with 1 if a phase failed.
+
+    Example: hansard heartbeat --once
+    """
+    if history:
+        _print_history(arguments.get("data"), as_json=as_json)
+        return
+    interval_s = _interval_s(every, once=once)
+    config = read_config(**arguments)
+    open_store(find_store(str(config.data))).close()  # of this version, or refused
+    if interval_s is None:
+        result = _run(config, origin=origin, as_json=as_json)
+        if result.failed:
+            raise Failed(f"{fmt.plural(len(result.failed), 'phase')} failed")
+        return
+    while True:
+        begun = time.monotonic()
+        try:
+            _run(config, origin=origin, as_json=as_json)
+        except HeartbeatUnderWay as error:
+            click.echo(str(error), err=True)
+        # From the beginning of the last one: missed ones do not pile up.
+        time.sleep(max(0.0, begun + interval_s - time.monotonic()))
+
+
+def heartbeat_of(config: Config, *, origin: Origin) -> Heartbeat:
+    """Return the heartbeat of a store, as its settings say."""
+    settings = HeartbeatSettings(
+        window_ns=config.heartbeat_window,
+        outbound=config.outbound == "on",
+        options=options_of(config),
+    )
+    return Heartbeat(
+        find_store(str(config.data)),
+        judges_of(config),
+        RetentionMode(config.retention),
+        settings=settings,
+        origin=origin,
+    )
+
+
+def options_of(config: Config) -> Mapping[str, Any]:
+    """Return the settings of single phases."""
+    return MappingProxyType(
+        {
+            "scan_url": config.scan_url,
+            "evidence": config.evidence,
+            "maintenance": maintenance_settings(config),
+            "recipients": config.recipients,
+            "report_every": config.report_every,
+            "report_escalation": config.report_escalation,
+            "report_webhook": config.report_webhook,
+            "detect_threshold": dict(config.detect_threshold),
+            "detect_window": dict(config.detect_window),
+            "detect_least": dict(config.detect_least),
+        }
+    )
+
+
+def _interval_s(every: str | None, *, once: bool) -> float | None:
+    if every is None:
+        return None
+    if once:
+        raise Misused("--once and --every do not go together")
+    try:
+        return parse_duration_ns(every) / 1e9
+    except ValueError as error:
+        raise Misused(f"--every is {every!r}; write {error}") from None
+
+
+def _run(config: Config, *, origin: Origin, as_json: bool) -> CycleResult:
+    result = heartbeat_of(config, origin=origin).run()
+    if as_json:
+        print_json(_result_json(result))
+    else:
+        print_table(_COLUMNS, [_cells(one) for one in result.phases])
+        click.echo(f"run: {result.cycle_id}", err=True)
+    return result
+
+
+def _cells(one: PhaseRecord) -> tuple[str, ...]:
+    return one.name, one.status, fmt.duration(one.duration_ns), one.summary
+
+
+def _result_json(result: CycleResult) -> Json:
+    return {
+        "run_id": result.cycle_id,
+        "started_at": time_text(result.started_ns),
+        "ended_at": time_text(result.ended_ns),
+        "failed": list(result.failed),
+        "phases": [phase_json(one) for one in result.phases],
+    }
+
+
+# ---- past cycles
+
+
+def _print_history(data: str | None, *, as_json: bool) -> None:
+    with reading(data) as connection:
+        cycles = list_cycles(connection)
+    if as_json:
+        print_json({"items": [cycle_json(one) for one in cycles]})
+        return
+    columns = (
+        Column("BEGAN (UTC)"), Column("RUN"), Column("FROM"), Column("PHASES", is_figure=True),
+        Column("FAILED"),
+    )  # fmt: skip
+    print_table(
+        columns,
+        (
+            (
+                fmt.day_time(one.started_ns),
+                one.cycle_id,
+                one.origin,
+                str(len(one.phases)),
+                ", ".join(phase.name for phase in one.phases if phase.status == "failed"),
+            )
+            for one in cycles
+        ),
+    )

@@ -1,0 +1,1 @@
+"""A run or a comparison as one HTML file."""

@@ -1,0 +1,187 @@
+"""A run as one HTML file: its steps, each with what was said, asked and answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_compiler.calls import Message, Tool
+from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.errors import StoreCorruptError
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.steps.queries import TreeRow, tree_rows
+from hansard_web.api.values import plain
+from hansard_web.compile_view.labels import DECISIONS, meaning
+from hansard_web.diff.runs import Trees
+from hansard_web.diff.steps import said_text
+from hansard_web.html_export.frame import SavedFile, saved_file
+from hansard_web.ui.format import plural
+from hansard_web.ui.messages import WHO
+
+MOST_STEPS: Final = 2_000
+MOST_CHARS: Final = 6_000_000  # of content, in the whole file
+_LONGEST: Final = 20_000  # characters of one text
+_DEEPEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of a step, cut where it is long."""
+
+    title: str
+    text: str
+    left_out: int = 0  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStep:
+    row: TreeRow
+    depth: int
+    from_pct: float
+    width_pct: float
+    texts: tuple[Text, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    run: RunItem
+    steps: tuple[SavedStep, ...]
+    left_out: tuple[str, ...]  # what is not in this file, and why
+
+
+def saved_run(connection: apsw.Connection, run_id: str, *, trees: Trees, now_ns: int) -> SavedFile:
+    """Put a run into a file; raises NotFoundError or AmbiguousIdError.
+
+    2,000 steps and 6 million characters of content at most; what was left out is said in it.
+    """
+    run = get_run(connection, run_id, now_ns=now_ns)
+    tree = trees(connection, run.run_id)
+    wanted = range(min(len(tree.tree), MOST_STEPS))
+    rows = tree_rows(connection, tree, wanted, now_ns=now_ns)
+    writer = _Writer(connection, run)
+    steps = tuple(writer.step(row) for row in rows)
+    view = SavedRun(run, steps, tuple(writer.left_out(len(tree.tree) - len(rows))))
+    title = run.agent_name or run.name
+    return saved_file(f"run-{run.run_id}.html", "saved/run.html", title, view, now_ns=now_ns)
+
+
+class _Writer:
+    """Reads steps one by one, until the file is full."""
+
+    def __init__(self, connection: apsw.Connection, run: RunItem) -> None:
+        self._connection = connection
+        self._run = run
+        self._room = MOST_CHARS
+        self._seen: set[bytes] = set()  # messages that stand above already
+        self._empty = 0  # steps whose content found no room
+
+    def step(self, row: TreeRow) -> SavedStep:
+        texts: tuple[Text, ...] = ()
+        notes: tuple[str, ...] = ()
+        if self._room > 0:
+            texts, notes = self._content(row)
+        else:
+            self._empty += 1
+            notes = ("What this step said was left out: the file is full.",)
+        start = row.step.sort_ns - self._run.started_ns
+        whole = max(self._run.duration_ns or 0, 1)
+        return SavedStep(
+            row,
+            min(row.depth, _DEEPEST),
+            _share(start, whole),
+            max(_share(row.step.duration_ns or 0, whole), 0.3),
+            texts,
+            notes,
+        )
+
+    def left_out(self, steps: int) -> Iterator[str]:
+        """Yield what is not in the file."""
+        if steps:
+            yield f"{plural(steps, 'step')} after the first {MOST_STEPS:,}"
+        if self._empty:
+            yield f"the content of {plural(self._empty, 'step')}: the file is full"
+
+    def _content(self, row: TreeRow) -> tuple[tuple[Text, ...], tuple[str, ...]]:
+        try:
+            reading = read_step(self._connection, row.step.id)
+        except StoreCorruptError as error:
+            return (), (str(error),)
+        repeated = self._repeated(reading)
+        told = self._texts(reading) if row.step.role != "compile" else self._decisions(row)
+        texts = tuple(self._cut(title, text) for title, text in told if text)
+        note = f"{plural(repeated, 'message')} of the prompt stand above" if repeated else ""
+        return texts, (*((note,) if note else ()), *reading.normal.notes)
+
+    def _decisions(self, row: TreeRow) -> Iterator[tuple[str, str]]:
+        """Yield what a compile did with each candidate, a line each."""
+        for decision, word in DECISIONS.items():
+            lines = [
+                _receipt_line(one)
+                for one in receipts_of(self._connection, row.step.id)
+                if one.decision == decision
+            ]
+            if lines:
+                yield f"{plural(len(lines), 'item')} {word}", "\n".join(lines)
+
+    def _repeated(self, reading: StepReading) -> int:
+        call = reading.normal.call
+        return sum(one.hash in self._seen for one in call.input) if call is not None else 0
+
+    def _texts(self, reading: StepReading) -> Iterator[tuple[str, str]]:
+        normal = reading.normal
+        if normal.error is not None or reading.view.status_message:
+            told = normal.error.message if normal.error else None
+            yield "Error", told or reading.view.status_message
+        if normal.call is not None:
+            for message in (*normal.call.input, *normal.call.output):
+                if message.hash not in self._seen:
+                    self._seen.add(message.hash)
+                    yield _who(message), said_text(message)
+            return
+        yield from _tool_texts(normal.tool)
+        for title, value in (
+            ("Query", normal.query),
+            ("Input", normal.input),
+            ("Output", normal.output),
+        ):
+            yield title, _as_text(value)  # fmt: skip
+        for number, one in enumerate(normal.documents, 1):
+            yield f"Document {number}", one.content or ""
+
+    def _cut(self, title: str, text: str) -> Text:
+        length = max(min(len(text), _LONGEST, self._room), 0)
+        self._room -= length
+        return Text(title, text[:length], len(text) - length)
+
+
+def _who(message: Message) -> str:
+    return WHO.get(message.role, message.role)
+
+
+def _tool_texts(tool: Tool | None) -> Iterator[tuple[str, str]]:
+    if tool is not None:
+        yield "Arguments", _as_text(tool.arguments)
+        yield "Result", _as_text(tool.result)
+
+
+def _receipt_line(one: Receipt) -> str:
+    tokens = "" if one.tokens_after is None else f", {one.tokens_after:,} tokens"
+    if one.tokens_before not in (None, one.tokens_after) and one.decision != "exclude":
+        tokens += f" of {one.tokens_before:,}"
+    return f"{one.item_id}: {meaning(one.reason)}{tokens if one.decision != 'exclude' else ''}"
+
+
+def _as_text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(plain(value), ensure_ascii=False, indent=2)
+
+
+def _share(part: int, whole: int) -> float:
+    return round(min(max(100 * part / whole, 0.0), 100.0), 2)

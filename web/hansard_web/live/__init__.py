@@ -1,0 +1,1 @@
+"""The live feed: what changed, sent to every open page."""

@@ -1,0 +1,1 @@
+"""Memory: page, API and command."""

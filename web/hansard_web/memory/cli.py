@@ -1,0 +1,335 @@
+"""`hansard memory`: what agents are to know, who wrote it, and what does not hold any more."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+
+from hansard_compiler.compile.models import parse
+from hansard_compiler.models.memory import (
+    CONFIDENCE,
+    AcceptMemory,
+    EndMemory,
+    UnsupersedeMemory,
+    WriteMemory,
+)
+from hansard_store.maintenance.garbage import purge as purge_store
+from hansard_store.memory.json import memory_json
+from hansard_store.memory.queries import list_memories
+from hansard_store.memory.service import MemoryBook
+from hansard_web.api.queries import limit_of
+from hansard_web.cli.base import (
+    Group,
+    Misused,
+    confirm,
+    json_option,
+    print_json,
+    setting_options,
+)
+from hansard_web.cli.services import opened_book
+from hansard_web.cli.store import find_store, maintaining, reading
+from hansard_web.cli.tables import print_facts, print_lines, print_table
+from hansard_web.cli.user import user_name
+from hansard_web.memory.api import memory_detail, read_memory_filter
+from hansard_web.memory.cli_text import (
+    COLUMNS,
+    access_line,
+    cells,
+    print_changed,
+    print_record,
+    supersession_line,
+    text_of,
+    use_line,
+    writer_of,
+)
+
+_FILTERS = (
+    ("q", "Words that it says."),
+    ("state", "current (default), superseded, review, invalidated, expired, purged, hidden, all."),
+    ("layer", "working or durable."),
+    ("type", "fact, preference, constraint, …"),
+    ("tag", "A tag."),
+    ("project", "Of this project."),
+    ("user", "Of this user."),
+    ("agent", "Of this agent."),
+    ("writer", "app, approved_tool_output, human_approved_summary, post_step_summarizer."),
+    ("slot", "Slot of working memory."),
+    ("run", "Comes from this run, is its working memory, or was touched in it."),
+    ("approval", "Written under this approval: its id, or 8 digits of it."),
+    ("fresh-since", "So at or after: RFC 3339 or nanoseconds."),
+    ("unread-since", "Not read since then."),
+)
+_RENAMED = {"q": "text", "type": "memory_type"}
+
+
+@click.group(cls=Group)
+def memory() -> None:
+    """Memory: list, show, history, write, invalidate, accept, unsupersede, purge, gc."""
+
+
+def _filters(function: Any) -> Any:
+    for name, sentence in reversed(_FILTERS):
+        inside = _RENAMED.get(name, name.replace("-", "_"))
+        function = click.option(f"--{name}", inside, help=sentence)(function)
+    return function
+
+
+@memory.command("list")
+@setting_options("data")
+@_filters
+@click.option("--min-confidence", type=click.FloatRange(0, 1), help="At least so sure.")
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(
+    *,
+    data: str | None,
+    limit: str,
+    cursor: str | None,
+    as_json: bool,
+    min_confidence: float | None,
+    **wanted: str | None,
+) -> None:
+    """List records, the last written first; all filters must be met.
+
+    Example: hansard memory list --project quillbook --min-confidence 0.8
+    """
+    with reading(data) as connection:
+        asked = read_memory_filter(connection, min_confidence=min_confidence, **wanted)
+        page = list_memories(
+            connection, asked, now_ns=time.time_ns(), limit=limit_of(limit), cursor=cursor
+        )
+    items = [memory_json(one) for one in page.items]
+    if as_json:
+        print_json({"items": items, "next_cursor": page.next_cursor})
+        return
+    print_table(COLUMNS, map(cells, items))
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+@memory.command()
+@click.argument("memory_id")
+@setting_options("data")
+@json_option
+def show(*, memory_id: str, data: str | None, as_json: bool) -> None:
+    """Show a record: its content, its source, who read it and where it was used.
+
+    Example: hansard memory show 1f8b2c3d
+    """
+    with reading(data) as connection:
+        detail = memory_detail(connection, memory_id, now_ns=time.time_ns())
+    if as_json:
+        print_json(detail)
+        return
+    print_record(detail["memory"])
+    for title, lines in (
+        ("written by", map(access_line, detail["written_by"])),
+        ("read by", map(access_line, detail["read_by"])),
+        ("used in", map(use_line, detail["used_in"])),
+    ):
+        print_lines([f"{title}:", *(f"  {line}" for line in lines)])
+
+
+@memory.command()
+@click.argument("memory_id")
+@setting_options("data")
+@json_option
+def history(*, memory_id: str, data: str | None, as_json: bool) -> None:
+    """Show the versions of a record, the newest first, and what superseded what, and why.
+
+    Example: hansard memory history 1f8b2c3d
+    """
+    with reading(data) as connection:
+        detail = memory_detail(connection, memory_id, now_ns=time.time_ns())
+    if as_json:
+        print_json({"items": detail["versions"], "supersessions": detail["supersessions"]})
+        return
+    for one in detail["versions"]:
+        print_lines([f"version {one['version']}, {one['state']}, {one['created_at'][:19]} UTC, "
+                     f"by {writer_of(one)}", f"  {text_of(one['content'])}"])  # fmt: skip
+    if detail["supersessions"]:
+        print_lines(["superseded:", *map(supersession_line, detail["supersessions"])])
+
+
+@memory.command()
+@click.argument("content")
+@click.option("--subject", required=True, help="What it is about.")
+@click.option("--attribute", default="", help="Which fact about it.")
+@click.option("--type", "memory_type", default="fact", show_default=True, help="Sort of memory.")
+@click.option("--writer", type=click.Choice(list(CONFIDENCE)), required=True, help="Who writes.")
+@click.option("--project", help="Namespace.")
+@click.option("--user", help="Namespace.")
+@click.option("--agent", "of_agent", help="Namespace.")
+@click.option("--confidence", type=click.FloatRange(0, 1), help="How sure it is.")
+@click.option("--ttl-s", type=int, help="Seconds after which it is not read any more.")
+@click.option("--tag", "tags", multiple=True, help="A tag; several times.")
+@click.option("--approval", "approval_id", help="Approval that permits it.")
+@click.option("--run", "run_id", help="Run it comes from, whole id.")
+@click.option("--step", "step_id", help="Step it comes from, whole id.")
+@click.option("--replaces", help="Record that must be current, and is superseded.")
+@click.option("--by", help="Who says so. Default: the user of this machine.")
+@click.option("--structured", is_flag=True, help="CONTENT is a JSON object.")
+@setting_options("data", "retention")
+@json_option
+def write(
+    *,
+    content: str,
+    data: str | None,
+    retention: str | None,
+    as_json: bool,
+    structured: bool,
+    project: str | None,
+    user: str | None,
+    of_agent: str | None,
+    by: str | None,
+    **told: Any,
+) -> None:
+    """Write a record of durable memory; a newer one supersedes the older of its subject.
+
+    Example: hansard memory write 'CI runs Python 3.12' --subject CI --project quillbook
+    --writer app
+    """
+    named = {"project": project, "user": user, "agent": of_agent}
+    fields = {key: value for key, value in told.items() if value not in (None, ())}
+    asked = parse(
+        WriteMemory,
+        {
+            **fields,
+            "tags": list(told["tags"]),
+            "content": _structured(content) if structured else content,
+            "namespace": {key: value for key, value in named.items() if value},
+            "by": by or user_name(),
+        },
+    )
+    with opened_book(MemoryBook, data, retention) as book:
+        answer = book.write(asked).json()
+    if as_json:
+        print_json(answer)
+        return
+    print_facts([("outcome", answer["outcome"]), ("change", answer["change"]),
+                 ("superseded", ", ".join(answer["superseded"])),
+                 ("stands", answer["stands"] or ""),
+                 *(("contradicts" if one["is_certain"] else "may contradict", one["memory_id"])
+                   for one in answer["conflicts"])])  # fmt: skip
+    print_record(answer["memory"])
+
+
+@memory.command()
+@click.argument("memory_id")
+@click.option("--reason", required=True, help="Why it does not hold.")
+@click.option("--by", help="Who says so. Default: the user of this machine.")
+@setting_options("data")
+@json_option
+def invalidate(
+    *, memory_id: str, reason: str, by: str | None, data: str | None, as_json: bool
+) -> None:
+    """Say that a record does not hold: it is read no more, and stays with the reason.
+
+    Example: hansard memory invalidate 1f8b2c3d --reason 'CI moved'
+    """
+    with opened_book(MemoryBook, data) as book:
+        asked = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
+        print_changed(memory_json(book.invalidate(asked)), as_json=as_json)
+
+
+@memory.command()
+@click.argument("memory_id")
+@click.option("--by", help="Who says so. Default: the user of this machine.")
+@setting_options("data")
+@json_option
+def accept(*, memory_id: str, by: str | None, data: str | None, as_json: bool) -> None:
+    """Let a record that waits for a review stand; what it contradicts is superseded.
+
+    Example: hansard memory accept 1f8b2c3d
+    """
+    with opened_book(MemoryBook, data) as book:
+        asked = AcceptMemory(memory_id=memory_id, by=by or user_name())
+        print_changed(memory_json(book.accept(asked)), as_json=as_json)
+
+
+@memory.command()
+@click.argument("memory_id")
+@click.option("--reason", default="", help="Why it holds.")
+@click.option("--superseded-by", help="Only while it is superseded by this record.")
+@click.option("--by", help="Who says so. Default: the user of this machine.")
+@setting_options("data")
+@json_option
+def unsupersede(
+    *,
+    memory_id: str,
+    reason: str,
+    superseded_by: str | None,
+    by: str | None,
+    data: str | None,
+    as_json: bool,
+) -> None:
+    """Let a superseded record stand again. Maintenance does not supersede it by the same one again.
+
+    A newer version in its place is superseded by it. Refused where another version was written
+    since.
+
+    Example: hansard memory unsupersede 1f8b2c3d --reason 'both hold'
+    """
+    with opened_book(MemoryBook, data) as book:
+        asked = UnsupersedeMemory(
+            memory_id=memory_id,
+            by=by or user_name(),
+            reason=reason,
+            superseded_by=superseded_by,
+        )
+        print_changed(memory_json(book.unsupersede(asked)), as_json=as_json)
+
+
+@memory.command()
+@click.argument("memory_id")
+@click.option("--reason", required=True, help="Why it must go.")
+@click.option("--by", help="Who says so. Default: the user of this machine.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@setting_options("data")
+@json_option
+def purge(
+    *, memory_id: str, reason: str, by: str | None, yes: bool, data: str | None, as_json: bool
+) -> None:
+    """Remove a record's content for good and write the file anew; who and why stay.
+
+    Prompts that had it keep it: delete those runs as well where that is meant.
+
+    Example: hansard memory purge 1f8b2c3d --reason 'asked for by noor' --yes
+    """
+    confirm(f"Remove the content of memory {memory_id} for good?", yes=yes)
+    with opened_book(MemoryBook, data) as book:
+        asked = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
+        told = memory_json(book.purge(asked))
+    with maintaining(find_store(data), secure=True) as connection:
+        purge_store(connection)
+    print_changed(told, as_json=as_json)
+
+
+@memory.command()
+@setting_options("data")
+@json_option
+def gc(*, data: str | None, as_json: bool) -> None:
+    """Mark what is past its time. Reads leave it out before that; nothing is removed.
+
+    Example: hansard memory gc
+    """
+    with opened_book(MemoryBook, data) as book:
+        expired = book.expire_due()
+    if as_json:
+        print_json({"expired": expired})
+        return
+    click.echo(f"{expired:,} expired")
+
+
+def _structured(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise Misused(f"CONTENT is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Misused("CONTENT is no JSON object")
+    return value

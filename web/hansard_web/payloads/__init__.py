@@ -1,0 +1,1 @@
+"""Payloads by reference: API and command."""

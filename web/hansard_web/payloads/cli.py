@@ -1,0 +1,192 @@
+"""`hansard payload`: bytes by reference, and whether they are what it says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from hansard_compiler.errors import NotFoundError
+from hansard_store.content.payload_uses import list_payloads, unmet_payloads
+from hansard_store.content.payloads import PayloadState, parse_payload_ref, payload_ref
+from hansard_store.errors import BadQueryError, PayloadAlteredError, StoreCorruptError
+from hansard_web.api.values import Body
+from hansard_web.cli.base import (
+    Failed,
+    Group,
+    Misused,
+    json_option,
+    print_json,
+    setting_options,
+    write_bytes,
+)
+from hansard_web.cli.progress import progress_of
+from hansard_web.cli.store import NoStoreError, find_store
+from hansard_web.payloads.cli_sources import ServerSource, Source, StoreSource, store_source
+from hansard_web.ui import format as fmt
+
+_UNKNOWN: Final = "not stored here"
+_SOUND: Final = frozenset({PayloadState.INTACT, PayloadState.REDACTED})
+
+
+@click.group(cls=Group)
+def payload() -> None:
+    """Payloads: get the bytes of one, verify them."""
+
+
+_server_option = click.option(
+    "--server", metavar="URL", help="Ask a server over HTTP instead of reading the data folder."
+)
+_token_option = click.option("--token", envvar="HANSARD_TOKEN", help="Of that server.")
+
+
+@payload.command()
+@click.argument("ref")
+@setting_options("data")
+@_server_option
+@_token_option
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
+)
+@json_option
+def get(
+    *,
+    ref: str,
+    data: str | None,
+    server: str | None,
+    token: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Write the bytes of a payload, to stdout or a file.
+
+    REF is sha256:<64 hex digits>, as spans name it. With --json what it is is printed; the bytes
+    then go to the file alone.
+
+    Example: hansard payload get sha256:9f86d0… -o prompt.json
+    """
+    ref = _checked(ref)
+    with _source(data, server, token) as source:
+        found = source.fetch(ref)
+    if output is not None or not as_json:
+        write_bytes([found.data], output)
+    if as_json:
+        print_json(
+            {
+                "ref": found.ref,
+                "stored_ref": found.stored_ref,
+                "media_type": found.media_type,
+                "size": len(found.data),
+                "redacted": found.is_redacted,
+                "state": found.state.value,
+            }
+        )
+    elif found.is_redacted:
+        click.echo("redacted at retention: these are not the bytes that were sent", err=True)
+
+
+@payload.command()
+@click.argument("refs", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every payload of the data folder.")
+@setting_options("data")
+@_server_option
+@_token_option
+@json_option
+def verify(
+    *,
+    refs: Sequence[str],
+    everything: bool,
+    data: str | None,
+    server: str | None,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Hash the bytes again and compare them with their reference.
+
+    intact: the bytes that were sent. redacted at retention: secrets were taken out before they
+    were stored; they are what was stored then. Exit 1 when any is altered, missing or not stored.
+
+    Example: hansard payload verify --all
+    """
+    if everything == bool(refs):
+        raise Misused("name payloads, or --all of them")
+    if everything and server is not None:
+        raise Misused("--all reads the data folder; over HTTP name the payloads")
+    wanted = [_checked(ref) for ref in refs]
+    with _source(data, server, token) as source:
+        unmet: list[tuple[bytes, int]] = []
+        if everything and isinstance(source, StoreSource):
+            wanted = [payload_ref(one) for one in list_payloads(source.connection)]
+            unmet = unmet_payloads(source.connection)
+        items = _verified(source, wanted)
+    _tell(items, unmet, everything=everything, as_json=as_json)
+    unsound = sum(item["state"] not in _SOUND for item in items)
+    if unsound:
+        raise Failed(f"{fmt.plural(unsound, 'payload')} of {len(items):,} cannot be had as sent")
+
+
+@contextmanager
+def _source(data: str | None, server: str | None, token: str | None) -> Iterator[Source]:
+    if server is not None:
+        yield ServerSource(server, token)
+        return
+    try:
+        folder = find_store(data)
+    except NoStoreError as error:
+        raise Failed(f"{error}; or ask a server with --server URL") from None
+    with store_source(folder) as source:
+        yield source
+
+
+def _checked(ref: str) -> str:
+    try:
+        return payload_ref(parse_payload_ref(ref))
+    except BadQueryError as error:
+        raise Misused(str(error)) from None
+
+
+def _verified(source: Source, refs: Sequence[str]) -> list[Body]:
+    items = []
+    with progress_of() as tell:
+        for done, ref in enumerate(refs, 1):
+            items.append(_verify_one(source, ref))
+            tell("payloads", done, len(refs))
+    return items
+
+
+def _verify_one(source: Source, ref: str) -> Body:
+    try:
+        found = source.fetch(ref)
+    except NotFoundError:
+        return {"ref": ref, "state": _UNKNOWN, "stored_ref": None, "size": None}
+    except PayloadAlteredError:
+        return {"ref": ref, "state": PayloadState.ALTERED.value, "stored_ref": None, "size": None}
+    except StoreCorruptError:
+        return {"ref": ref, "state": PayloadState.MISSING.value, "stored_ref": None, "size": None}
+    state = found.state.value
+    return {"ref": ref, "state": state, "stored_ref": found.stored_ref, "size": len(found.data)}
+
+
+def _tell(
+    items: Sequence[Body], unmet: Sequence[tuple[bytes, int]], *, everything: bool, as_json: bool
+) -> None:
+    counts = Counter(item["state"] for item in items)
+    if as_json:
+        missing = [{"ref": payload_ref(digest), "runs": runs} for digest, runs in unmet]
+        told: Body = {"checked": len(items), "states": dict(counts), "items": items}
+        print_json(told | ({"never_arrived": missing} if everything else {}))
+        return
+    for item in items:
+        if not everything or item["state"] not in _SOUND:
+            click.echo(f"{item['ref']}  {item['state']}")
+    if everything:
+        said = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items()))
+        click.echo(f"{fmt.plural(len(items), 'payload')}: {said or 'nothing to verify'}")
+    if unmet:
+        click.echo(
+            f"{fmt.plural(len(unmet), 'payload')} that runs name never arrived (--json lists them)"
+        )

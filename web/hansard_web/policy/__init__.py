@@ -1,0 +1,1 @@
+"""Policy: the rules in force, API and command."""

@@ -1,0 +1,185 @@
+"""Policy over HTTP: checks, dry runs, rules with versions.
+
+A check is committed before it is answered. Where it cannot be, nothing is answered that could be
+taken for a permission.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query
+from pydantic import WithJsonSchema
+from starlette.requests import Request
+
+from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.errors import BadQueryError
+from hansard_store.policy.checks import list_checks
+from hansard_store.policy.rules import list_policies, rule_history
+from hansard_store.runs.queries import find_trace_id
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, read_limit
+from hansard_web.api.request_bodies import JsonRoute
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.api.values import Body
+from hansard_web.app.site import SiteDep
+from hansard_web.policy.bodies import AskPolicy, PutRules
+from hansard_web.policy.decider import PolicyDeskDep
+from hansard_web.policy.json import (
+    check_body,
+    rule_version_body,
+    rules_body,
+    version_body,
+    version_rules,
+)
+from hansard_web.policy.service import InForce, given_sets
+from hansard_web.principals.requests import principal_of
+from hansard_web.sidecar.errors import VersionNeeded
+
+router = noun_router("policy", route_class=JsonRoute)
+
+_ETAG = re.compile(r'(?:W/)?"([0-9]{1,18})"|([0-9]{1,18})', re.ASCII)
+LimitParam = Annotated[int, Depends(read_limit)]
+
+
+@router.post(
+    "/v1/policy/check",
+    response_class=Answer,
+    responses=answers("policy.schemas.Checked", "policy.schemas.Explained"),
+)
+def check_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
+    """Ask whether a tool may be called, or an item be seen; the check is recorded.
+
+    With `explain: true` it is a dry run: nothing is recorded, and every rule says how it came out.
+    """
+    if asked.explain:
+        return Answer(desk.explain(asked))
+    return Answer(desk.check(asked, now_ns=time.time_ns()))
+
+
+@router.post(
+    "/v1/policy/explain", response_class=Answer, responses=answers("policy.schemas.Explained")
+)
+def explain_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
+    """Tell how every rule comes out for a hypothetical call or item. Nothing is recorded."""
+    return Answer(desk.explain(asked))
+
+
+@router.get("/v1/policy/rules", response_class=Answer, responses=answers("policy.schemas.Rules"))
+def rules_in_force(desk: PolicyDeskDep) -> Answer:
+    """Return the rule sets in force; the ETag is the version that whoever replaces them names."""
+    return _rules_answer(desk.book.shown())
+
+
+@router.put("/v1/policy/rules", response_class=Answer, responses=answers("policy.schemas.Rules"))
+def put_rules(
+    desk: PolicyDeskDep,
+    request: Request,
+    given: PutRules,
+    if_match: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": rf"^(\*|{_ETAG.pattern})$"}),
+        Header(description="the ETag of what is replaced, or * for whatever is there"),
+    ] = None,
+) -> Answer:
+    """Put rule sets in force in place of those that were put before. All of them, or none.
+
+    Sets that the server reads from files stay beside them.
+    """
+    expected = _expected(if_match, given.version)
+    sets = given_sets(given.rule_sets)
+    return _rules_answer(desk.book.replace(sets, expected=expected, actor=_actor(request)))
+
+
+@router.get(
+    "/v1/policy/versions", response_class=Answer, responses=answers("policy.schemas.Versions")
+)
+def policy_versions(
+    site: SiteDep,
+    limit: LimitParam,
+    rule: Annotated[str | None, Query(description="only this rule, as each version has it")] = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """List the versions of the rules, the newest first."""
+    before = _before("policy versions", cursor)
+    with site.readers.read() as connection:
+        if rule is not None:
+            told = rule_history(connection, rule, before=before, limit=limit)
+            items = [rule_version_body(one) for one in told]
+        else:
+            versions = list_policies(connection, before=before, limit=limit)
+            items = [version_body(one) for one in versions]
+    return _page("policy versions", items, limit=limit, key="policy")
+
+
+@router.get(
+    "/v1/policy/versions/{number}",
+    response_class=Answer,
+    responses=answers("policy.schemas.VersionRules"),
+)
+def policy_version(site: SiteDep, number: Annotated[int, Path(ge=1, lt=1 << 63)]) -> Answer:
+    """Return the rule sets of one version, as they were given."""
+    with site.readers.read() as connection:
+        return Answer(version_rules(connection, number))
+
+
+@router.get("/v1/policy/checks", response_class=Answer, responses=answers("policy.schemas.Checks"))
+def policy_checks(
+    site: SiteDep,
+    limit: LimitParam,
+    effect: Annotated[str | None, Query()] = None,
+    rule: Annotated[str | None, Query(description="id of the rule that decided")] = None,
+    agent: Annotated[str | None, Query()] = None,
+    run: Annotated[str | None, Query(description="id of a run, or its beginning")] = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """List checks, the newest first, allows included."""
+    before = _before("policy checks", cursor)
+    with site.readers.read() as connection:
+        found = list_checks(
+            connection,
+            before=before,
+            limit=limit,
+            effect=effect or None,
+            rule_id=rule or None,
+            agent=agent or None,
+            trace_id=find_trace_id(connection, run) if run else None,
+        )
+    return _page("policy checks", [check_body(one) for one in found], limit=limit, key="check_id")
+
+
+def _rules_answer(current: InForce) -> Answer:
+    return Answer(rules_body(current), headers={"ETag": f'"{current.version}"'})
+
+
+def _expected(if_match: str | None, version: int | None) -> int | None:
+    """Return the version that is to be replaced, None for any; raises VersionNeeded."""
+    if if_match is None:
+        if version is None:
+            raise VersionNeeded
+        return version
+    if if_match.strip() == "*":
+        return None
+    found = _ETAG.fullmatch(if_match.strip())
+    if found is None:
+        raise BadQueryError("If-Match", "If-Match is not an ETag that GET /v1/policy/rules gave")
+    return int(found[1] or found[2])
+
+
+def _actor(request: Request) -> str:
+    """Say who changes the rules, as far as a token tells: its scopes, never the token."""
+    token = principal_of(request)
+    return "api" if token is None else f"api, token for {'+'.join(sorted(token.scopes))}"
+
+
+def _before(kind: str, cursor: str | None) -> int:
+    return (1 << 63) - 1 if cursor is None else decode_cursor(kind, cursor, count=1)[0]
+
+
+def _page(kind: str, items: list[Body], *, limit: int, key: str) -> Answer:
+    is_full = len(items) == limit
+    cursor = encode_cursor(kind, items[-1][key]) if is_full else None
+    return Answer({"items": items, "next_cursor": cursor})

@@ -1,0 +1,251 @@
+"""`hansard policy`: what the rules say of a call or an item, and the rules themselves."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.policy.check_rows import CheckKeeper
+from hansard_store.policy.checks import record_check
+from hansard_store.policy.rules import list_policies, rule_history
+from hansard_web.app.config import Config
+from hansard_web.app.readers import Readers
+from hansard_web.cli.base import Group, json_option, print_json, read_config, setting_options
+from hansard_web.cli.store import find_store, open_store
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.user import user_name
+from hansard_web.policy.bodies import AskPolicy
+from hansard_web.policy.decider import decision_body
+from hansard_web.policy.json import rule_version_body, rules_body, version_body
+from hansard_web.policy.service import PolicyBook, read_file
+
+_CONTEXT = ("agent", "task_type", "provider", "model", "environment", "user", "project")
+
+
+@click.group(cls=Group)
+def policy() -> None:
+    """Policy: check, explain, and the rules with their versions."""
+
+
+def _asking(function: Any) -> Any:
+    """Add the options that say what is asked."""
+    for name in reversed(_CONTEXT):
+        function = click.option(f"--{name.replace('_', '-')}", name, help="Of who asks.")(function)
+    options = (
+        click.option("--tool", help="Name of the tool to be called."),
+        click.option("--tool-class", help="shell, web, file, database …"),
+        click.option("--effect", type=click.Choice(["read", "write"]), help="Of the tool."),
+        click.option("--arguments", default="{}", help="Of the call, as JSON."),
+        click.option("--item", help="Id of the item to be seen, in place of a tool."),
+        click.option("--kind", help="Of the item."),
+        click.option("--source-uri", help="Of the item."),
+        click.option("--tag", "tags", multiple=True, help="Of the item; several times."),
+        click.option(
+            "--sensitivity",
+            type=click.Choice(["public", "internal", "restricted", "secret"]),
+            help="Of the item, or of what the tool gives.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@policy.command()
+@_asking
+@setting_options("data", "policy", "retention")
+@json_option
+def check(*, as_json: bool, **told: Any) -> None:
+    """Decide on a tool call or an item by the rules in force, and record the check.
+
+    Exits 1 where it is not allowed, or something must be met first.
+
+    Example: hansard policy check --agent coding --tool shell --tool-class shell
+    --arguments '{"command": "ls"}'
+    """
+    config, book, close = _book(told)
+    try:
+        asked = _asked(told)
+        current = book.in_force()
+        made = asked.check(current.policy)
+        folder = find_store(told.get("data"))
+        key = folder.key()
+        keeper = CheckKeeper(RetentionMode(config.retention), Redactor(key), key)
+        number = record_check(folder, keeper.row(made, now_ns=time.time_ns()))
+        body = {"check_id": number, **decision_body(made.json(), made)}
+    finally:
+        close()
+    if as_json:
+        print_json(body)
+    else:
+        print_facts(_decision(body))
+    if not body["allowed"]:
+        raise click.exceptions.Exit(1)
+
+
+@policy.command()
+@_asking
+@setting_options("data", "policy")
+@json_option
+def explain(*, as_json: bool, **told: Any) -> None:
+    """Tell how every rule comes out for a hypothetical call or item; nothing is recorded.
+
+    Example: hansard policy explain --agent research --tool write_file --effect write
+    """
+    _, book, close = _book(told)
+    try:
+        asked = _asked(told)
+        current = book.in_force()
+        found = asked.explained(current.policy)
+    finally:
+        close()
+    if as_json:
+        print_json(found)
+        return
+    print_facts(_decision(found["decision"]))
+    rows = [(one["rule_id"], one["effect"], str(one["priority"]), one["outcome"])
+            for one in found["rules"]]  # fmt: skip
+    print_table(_columns("rule", "effect", "priority", "outcome"), rows)
+
+
+@policy.group(cls=Group)
+def rules() -> None:
+    """Rules: those in force, putting others, their history."""
+
+
+@rules.command("list")
+@setting_options("data", "policy")
+@json_option
+def list_rules(*, as_json: bool, **told: Any) -> None:
+    """List the rules in force, in the order in which they are named.
+
+    Example: hansard policy rules list
+    """
+    _, book, close = _book(told)
+    try:
+        body = rules_body(book.shown())
+    finally:
+        close()
+    if as_json:
+        print_json(body)
+        return
+    rows = [(one["rule_id"], one["rule_set"], one["version"], one["effect"], str(one["priority"]))
+            for one in body["rules"]]  # fmt: skip
+    print_table(_columns("rule", "rule set", "version", "effect", "priority"), rows)
+    if body["problem"]:
+        print_lines([body["problem"]])
+
+
+@rules.command()
+@click.argument("files", nargs=-1, required=True)
+@setting_options("data")
+@click.option("--replace-version", type=int, help="Only if this version is in force; 0: none.")
+@json_option
+def put(*, files: Sequence[str], replace_version: int | None, as_json: bool, **told: Any) -> None:
+    """Put rule sets in force in place of those that were put before: all of them, or none.
+
+    FILES are JSON or YAML, or shipped:NAME for one that comes with Hansard.
+
+    Example: hansard policy rules put shipped:coding-agent house-rules.yaml
+    """
+    sets = [read_file(Path(name)) for name in files]
+    _, book, close = _book(told)
+    try:
+        current = book.replace(sets, expected=replace_version, actor=f"cli, {user_name()}")
+    finally:
+        close()
+    body = rules_body(current)
+    if as_json:
+        print_json(body)
+        return
+    print_lines([f"version {body['version']}: {len(body['rules'])} rules in force"])
+
+
+@rules.command()
+@click.argument("rule_id", required=False)
+@setting_options("data")
+@json_option
+def history(*, rule_id: str | None, as_json: bool, **told: Any) -> None:
+    """List the versions of the rules, or of one rule, the newest first.
+
+    Example: hansard policy rules history no-secrets
+    """
+    readers = Readers(find_store(told.get("data")))
+    try:
+        with readers.read() as connection:
+            if rule_id is None:
+                items = [version_body(one) for one in list_policies(connection, limit=500)]
+            else:
+                found = rule_history(connection, rule_id, limit=500)
+                items = [rule_version_body(one) for one in found]
+    finally:
+        readers.close()
+    if as_json:
+        print_json({"items": items})
+        return
+    columns = ("policy", "time", "source", "actor" if rule_id is None else "effect")
+    print_table(_columns(*columns), [tuple(str(one[name]) for name in columns) for one in items])
+
+
+def _book(told: dict[str, Any]) -> tuple[Config, PolicyBook, Any]:
+    names = ("data", "policy", "retention")
+    config = read_config(**{name: told[name] for name in names if name in told})
+    folder = find_store(told.get("data"))
+    open_store(folder).close()  # of this version, or refused
+    readers = Readers(folder)
+    return config, PolicyBook(folder, readers.read, config.policy), readers.close
+
+
+def _asked(told: dict[str, Any]) -> AskPolicy:
+    body: Json = {"context": {name: told[name] for name in _CONTEXT if told[name] is not None}}
+    given = {"sensitivity": told["sensitivity"]}
+    if told["tool"] is not None:
+        given |= {
+            "name": told["tool"],
+            "class": told["tool_class"],
+            "effect": told["effect"],
+            "arguments": _json(told["arguments"]),
+        }
+        body["tool"] = given
+    if told["item"] is not None:
+        body["item"] = {
+            "id": told["item"],
+            "kind": told["kind"],
+            "source_uri": told["source_uri"],
+            "tags": list(told["tags"]),
+            "sensitivity": told["sensitivity"],
+        }
+    try:
+        return AskPolicy.model_validate(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{where}: {first['msg']}".removeprefix(": ")) from None
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"--arguments is not JSON: {error}") from None
+
+
+def _decision(body: Json) -> list[tuple[str, str]]:
+    facts = [("effect", body["effect"]), ("why", body["reason"])]
+    if body["obligations"]:
+        facts.append(("to be met", ", ".join(body["obligations"])))
+    return facts
+
+
+def _columns(*names: str) -> list[Column]:
+    return [Column(name) for name in names]

@@ -1,0 +1,1 @@
+"""Receipts across runs: page, API and command."""

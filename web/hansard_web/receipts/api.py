@@ -1,0 +1,74 @@
+"""Receipts across runs: what compiles did with items, and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, TimeText, read_limit
+from hansard_web.api.queries import read_times
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.app.site import SiteDep
+from hansard_web.receipts.bodies import found_body
+
+router = noun_router("receipts")
+
+
+def read_receipt_filter(
+    item: Annotated[str | None, Query(description="id of an item")] = None,
+    reason: Annotated[str | None, Query(description="reason code: over_budget, …")] = None,
+    rule: Annotated[str | None, Query(description="id of a policy rule")] = None,
+    pass_: Annotated[
+        str | None, Query(alias="pass", description="pass that decided: budget, …")
+    ] = None,
+    decision: Annotated[
+        str | None, Query(description="include, exclude, compress or redact")
+    ] = None,
+    kind: Annotated[str | None, Query(description="kind of item: file, memory, …")] = None,
+    source: Annotated[
+        str | None, Query(description="where it came from: `file`, `docs/a.md`, `file docs/a.md`")
+    ] = None,
+    run: Annotated[str | None, Query(description="run, or a unique beginning of its id")] = None,
+    since: Annotated[
+        TimeText | None, Query(description="compiled at or after: RFC 3339 or ns")
+    ] = None,
+    until: Annotated[TimeText | None, Query(description="compiled before: RFC 3339 or ns")] = None,
+) -> ReceiptFilter:
+    """Return the filter of a list of receipts; an empty value means that it was not given."""
+    since_ns, until_ns = read_times(since, until)
+    return ReceiptFilter(
+        item=item or None,
+        reason=reason or None,
+        rule=rule or None,
+        pass_name=pass_ or None,
+        decision=decision or None,
+        kind=kind or None,
+        source=source or None,
+        run=run or None,
+        since_ns=since_ns,
+        until_ns=until_ns,
+    )
+
+
+@router.get(
+    "/v1/receipts", response_class=Answer, responses=answers("receipts.schemas.ReceiptList")
+)
+def receipts(
+    site: SiteDep,
+    limit: Annotated[int, Depends(read_limit)],
+    wanted: Annotated[ReceiptFilter, Depends(read_receipt_filter)],
+    cursor: Cursor = None,
+) -> Answer:
+    """List what compiles did with items, newest compile first: `?source=a.py&reason=over_budget`.
+
+    All filters must be met. Within a compile the order is that of its candidates.
+    """
+    with site.readers.read() as connection:
+        page = list_receipts(connection, wanted, limit=limit, cursor=cursor)
+    return Answer(
+        {"items": [found_body(one) for one in page.items], "next_cursor": page.next_cursor}
+    )

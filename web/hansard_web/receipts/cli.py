@@ -1,0 +1,161 @@
+"""`hansard receipts`, and what `hansard steps why` prints: what went in or not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+import click
+
+from hansard_compiler.compile.models import Decision
+from hansard_store.compilations.receipts import list_receipts
+from hansard_web.api.queries import limit_of
+from hansard_web.api.values import Body
+from hansard_web.cli.base import Group, Misused, json_option, print_json, setting_options
+from hansard_web.cli.store import reading
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.receipts.api import read_receipt_filter
+from hansard_web.receipts.bodies import found_body
+
+_FILTERS = (
+    ("item", "Id of an item."),
+    ("source", "Where it came from: file, docs/a.md or 'file docs/a.md'."),
+    ("reason", "Reason code: over_budget, duplicate, policy_denied, …"),
+    ("decision", "include, exclude, compress or redact."),
+    ("pass", "Pass that decided: budget, policy, dedupe, …"),
+    ("rule", "Id of a policy rule."),
+    ("kind", "Kind of item: file, memory, tool_result, …"),
+    ("run", "Run, or a unique beginning of its id."),
+    ("since", "Compiled at or after: RFC 3339 or nanoseconds."),
+    ("until", "Compiled before."),
+)
+
+
+@click.group(cls=Group)
+def receipts() -> None:
+    """Receipts: what went into prompts and what did not, and why."""
+
+
+def _filters(function: Any) -> Any:
+    for name, sentence in reversed(_FILTERS):
+        inside = "pass_" if name == "pass" else name
+        function = click.option(f"--{name}", inside, help=sentence)(function)
+    return function
+
+
+@receipts.command("list")
+@setting_options("data")
+@_filters
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(
+    *, data: str | None, limit: str, cursor: str | None, as_json: bool, **wanted: str | None
+) -> None:
+    """List receipts, newest compile first; all filters must be met.
+
+    Every run in which a file did not fit:
+
+    Example: hansard receipts list --source src/a.py --reason over_budget
+    """
+    with reading(data) as connection:
+        asked = read_receipt_filter(**wanted)
+        page = list_receipts(connection, asked, limit=limit_of(limit), cursor=cursor)
+    items = [found_body(one) for one in page.items]
+    if not items:
+        refuse_unknown(wanted["decision"])
+    if as_json:
+        print_json({"items": items, "next_cursor": page.next_cursor})
+        return
+    columns = (Column("RUN"), Column("COMPILED (UTC)"), *_COLUMNS)
+    print_table(columns, [(*_where(one), *_cells(one)) for one in items])
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+def refuse_unknown(decision: str | None) -> None:
+    """Say that a word that found nothing is no decision; one of a later version finds its own."""
+    if decision not in (None, *get_args(Decision)):
+        raise Misused(f"{decision!r} is no decision; there are {', '.join(get_args(Decision))}")
+
+
+_COLUMNS = (
+    Column("ITEM", may_cut=True),
+    Column("DECISION"),
+    Column("PASS"),
+    Column("WHY", may_cut=True),
+    Column("TOKENS", is_figure=True),
+    Column("SCORE", is_figure=True),
+    Column("MISSED BY", is_figure=True),
+)
+
+
+def _where(body: Body) -> tuple[str, str]:
+    return body["run_id"][:8], (body["started_at"] or "")[:19].replace("T", " ")
+
+
+def print_receipts(bodies: Iterable[Body]) -> None:
+    """Print what one compile did with its candidates, a line each."""
+    print_table(_COLUMNS, [_cells(one) for one in bodies])
+
+
+def _cells(body: Body) -> tuple[str, ...]:
+    return (
+        body["item_id"],
+        body["decision"],
+        body["pass"] or "",
+        _why(body),
+        _tokens(body),
+        body["score"] or "",
+        _missed(body),
+    )
+
+
+def _why(body: Body) -> str:
+    """Return the reason in words, and which rule or other item it is about."""
+    words = body["reason_text"] or body["reason"]
+    about = [*body["rule_ids"], *([body["related_item_id"]] if body["related_item_id"] else ())]
+    return f"{words} ({', '.join(about)})" if about else words
+
+
+def _tokens(body: Body) -> str:
+    before, after = body["tokens_before"], body["tokens_after"]
+    known = "?" if before is None else f"{before:,}"
+    return known if after is None or after == before else f"{known} → {after:,}"
+
+
+def _missed(body: Body) -> str:
+    tokens, score = body["missed_by_tokens"], body["missed_by_score"]
+    parts = [f"{tokens:,} tokens"] if tokens else []
+    return ", ".join([*parts, *([f"{score} points"] if score and score != "0" else ())])
+
+
+def print_one_receipt(body: Body) -> None:
+    """Print everything about one receipt, its score term by term."""
+    print_facts(
+        [
+            ("item", body["item_id"]),
+            ("kind", body["kind"] or ""),
+            ("source", body["source"] or ""),
+            ("decision", body["decision"]),
+            ("pass", body["pass"] or ""),
+            ("reason", f"{body['reason']}: {_why(body)}"),
+            ("section", body["section"] or ""),
+            ("tokens", _tokens(body)),
+            ("score", body["score"] or ""),
+            ("missed by", _missed(body)),
+            ("notes", body["notes"] or ""),
+            ("original", body["original_ref"] or ""),
+            ("sent", body["final_ref"] or ""),
+        ]
+    )
+    if body["score_breakdown"]:
+        print_lines(_terms(body["score_breakdown"]))
+
+
+def _terms(breakdown: Mapping[str, Any]) -> Iterable[str]:
+    """Yield the addends of a score: value in millionths, weight in thousandths."""
+    for name, term in breakdown.items():
+        if isinstance(term, dict) and all(type(number) is int for number in term.values()):
+            value, weight, points = (term.get(key, 0) for key in ("value", "weight", "points"))
+            yield f"  {name:<16} {value / 1e6:>9.6f} × {weight / 1e3:>6.3f} = {points / 1e9:>13.9f}"

@@ -1,0 +1,55 @@
+"""Replays made inside the program that was traced, over its own store: no server.
+
+The SDK finds `make_replay` by the entry point `hansard.replay`, and knows no more of this floor.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from hansard_compiler.calls import Json
+from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.retention import RetentionMode
+from hansard_store.database.connections import DataFolder
+from hansard_web.app.config import Config
+from hansard_web.replay.json import replay_body
+from hansard_web.replay.request import AskReplay, GoOn
+from hansard_web.replay.service import replaying
+
+_BY: Final = "the program"
+_A = TypeVar("_A", AskReplay, GoOn)
+
+
+def make_replay(
+    data: Path, *, retention: RetentionMode, body: Json, goes_on: str | None = None
+) -> Json:
+    """Make a replay over the store of a data folder, wait for its end and return it.
+
+    `goes_on` is a fork that stopped: it goes on live. Raises NotReplayable, NotFoundError or
+    AmbiguousIdError, StoreError.
+    """
+    config = Config(data=data, retention=retention.value)
+    with replaying(DataFolder(data), config) as (replays, readers, _):
+        if goes_on is None:
+            asked = _read(AskReplay, body)
+            row, wait_s = replays.start(asked), asked.timeout_s * asked.n
+        else:
+            more = _read(GoOn, body)
+            row, wait_s = replays.go_on(goes_on, more, by=more.by or _BY), more.timeout_s
+        replays.wait(row.replay_id, seconds=wait_s)
+        with readers.read() as connection:
+            found = replays.row(row.replay_id)
+            return replay_body(connection, found, now_ns=time.time_ns())
+
+
+def _read(kind: type[_A], body: Json) -> _A:
+    try:
+        return kind.model_validate(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        detail = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise NotReplayable(Reason.MUTATION_INVALID, detail) from None

@@ -1,0 +1,542 @@
+"""Replays of one store: planned, recorded, made, each in a thread of its own.
+
+`Replays.start` is where the API, the command line, the SDK and the page come together. Planning
+reads the store and refuses; only then is a row written, and only then is anything sent.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from hansard_compiler.calls import Json
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.live import Live, RecordedResult
+from hansard_compiler.replay.turns import Divergence
+from hansard_compiler.retention import RetentionMode
+from hansard_store.approvals.records import Claim
+from hansard_store.database.stored_json import json_of
+from hansard_store.principals.model import Principal
+from hansard_store.replays import (
+    ReplayRow,
+    State,
+    add_replay,
+    change_replay,
+    claim_replay,
+    get_replay,
+    interrupt_replay,
+    running_replays,
+)
+from hansard_store.steps.queries import get_step
+from hansard_web.api.values import Body, dump
+from hansard_web.app.readers import Readers
+from hansard_web.replay.changed_call import Making, changed_turn, compile_turn
+from hansard_web.replay.failures import error_body, reason_of
+from hansard_web.replay.fork.forward import MOST_TURNS, Fork, parting_body, recorded_results
+from hansard_web.replay.fork.live import LiveFork, Standing, ask_again
+from hansard_web.replay.fork.live_context import LiveContext, context_of
+from hansard_web.replay.fork.resume import Resumed, resumed
+from hansard_web.replay.lock import Holder, is_held
+from hansard_web.replay.preview import preview_body
+from hansard_web.replay.recompile import Recompiler
+from hansard_web.replay.request import AskReplay, GoOn
+from hansard_web.replay.rows import new_row, recipe_in
+from hansard_web.replay.source import Source, read_source
+from hansard_web.replay.trace import ReplayRun, compile_json
+from hansard_web.replay.transport.destinations import Reach
+from hansard_web.replay.transport.provider_gate import ReplayGate, send_arguments
+from hansard_web.replay.transport.provider_permission import permission_for, refusal_of
+from hansard_web.replay.transport.turn import Turn, exact_turn
+from hansard_web.sidecar.errors import TooManyCalls
+from hansard_web.sidecar.recorder import Outlet
+
+MOST_AT_ONCE: Final = 8
+_log = logging.getLogger("hansard.replays")
+PLAN_MS: Final = 30_000
+
+
+@dataclass(slots=True)
+class _Work:
+    """A replay that is being made."""
+
+    row: ReplayRow
+    report: Json
+    claim: Claim | None = None  # of the approval that it is sent under
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def add(self, step: Json, shortfall: BaseException | None = None) -> None:
+        """Note one more step that was made."""
+        self.row = self.row._replace(steps=[*self.row.steps, step])
+        if shortfall is not None:
+            self.report["notes"] = [*self.report["notes"], str(shortfall)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a replay ended, or what it waits for."""
+
+    state: State
+    reason: Reason | None = None
+
+
+def _approval_in(report: Json, found: Resumed) -> str | None:
+    """Return the approval that was proposed for the next turn of a fork; None for none."""
+    told = report.get("approval") or {}
+    return told.get("approval_id") if told.get("after") == found.at.step_id else None
+
+
+def _approval_ask(approval_id: str, arguments: Json) -> Json:
+    """Return what it takes to send a first request that needs an approval."""
+    return {
+        "kind": "approval", "needs": "approval", "approval_id": approval_id, "step_id": None,
+        "live_step_id": None, "calls": [], "estimate": None,
+        "side_effects": arguments["side_effects"],
+    }  # fmt: skip
+
+
+class Replays:
+    """What makes replays: one for an app or a command. The lock guards what is made."""
+
+    def __init__(
+        self,
+        readers: Readers,
+        outlet: Outlet,
+        *,
+        model_server: str | None = None,
+        script: Json | None = None,
+        policy: Callable[[], Policy | None] = lambda: None,
+        gate: ReplayGate | None = None,
+    ) -> None:
+        self._readers = readers
+        self._outlet = outlet
+        self._model_server = model_server
+        self._script = script
+        self._policy = policy
+        self._gate = gate  # None: nothing can be approved here, so nothing that needs it is sent
+        self._lock = threading.Lock()
+        self._works: dict[str, _Work] = {}
+        self._holder = Holder(outlet.folder)
+        self._settle()
+
+    def acting(self, principal: Principal | None) -> Replays:
+        """Return the same as a principal uses it: who requests an approval cannot grant it."""
+        other = copy.copy(self)  # its lock, its works and its holder are shared
+        other._gate = None if self._gate is None else self._gate.acting(principal)
+        return other
+
+    # ---- asked
+
+    def plan(self, asked: AskReplay) -> Turn:
+        """Return the first call of a replay, ready to be sent. Nothing is written.
+
+        One that has side effects at its provider is blocked unless that is allowed. Raises
+        NotReplayable, and NotFoundError or AmbiguousIdError for the step.
+        """
+        turn = self._plan(asked)
+        if turn.blocked is None and not asked.allow_provider_side_effects:
+            effects = turn.side_effects
+            return replace(turn, blocked=refusal_of(effects)) if effects else turn
+        return turn
+
+    def _plan(self, asked: AskReplay) -> Turn:
+        making = Making(self._reach(asked), self._outlet.redactor, self._policy())
+        with self._readers.read(timeout_ms=PLAN_MS) as connection:
+            source = read_source(connection, asked.step_id, now_ns=time.time_ns())
+            if asked.kind == "forward" and asked.n > 1:
+                detail = "a fork goes one way: n is for one call asked several times"
+                raise NotReplayable(Reason.MUTATION_INVALID, detail)
+            if source.is_compile:
+                return compile_turn(connection, source, asked, making)
+            if asked.kind == "mutated" or asked.mutations:
+                if asked.kind == "exact":
+                    detail = "an exact replay changes nothing: leave out the changes, or the mode"
+                    raise NotReplayable(Reason.MUTATION_INVALID, detail)
+                return changed_turn(connection, source, asked, making)
+            return exact_turn(connection, source, asked, making.reach)
+
+    def preview(self, asked: AskReplay) -> Body:
+        """Return what a replay would send, without sending it; raises as `plan`."""
+        return preview_body(self.plan(asked), asked, self._outlet.redactor)
+
+    def start(self, asked: AskReplay) -> ReplayRow:
+        """Begin a replay and return its row. A refusal is recorded too, and then raised.
+
+        Raises as `plan`, and TooManyCalls when as many as may be are at work.
+        """
+        replay_id = os.urandom(16).hex()
+        self._refuse_more()
+        try:
+            turn = self.plan(asked)
+            if turn.blocked is not None:
+                raise turn.blocked
+            if turn.side_effects:
+                return self._wait_for_approval(replay_id, asked, turn)
+        except NotReplayable as why:
+            why.replay_id = self._refused(replay_id, asked, why)
+            raise
+        return self._begin(replay_id, asked, turn)
+
+    def go_on(self, wanted: str, asked: GoOn, *, by: str) -> ReplayRow:
+        """Have a fork that stopped go on live, and return its row.
+
+        Raises NotReplayable (then nothing has changed), NotFoundError, AmbiguousIdError, and
+        TooManyCalls.
+        """
+        self._refuse_more()
+        waiting = self.row(wanted)
+        if waiting.state == "waiting" and not waiting.steps:
+            return self._send_approved(waiting)
+        with self._readers.read(timeout_ms=PLAN_MS) as connection:
+            found = resumed(
+                connection, wanted, asked, by=by, outlet=self._outlet, reach=self._reach(asked)
+            )
+        report = {**(found.row.report or {}), "live": found.live.json()}
+        report.pop("error", None)
+        claim = None
+        if found.sends_at_once and (effects := found.at.turn.side_effects):
+            if not asked.allow_provider_side_effects and _approval_in(report, found) is None:
+                raise refusal_of(effects)
+            arguments = self._live_arguments(found)
+            approval_id = _approval_in(report, found)
+            if approval_id is None:
+                return self._wait_live(found, report, arguments)
+            claim = self._gated().claim(approval_id, arguments)
+            granted = permission_for(effects, requests=arguments["most_requests"])
+            found.permission.granted = granted.granted
+            found.permission.requests_left = granted.requests_left
+        report.pop("approval", None)
+        row = self._take(found.row, report, claim)
+        self._run(_Work(row, report, claim=claim), found.run, partial(self._resume, found))
+        return row
+
+    # ---- approved
+
+    def _gated(self) -> ReplayGate:
+        if self._gate is None:
+            raise NotReplayable(Reason.APPROVAL_REFUSED, "nothing can be approved in this process")
+        if self._outlet.mode is RetentionMode.METADATA_ONLY:
+            detail = "a replay has to be kept while it waits for an approval"
+            raise NotReplayable(Reason.METADATA_ONLY, detail)
+        return self._gate
+
+    def _wait_for_approval(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
+        """Propose to send a first request, and record the replay as waiting; nothing is sent."""
+        arguments = self._first_arguments(replay_id, asked, turn)
+        what = f"Replay of {turn.given.model} ({asked.kind})"
+        approval_id = self._gated().propose(arguments, what=what)
+        step = turn.source.step
+        row = new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())._replace(
+            state="waiting", reason=Reason.NEEDS_APPROVAL.value, request_hash=turn.ref,
+            ended_ns=time.time_ns(),
+        )  # fmt: skip
+        self._add(
+            row,
+            {
+                "notes": list(turn.notes),
+                **recipe_in(row, asked, strict=True),
+                "asked": asked.model_dump(mode="json", exclude={"script"}),
+                "approval": {"approval_id": approval_id, "after": None},
+                "ask": _approval_ask(approval_id, arguments),
+            },
+        )
+        return row
+
+    def _first_arguments(self, replay_id: str, asked: AskReplay, turn: Turn) -> Json:
+        if asked.kind != "forward":
+            return send_arguments(replay_id, turn, requests=asked.n)
+        bounds = {"max_turns": asked.max_turns, "max_usd": asked.max_usd} if asked.live else {}
+        requests = MOST_TURNS + (asked.max_turns if asked.live else 0)
+        return send_arguments(replay_id, turn, requests=requests, live=asked.live, **bounds)
+
+    def _live_arguments(self, found: Resumed) -> Json:
+        live = found.live
+        return send_arguments(
+            found.row.replay_id, found.at.turn, requests=live.turns_left, live=True,
+            after=found.at.step_id, max_turns=live.turns_left, max_usd=live.usd_left,
+        )  # fmt: skip
+
+    def _send_approved(self, row: ReplayRow) -> ReplayRow:
+        """Send what waited for its approval: planned again, and held against what was approved."""
+        report = row.report or {}
+        if "approval" not in report or "asked" not in report:
+            raise NotReplayable(Reason.NOT_WAITING, "it waits for no approval")
+        asked = AskReplay.model_validate(report["asked"])
+        turn = self.plan(asked)
+        if turn.blocked is not None:
+            raise turn.blocked
+        arguments = self._first_arguments(row.replay_id, asked, turn)
+        claim = self._gated().claim(report["approval"]["approval_id"], arguments)
+        report = {name: one for name, one in report.items() if name not in ("approval", "ask")}
+        taken = self._take(row, report, claim)
+        run = ReplayRun(
+            self._outlet, row.replay_id, turn.source, mode=row.mode, is_recorded=False,
+            permission=permission_for(turn.side_effects, requests=arguments["most_requests"]),
+        )  # fmt: skip
+        taken = taken._replace(run_id=run.trace_id)
+        work = _Work(taken, report, claim=claim)
+        self._run(work, run, lambda work: self._ask(work, asked, turn, run))
+        return taken
+
+    def _wait_live(self, found: Resumed, report: Json, arguments: Json) -> ReplayRow:
+        """Propose the next live turns of a fork; what was given for it is kept meanwhile."""
+        live = found.live
+        what = f"Up to {live.turns_left} live turns of {found.at.turn.given.model}"
+        approval_id = self._gated().propose(arguments, what=what)
+        report["approval"] = {"approval_id": approval_id, "after": found.at.step_id}
+        report["ask"] = ask_again(report.get("ask"), live, found.row.steps) | {
+            "needs": "approval", "approval_id": approval_id,
+        }  # fmt: skip
+        row = self._take(found.row, report, None)
+        row = row._replace(
+            state="waiting", reason=Reason.NEEDS_APPROVAL.value, ended_ns=time.time_ns(),
+            report=self._kept(report),
+        )  # fmt: skip
+        change_replay(self._outlet.folder, row)
+        return row
+
+    def _take(self, row: ReplayRow, report: Json, claim: Claim | None) -> ReplayRow:
+        """Return a stopped replay as running here; raises where somebody else took it."""
+        holder = self._hold()
+        kept = self._kept(report) or {}
+        if not claim_replay(self._outlet.folder, row, holder=holder, report=kept):
+            if claim is not None and self._gate is not None:
+                self._gate.finish(claim, replay_id=row.replay_id, error="not sent: taken already")
+            raise NotReplayable(Reason.NOT_WAITING, "somebody else goes on with it")
+        return row._replace(state="running", reason=None, ended_ns=None, holder=holder)
+
+    def wait(self, replay_id: str, *, seconds: float) -> None:
+        """Wait until a replay of this process has ended; at once for every other."""
+        with self._lock:
+            work = self._works.get(replay_id)
+        if work is not None:
+            work.ended.wait(seconds)
+
+    def row(self, wanted: str) -> ReplayRow:
+        """Return a replay as it stands; raises NotFoundError or AmbiguousIdError."""
+        with self._readers.read() as connection:
+            return get_replay(connection, wanted)
+
+    def close(self) -> None:
+        """Tell of what is still being made that this process does not wait for it."""
+        with self._lock:
+            works = list(self._works)
+        for replay_id in works:
+            interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
+        with self._lock:
+            self._holder.release()
+
+    # ---- rows
+
+    def _hold(self) -> str:
+        with self._lock:
+            return self._holder.hold()
+
+    def _refuse_more(self) -> None:
+        with self._lock:
+            if len(self._works) >= MOST_AT_ONCE:
+                raise TooManyCalls(MOST_AT_ONCE)
+
+    def _reach(self, asked: AskReplay | GoOn) -> Reach:
+        return Reach(
+            model_server=self._model_server,
+            timeout_s=asked.timeout_s,
+            # What the provider does besides answering was approved so many times: no retry.
+            max_retries=0 if asked.allow_provider_side_effects else asked.max_retries,
+            script=self._script if asked.script is None else asked.script,
+            elsewhere=asked.elsewhere,
+        )
+
+    def _settle(self) -> None:
+        """Tell of replays whose maker is gone that they came to nothing."""
+        with self._readers.read() as connection:
+            left = running_replays(connection)
+        for replay_id, holder in left:
+            if not is_held(self._outlet.folder, holder):
+                interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
+
+    def _refused(self, replay_id: str, asked: AskReplay, why: NotReplayable) -> str | None:
+        with self._readers.read() as connection:
+            step = get_step(connection, asked.step_id, now_ns=time.time_ns())
+        now_ns = time.time_ns()
+        row = new_row(replay_id, asked, step.run_id, step.step_id, now_ns)
+        report = {"notes": [], "error": error_body(why), **recipe_in(row, asked, strict=False)}
+        self._add(row._replace(state="refused", reason=why.reason.value, ended_ns=now_ns), report)
+        return replay_id
+
+    def _begin(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
+        step = turn.source.step
+        row = new_row(
+            replay_id, asked, step.run_id, step.step_id, time.time_ns(), holder=self._hold()
+        )
+        # metadata_only keeps no digests either; a compile that no call used has no request.
+        if turn.request and self._outlet.mode is not RetentionMode.METADATA_ONLY:
+            row = row._replace(request_hash=turn.ref)
+        report = {"notes": list(turn.notes), **recipe_in(row, asked, strict=True)}
+        run = ReplayRun(
+            self._outlet, replay_id, turn.source, mode=row.mode, is_recorded=asked.recorded
+        )
+        row = row._replace(run_id=run.trace_id)
+        self._add(row, report)
+        self._run(_Work(row, report), run, lambda work: self._ask(work, asked, turn, run))
+        return row
+
+    def _run(self, work: _Work, run: ReplayRun, make: Callable[[_Work], _Ending]) -> None:
+        """Have a replay made in a thread of its own."""
+        with self._lock:
+            self._works[work.row.replay_id] = work
+        threading.Thread(
+            target=self._make, args=(work, run, make), name="hansard-replay", daemon=True
+        ).start()
+
+    def _add(self, row: ReplayRow, report: Json) -> None:
+        add_replay(self._outlet.folder, row._replace(report=self._kept(report)))
+
+    def _kept(self, report: Json) -> Json | None:
+        """Return a report without secrets; None where no content may be kept."""
+        if self._outlet.mode is RetentionMode.METADATA_ONLY:
+            return None
+        if self._outlet.mode is RetentionMode.FULL_PAYLOADS:
+            return report
+        data = self._outlet.redactor.redact_bytes(dump(report), "application/json").data
+        cleaned: Json = json_of(data.decode())
+        return cleaned
+
+    # ---- made
+
+    def _make(self, work: _Work, run: ReplayRun, make: Callable[[_Work], _Ending]) -> None:
+        """Make a replay, and tell how it ended whatever happens."""
+        error: BaseException | None = None
+        try:
+            ending = make(work)
+        except Exception as wrong:  # the thread's last resort: told in the row
+            error = wrong
+            ending = _Ending("failed", reason_of(wrong))
+            work.report["error"] = error_body(wrong)
+        try:
+            self._tell_end(work, run, ending, error)
+        except Exception as trouble:  # the store is gone: the next start says it was interrupted
+            _log.warning("the end of replay %s was not kept: %s", work.row.replay_id, trouble)
+        finally:
+            with self._lock:
+                self._works.pop(work.row.replay_id, None)
+            work.ended.set()
+
+    def _tell_end(
+        self, work: _Work, run: ReplayRun, ending: _Ending, error: BaseException | None
+    ) -> None:
+        row = work.row._replace(
+            state=ending.state,
+            reason=None if ending.reason is None else ending.reason.value,
+            report=self._kept(work.report),
+        )
+        try:
+            run.end(error)
+        finally:
+            change_replay(self._outlet.folder, row._replace(ended_ns=time.time_ns()))
+            self._finish(work, ending)
+
+    def _finish(self, work: _Work, ending: _Ending) -> None:
+        """Record how what was approved ended; last, so that the receipt is of what happened."""
+        if work.claim is None or self._gate is None:
+            return
+        error = None
+        if ending.state == "failed":
+            error = str((work.report.get("error") or {}).get("message") or ending.reason)[:2_000]
+        self._gate.finish(work.claim, replay_id=work.row.replay_id, error=error)
+
+    def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> _Ending:
+        """Make the calls of a replay, and return how it ended."""
+        turn = run.compile(turn)
+        if not turn.sends:
+            work.add(self._numbers(compile_json(turn)))
+            return _Ending("done")
+        if asked.kind == "forward":
+            return self._go_on(work, asked, turn, run)
+        for _ in range(asked.n):
+            said = run.ask(turn)
+            work.add(self._numbers(said.json(turn)), said.answer.shortfall)
+        return _Ending("done")
+
+    def _numbers(self, step: Json) -> Json:
+        """Return what the row keeps of a step, without digests where none are kept."""
+        if self._outlet.mode is not RetentionMode.METADATA_ONLY:
+            return step
+        return {**step, "request_hash": None, "compile_hash": None}
+
+    def _go_on(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> _Ending:
+        """Make one turn after the other until the first answer that cannot be followed."""
+        fork = Fork(asked, Making(self._reach(asked), self._outlet.redactor, self._policy()))
+        for number in range(1, MOST_TURNS + 1):
+            said = run.ask(turn)
+            work.add(self._numbers(said.json(turn)), said.answer.shortfall)
+            pool: list[RecordedResult] = []
+            with self._readers.read(timeout_ms=PLAN_MS) as connection:
+                following = fork.after(connection, turn, said)
+                if isinstance(following, Divergence):
+                    pool = recorded_results(connection, turn.source)
+            if isinstance(following, Divergence):
+                work.report |= parting_body(following, turn, said, number=number, pool=pool)
+                if not asked.live:
+                    return _Ending("diverged")
+                live = Live(turns_left=asked.max_turns, usd_left=asked.max_usd)
+                at = Standing(turn, said.answer, said.step_id, number)
+                return self._go_live(work, run, turn.source, pool, live, at)
+            if following is None:
+                return _Ending("done")
+            if following.blocked is not None:
+                raise following.blocked
+            turn = run.compile(following)
+        work.report["notes"] = [*work.report["notes"], f"stopped after {MOST_TURNS} turns"]
+        return _Ending("done")
+
+    # ---- live
+
+    def _resume(self, found: Resumed, work: _Work) -> _Ending:
+        return self._go_live(work, found.run, found.source, found.pool, found.live, found.at)
+
+    def _go_live(
+        self,
+        work: _Work,
+        run: ReplayRun,
+        source: Source,
+        pool: Sequence[RecordedResult],
+        live: Live,
+        at: Standing,
+    ) -> _Ending:
+        """Go on past a divergence until nothing is asked for any more, or something is missing."""
+
+        def note(live: Live, step: Json | None, shortfall: BaseException | None) -> None:
+            work.report["live"] = live.json()
+            if step is not None:
+                work.add(self._numbers(step), shortfall)
+            # As it stands, should the next call fail.
+            work.report["ask"] = ask_again(work.report["ask"], live, work.row.steps)
+
+        def say(told: str) -> None:
+            work.report["notes"] = list(dict.fromkeys([*work.report["notes"], told]))
+
+        fork = LiveFork(
+            live, source=source, pool=pool, run=run, note=note,
+            context=self._live_context(source, at), say=say,
+        )  # fmt: skip
+        stop = fork.go(at)
+        work.report |= {"live": stop.live.json(), "ask": stop.ask}
+        for model in stop.live.unpriced:
+            say(f"the price of {model} is unknown: only the number of turns bounds live calls")
+        return _Ending("done") if stop.reason is None else _Ending("waiting", stop.reason)
+
+    def _live_context(self, source: Source, at: Standing) -> LiveContext | None:
+        """Return what compiles live turns; None where the source was not compiled."""
+        if source.compilation is None or at.turn.source.compilation is None:
+            return None
+        compiler = Recompiler(source.compilation, self._outlet.redactor, self._policy())
+        with self._readers.read(timeout_ms=PLAN_MS) as connection:
+            return context_of(connection, at.turn, compiler)

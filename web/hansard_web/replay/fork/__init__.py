@@ -1,0 +1,1 @@
+"""A replay that goes on through the later turns of the run."""

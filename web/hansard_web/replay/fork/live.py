@@ -1,0 +1,275 @@
+"""Past the first divergence, on request: turns that are sent, with results nobody makes up.
+
+What the model asks for has its recorded result where the very same call was recorded, once. For
+every other call the fork stops and waits: a program runs its own tool behind its gate and gives
+the result, or a person does. Nothing is run from here. Each turn is the request before it with
+the answer and the results behind it, so every field of the sender's stays; where a compile made the
+whole of its context, the compile is made again with them (live_context.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import apsw
+
+from hansard_collector.derivation.cost import computed_cost
+from hansard_compiler.calls import Json, Message, Tokens, ToolResultPart
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.providers.base import RenderInput
+from hansard_compiler.providers.next_turn import continued
+from hansard_compiler.providers.transport.exchange import Answer, read_json
+from hansard_compiler.providers.transport.failures import RequestRefused
+from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.live import (
+    Live,
+    LiveCall,
+    RecordedResult,
+    result_parts,
+)
+from hansard_web.replay.fork.live_context import LiveContext
+from hansard_web.replay.recompile import Remade
+from hansard_web.replay.request import AskReplay
+from hansard_web.replay.source import Source, read_source
+from hansard_web.replay.trace import ReplayRun
+from hansard_web.replay.transport.destinations import Reach
+from hansard_web.replay.transport.turn import Turn, exact_turn
+
+_SCRIPTED: Final = "scripted"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The last call that was answered: what the next one goes on from."""
+
+    turn: Turn
+    answer: Answer
+    step_id: str
+    number: int  # of the turn, from 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a live fork stopped. `reason` None: the model asked for no tool any more."""
+
+    live: Live
+    reason: Reason | None
+    ask: Json | None
+
+
+def standing_at(connection: apsw.Connection, step_id: str, number: int, reach: Reach) -> Standing:
+    """Return the last call of a replay, from the store. Raises NotReplayable."""
+    last = read_source(connection, step_id, now_ns=time.time_ns())
+    asked = AskReplay(step_id=step_id)
+    turn = exact_turn(connection, last, asked, reach)
+    if turn.blocked is not None:
+        raise turn.blocked
+    told = exact_turn(connection, last, asked.model_copy(update={"recorded": True}), reach)
+    return Standing(turn, told.adapter.resend(told.request), step_id, number)
+
+
+class LiveFork:
+    """The live turns of one fork, from where it stands until it stops."""
+
+    def __init__(
+        self,
+        live: Live,
+        *,
+        source: Source,
+        pool: Sequence[RecordedResult],
+        run: ReplayRun,
+        note: Callable[[Live, Json | None, BaseException | None], object],
+        context: LiveContext | None = None,
+        say: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self._live = live
+        self._source = source  # the recorded call that the fork parted from
+        self._pool = pool
+        self._run = run
+        self._note = note  # told of every change, with the step that was made
+        self._context = context  # None: turns go on from the request as it was sent
+        self._say = say  # told what could not be the same
+
+    def go(self, at: Standing) -> Stop:
+        """Make one turn after the other. Raises what a call raises, and NotReplayable."""
+        step_id = self._run.go_live(self._source, self._live.step_id)
+        self._live = replace(self._live, step_id=step_id)
+        while True:
+            calls = self._calls(at)
+            if not calls:
+                return Stop(self._live, None, None)
+            reason = self._missing(calls)
+            if reason is not None:
+                return self._stop(reason, at, calls)
+            turn = self._following(at, calls)
+            estimate = turn_estimate(at.turn, at.answer)["usd"]
+            if (estimate or 0) > self._live.usd_left:
+                return self._stop(Reason.SPEND_LIMIT, at, calls)
+            at = self._asked(turn, calls, at.number + 1)
+
+    def _following(self, at: Standing, calls: Sequence[LiveCall]) -> Turn:
+        """Return the next turn, compiled again as long as that is possible."""
+        if self._context is not None:
+            try:
+                return compiled_turn(at, calls, self._source, self._context)
+            except NotReplayable as why:
+                self._context = None
+                self._say(f"from turn {at.number + 1} on the context was not compiled again: {why}")
+        return following_turn(at, calls, self._source)
+
+    def _calls(self, at: Standing) -> list[LiveCall]:
+        """Return the calls of an answer; those that are new are noted."""
+        self._live = self._live.asked(at.answer.call.output, at.number, self._pool)
+        self._note(self._live, None, None)
+        return self._live.of_turn(at.number)
+
+    def _missing(self, calls: Sequence[LiveCall]) -> Reason | None:
+        if self._live.turns_left < 1:
+            return Reason.TURN_LIMIT
+        states = [one.state for one in calls]
+        if "needed" in states:
+            return Reason.NEEDS_RESULTS
+        return Reason.NEEDS_APPROVAL if "held" in states else None
+
+    def _stop(self, reason: Reason, at: Standing, calls: Sequence[LiveCall]) -> Stop:
+        limits = (Reason.TURN_LIMIT, Reason.SPEND_LIMIT)
+        ask = {
+            "kind": "bounds" if reason in limits else "tool_results",
+            "needs": {Reason.NEEDS_RESULTS: "results", Reason.NEEDS_APPROVAL: "approval"}.get(
+                reason, "more"
+            ),
+            "step_id": at.step_id,
+            "live_step_id": self._live.step_id,
+            "calls": [call_body(one) for one in calls],
+            "estimate": turn_estimate(at.turn, at.answer),
+        }
+        return Stop(self._live, reason, ask)
+
+    def _asked(self, turn: Turn, calls: Sequence[LiveCall], number: int) -> Standing:
+        for call in calls:
+            if call.origin != "gate":  # the program tells of its own
+                self._run.tool(call, self._source)
+        self._live = replace(
+            self._live, turns=self._live.turns + 1, turns_left=self._live.turns_left - 1
+        )
+        self._note(self._live, None, None)
+        turn = self._run.compile(turn)
+        if self._context is not None and turn.remade is not None:
+            self._context = self._context.gone_on(turn.remade)
+        said = self._run.ask(turn)
+        self._spend(turn, said.answer)
+        self._note(self._live, {**said.json(turn), "is_live": True}, said.answer.shortfall)
+        return Standing(turn, said.answer, said.step_id, number)
+
+    def _spend(self, turn: Turn, answer: Answer) -> None:
+        paid = _usd(turn, answer.call.tokens)
+        if paid is None:
+            unpriced = dict.fromkeys((*self._live.unpriced, turn.given.model))
+            self._live = replace(self._live, unpriced=tuple(unpriced))
+            return
+        self._live = replace(
+            self._live,
+            spent_usd=round(self._live.spent_usd + paid, 12),
+            usd_left=round(self._live.usd_left - paid, 12),
+        )
+
+
+def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> Turn:
+    """Return the turn after an answered one. Raises NotReplayable where it cannot be made."""
+    said = at.answer.call.output
+    parts = result_parts(calls, said)
+    try:
+        data = continued(at.turn.form, at.turn.request, at.answer.response, parts)
+    except (RequestRefused, ConfigError, ValueError) as error:
+        raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
+    given = replace(at.turn.given, messages=_talk(at.turn.given.messages, said, parts))
+    return _turn(at, source, data, given, remade=None)
+
+
+def compiled_turn(
+    at: Standing, calls: Sequence[LiveCall], source: Source, context: LiveContext
+) -> Turn:
+    """Return the turn after an answered one, its context compiled again; raises NotReplayable."""
+    parts = result_parts(calls, at.answer.call.output)
+    said = at.turn.form.continuation(at.answer.response)
+    remade, given, data = context.after(at.turn, said, parts)
+    return _turn(at, source, data, given, remade=remade)
+
+
+def _turn(
+    at: Standing, source: Source, data: bytes, given: RenderInput, *, remade: Remade | None
+) -> Turn:
+    problems = at.turn.form.problems(read_json(data))
+    if problems:
+        raise NotReplayable(Reason.BROKEN_PAIRS, "; ".join(problems[:5]))
+    return replace(
+        at.turn,
+        source=source,
+        request=data,
+        given=given,
+        is_exact=False,
+        basis="continued" if remade is None else "compiled",
+        remade=remade,
+        recorded=None,
+        notes=(),
+    )
+
+
+def _talk(
+    before: Sequence[Message], said: Sequence[Message], results: Sequence[ToolResultPart]
+) -> tuple[Message, ...]:
+    return (*before, *said, Message("tool", tuple(results)))
+
+
+def turn_estimate(turn: Turn, answer: Answer) -> Json:
+    """Return what the turn after an answer may cost: all of it again, and as long an answer.
+
+    `usd` is None where the price is unknown.
+    """
+    tokens = answer.call.tokens
+    whole = (tokens.input or turn.adapter.estimate(turn.given).tokens) + (tokens.output or 0)
+    guess = Tokens(input=whole, output=tokens.output)
+    return {
+        "model": turn.given.model,
+        "input_tokens": whole,
+        "output_tokens": tokens.output,
+        "usd": _usd(turn, guess),
+    }
+
+
+def _usd(turn: Turn, tokens: Tokens) -> float | None:
+    if turn.door.family == _SCRIPTED:
+        return 0.0
+    found = computed_cost(
+        tokens, provider=turn.door.provider, model=turn.given.model, at_ns=time.time_ns()
+    )
+    return None if found is None else found.usd
+
+
+def ask_again(ask: Json | None, live: Live, steps: Sequence[Json]) -> Json:
+    """Return what it takes to go on from the newest turn, whatever became of the next one."""
+    newest = max((one.turn for one in live.calls), default=0)
+    return {
+        **(ask or {}),
+        "kind": "continue_live",
+        "step_id": steps[-1]["step_id"],
+        "live_step_id": live.step_id,
+        "calls": [call_body(one) for one in live.of_turn(newest)],
+    }
+
+
+def call_body(call: LiveCall) -> Json:
+    """Return a call as `ask` shows it: with how it stands, and without a result."""
+    return {
+        "call_id": call.call_id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "state": call.origin if call.state == "answered" else call.state,
+        "by": call.by,
+        "approval_id": call.approval_id,
+        "held_because": call.held_because,
+        "message": call.message,
+    }

@@ -1,0 +1,181 @@
+"""A replay as the API, the command line and the SDK say it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import apsw
+
+from hansard_collector.derivation.stored_span import read_step
+from hansard_compiler.calls import Json, Message
+from hansard_compiler.errors import NotFoundError
+from hansard_compiler.replay.errors import Reason
+from hansard_compiler.replay.spread import Repeat, spread_of
+from hansard_store.replays import ReplayRow, list_replays, replays_of_run
+from hansard_store.steps.queries import get_step
+from hansard_web.api.values import Body, time_text
+from hansard_web.replay.comparison import comparison_body
+from hansard_web.replay.descriptions import change_notes
+from hansard_web.replay.source import REQUEST_REF
+
+_IN_A_STEP: Final = 50
+_IN_A_TREE: Final = 200  # replays of replays; more are found by their own steps
+_DEEPEST: Final = 20
+_EXACT: Final = (
+    "exact: the request is the recorded one, byte for byte; a model may answer it otherwise"
+)
+_RECORDED: Final = "recorded: answered from the recording, nothing was sent"
+_REBUILT: Final = "rebuilt from telemetry: the sender's own request may have had more in it"
+_CHANGED: Final = "mutated: the request was changed as asked"
+
+
+def summary_body(row: ReplayRow) -> Body:
+    """Return a replay in one line: what a step shows of its replays."""
+    ended = row.ended_ns
+    return {
+        "replay_id": row.replay_id,
+        "short_id": row.replay_id[:8],
+        "state": row.state,
+        "reason": row.reason,
+        "reason_text": reason_text(row.reason),
+        "mode": row.mode,
+        "recorded": row.is_recorded,
+        "n": row.repeats,
+        "source": {"run_id": row.source_run_id, "step_id": row.source_step_id},
+        "run_id": row.run_id,
+        "step_ids": [one["step_id"] for one in row.steps if one["step_id"]],
+        "request_hash": row.request_hash,
+        "started_at": time_text(row.started_ns),
+        "ended_at": time_text(ended),
+        "duration_ms": None if ended is None else (ended - row.started_ns) / 1e6,
+        "labels": labels_of(row),
+        "url": f"/v1/replay/{row.replay_id}",
+    }
+
+
+def replay_body(
+    connection: apsw.Connection, row: ReplayRow, *, now_ns: int, with_comparison: bool = True
+) -> Body:
+    """Return everything about a replay: changes, notes, answers, and the comparison."""
+    report = row.report or {}
+    mutations = (report.get("recipe") or {}).get("context_mutations", [])
+    recorded_hash = _recorded_hash(connection, row, now_ns=now_ns)
+    source, made = compared_steps(row)
+    return {
+        **summary_body(row),
+        "recorded_request_hash": recorded_hash,
+        "same_request": None if row.request_hash is None else row.request_hash == recorded_hash,
+        "steps": list(row.steps),
+        "recipe": report.get("recipe"),
+        "mutations": mutations,
+        "changes": change_notes(mutations),
+        "user_notes": (report.get("recipe") or {}).get("notes"),
+        "notes": report.get("notes", []),
+        "error": report.get("error"),
+        "divergence": report.get("divergence"),
+        "ask": report.get("ask"),
+        "live": report.get("live"),
+        "spread": _spread(connection, row, now_ns=now_ns),
+        "comparison": None
+        if row.state == "running" or not with_comparison
+        else comparison_body(connection, source, made, now_ns=now_ns),
+        "replays": replays_below(connection, row),
+    }
+
+
+def replays_of_step(connection: apsw.Connection, step_id: str) -> list[Body]:
+    """Return the replays of a step, the newest first, each with the replays of what it made."""
+    page = list_replays(connection, step_id=step_id, limit=_IN_A_STEP, cursor=None)
+    tree = _Tree(connection)
+    return [tree.branch(one, depth=1) for one in page.items]
+
+
+def replays_below(connection: apsw.Connection, row: ReplayRow) -> list[Body]:
+    """Return the replays of what a replay made: the next branches of the tree."""
+    return _Tree(connection).below(row, depth=0)
+
+
+class _Tree:
+    """Replays of replays, as far as one answer can hold them."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._left = _IN_A_TREE
+
+    def branch(self, row: ReplayRow, *, depth: int) -> Body:
+        return {**summary_body(row), "replays": self.below(row, depth=depth)}
+
+    def below(self, row: ReplayRow, *, depth: int) -> list[Body]:
+        if row.run_id is None or depth >= _DEEPEST or self._left <= 0:
+            return []
+        found = replays_of_run(self._connection, row.run_id, limit=min(self._left, _IN_A_STEP))
+        self._left -= len(found)
+        return [self.branch(one, depth=depth + 1) for one in found]
+
+
+def labels_of(row: ReplayRow) -> list[str]:
+    """Return what must be said of a replay wherever it is shown."""
+    labels = [_RECORDED] if row.is_recorded else []
+    if row.steps and all(one["is_exact"] for one in row.steps):
+        labels.append(_EXACT)
+    elif row.mode == "mutated":
+        labels.append(_CHANGED)
+    if any(one["is_rebuilt"] for one in row.steps):
+        labels.append(_REBUILT)
+    number = next((n for n, one in enumerate(row.steps, 1) if one.get("is_live")), None)
+    if number is not None:
+        labels.append(f"live: from turn {number} on the model was asked past the recording")
+    return labels
+
+
+def reason_text(code: str | None) -> str | None:
+    """Return the meaning of a reason; of one that this version does not know its code."""
+    if code is None:
+        return None
+    return next((one.meaning for one in Reason if one.value == code), code)
+
+
+def compared_steps(row: ReplayRow) -> tuple[str, str | None]:
+    """Return the two steps that are compared: the first, of a fork that parted where it did."""
+    if not row.steps:
+        return row.source_step_id, None
+    parted = ((row.report or {}).get("divergence") or {}).get("step_id")
+    last = -1 if row.state == "diverged" else 0
+    one = next((one for one in row.steps if parted and one["step_id"] == parted), row.steps[last])
+    return one["source_step_id"], one["step_id"] or one["compile_step_id"]
+
+
+def _recorded_hash(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> str | None:
+    try:
+        step = get_step(connection, row.source_step_id, now_ns=now_ns)
+    except NotFoundError:
+        return None
+    found = read_step(connection, step.id).view.attributes.get(REQUEST_REF)
+    return found if isinstance(found, str) else None
+
+
+def _spread(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> Json | None:
+    if row.repeats < 2 or not row.steps:
+        return None
+    repeats = [
+        Repeat(
+            one["step_id"],
+            tuple(_output(connection, one["step_id"], now_ns=now_ns)),
+            one["input_tokens"],
+            one["output_tokens"],
+            one["latency_ms"],
+        )
+        for one in row.steps
+        if one["step_id"]
+    ]
+    return spread_of(repeats) if repeats else None
+
+
+def _output(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Sequence[Message]:
+    try:
+        step = get_step(connection, step_id, now_ns=now_ns)
+    except NotFoundError:
+        return ()
+    call = read_step(connection, step.id).normal.call
+    return () if call is None else call.output

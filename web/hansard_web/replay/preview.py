@@ -1,0 +1,123 @@
+"""What a replay would send, and what that would cost, before anything is sent or paid."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from hansard_collector.derivation.cost import computed_cost
+from hansard_compiler.calls import Json, Tokens
+from hansard_compiler.providers.adapter import Count
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.replay.errors import NotReplayable
+from hansard_compiler.replay.mutations import parse_mutations, plain_change
+from hansard_web.api.values import Body
+from hansard_web.replay.comparison import remade_body, requests_body
+from hansard_web.replay.request import AskReplay
+from hansard_web.replay.source import REQUEST_REF
+from hansard_web.replay.transport.destinations import address_text, recorded_place
+from hansard_web.replay.transport.turn import Turn
+
+_SCRIPTED: Final = "scripted"
+_FORWARD: Final = "the later turns of the run follow as far as they can"
+
+
+def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
+    """Return a preview: the request, the compile beside the original's, tokens and cost."""
+    estimate = turn.adapter.estimate(turn.given)
+    source = turn.source.step
+    effects = turn.side_effects
+    is_allowed = asked.allow_provider_side_effects
+    return {
+        "preview": True,
+        "mode": asked.kind,
+        "recorded": asked.recorded,
+        "n": asked.n,
+        "source": {"run_id": source.run_id, "step_id": source.step_id},
+        "provider": turn.door.provider,
+        "model": turn.given.model,
+        "address": f"{(turn.door.base_url or '').rstrip('/')}{turn.door.path}",
+        "recorded_address": _recorded_address(turn),
+        "is_exact": turn.is_exact,
+        "is_rebuilt": turn.is_rebuilt,
+        "basis": turn.basis,
+        "sends": turn.sends and not turn.is_recorded and (is_allowed or not effects),
+        "provider_side_effects": [one.json() for one in effects],
+        "needs_approval": bool(effects) and is_allowed,
+        "refusal": None if turn.blocked is None else refusal_body(turn.blocked),
+        "mutations": [plain_change(one) for one in parse_mutations(asked.mutations)],
+        "request": _request(turn),
+        "compile": None if turn.remade is None else remade_body(turn.remade, redactor),
+        "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
+        "cost": cost_body(turn, estimate, times=asked.n),
+        "notes": [*turn.notes, *_ahead(turn, asked)],
+        "left_out": [] if turn.is_exact else turn.form.notes(turn.given),
+    }
+
+
+def _recorded_address(turn: Turn) -> str | None:
+    """Return where the recorded call went, as far as the record says."""
+    if not turn.sends:
+        return None
+    address = recorded_place(turn.source).address
+    return None if address is None else address_text(address)
+
+
+def _ahead(turn: Turn, asked: AskReplay) -> list[str]:
+    """Return what else is sent, and paid for where the first call is: the turns that follow."""
+    if asked.kind != "forward":
+        return []
+    follow = f"{_FORWARD}, and are paid for as well" if _is_paid(turn) else _FORWARD
+    if not asked.live:
+        return [follow]
+    most = f"up to {asked.max_turns} live turns, for at most ${asked.max_usd:g}"
+    return [follow, f"past the first divergence the model is asked further: {most}"]
+
+
+def refusal_body(why: NotReplayable) -> Json:
+    """Return why something is not sent."""
+    return {"reason": why.reason.value, "message": str(why), "details": why.facts}
+
+
+def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
+    """Return an estimate in US dollars: input as estimated, output as long as the recorded one.
+
+    None where the price list does not know the model; 0 where nothing is sent.
+    """
+    if not _is_paid(turn):
+        return {"usd": 0.0, "each_usd": 0.0, "times": times, "output_tokens": 0, "source": None}
+    call = turn.source.call
+    said = call.tokens.output if call is not None else None
+    output = said if said is not None else turn.given.sampling.max_output_tokens
+    found = computed_cost(
+        Tokens(input=estimate.tokens, output=output),
+        provider=turn.door.provider,
+        model=turn.given.model,
+        at_ns=time.time_ns(),
+    )
+    if found is None:
+        return None
+    return {
+        "usd": round(found.usd * times, 12),
+        "each_usd": found.usd,
+        "times": times,
+        "output_tokens": output,
+        "source": found.source,
+    }
+
+
+def _is_paid(turn: Turn) -> bool:
+    return turn.sends and not turn.is_recorded and turn.door.family != _SCRIPTED
+
+
+def _request(turn: Turn) -> Json:
+    recorded = turn.source.attributes.get(REQUEST_REF)
+    if not turn.request:  # a compile that no call used: nothing is rendered
+        return {"hash": None, "size": 0, "recorded_hash": None, "same": False, "diff": None}
+    return {
+        "hash": turn.ref,
+        "size": len(turn.request),
+        "recorded_hash": recorded,
+        "same": recorded == turn.ref,
+        "diff": requests_body(turn.recorded, turn.request),
+    }

@@ -1,0 +1,80 @@
+"""What makes replays in a server, and in a command that opens the store by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder
+from hansard_store.policy.check_rows import CheckKeeper
+from hansard_web.app.config import Config
+from hansard_web.app.model_script import script_in
+from hansard_web.app.readers import Readers
+from hansard_web.policy.decider import PolicyDesk
+from hansard_web.policy.proposals import policy_of
+from hansard_web.policy.service import PolicyBook
+from hansard_web.replay.engine import Replays
+from hansard_web.replay.transport.provider_gate import ReplayGate
+from hansard_web.sidecar.recorder import Outlet
+from hansard_web.sidecar.request import Door
+
+
+def make_replays(
+    door: Door | None, desk: PolicyDesk | None, store: Accountability | None = None
+) -> Replays | None:
+    """Return what makes replays in an app; None where the app stores nothing."""
+    if door is None:
+        return None
+    return Replays(
+        door.site.readers,
+        door.sidecar.outlet,
+        model_server=door.site.settings.model_server,
+        script=door.site.settings.script,
+        policy=lambda: None if desk is None else _rules(desk.book),
+        gate=None if store is None else ReplayGate(store),
+    )
+
+
+@contextmanager
+def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Readers, Pipeline]]:
+    """Make replays without a server: with a pipeline of one's own over the same folder."""
+    key = folder.key()
+    pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(key)))
+    pipeline.start()
+    readers = Readers(folder)
+    try:
+        book = PolicyBook(folder, readers.read, config.policy)
+        mode = RetentionMode(config.retention)
+        outlet = Outlet(folder, pipeline, mode, Redactor(key))
+        keeper = CheckKeeper(mode, Redactor(key), key)
+        store = Accountability(
+            folder, retention=mode, policy=policy_of(book, keeper, folder), source="replay"
+        )
+        replays = Replays(
+            readers,
+            outlet,
+            model_server=config.model_server,
+            script=script_in(config.script),
+            policy=lambda: _rules(book),
+            gate=ReplayGate(store),
+        )
+        try:
+            yield replays, readers, pipeline
+        finally:
+            replays.close()
+            store.close()
+    finally:
+        readers.close()
+        pipeline.close()
+
+
+def _rules(book: PolicyBook) -> Policy | None:
+    """Return the rules in force; None where there are none."""
+    current = book.in_force()
+    return current.policy if current.put or current.read else None

@@ -1,0 +1,316 @@
+"""Where a replay is sent: by what is configured here, never by what a record says.
+
+A record can be told by anybody who may send telemetry. An address taken from it would carry this
+server's keys wherever its author wants them; so the recorded one is only held against ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from importlib.util import find_spec
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+import orjson
+
+from hansard._clients import names
+from hansard_compiler.calls import Json
+from hansard_compiler.providers.base import Wire, WireFormat
+from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.formats.openai_chat import OpenAIChat
+from hansard_compiler.providers.formats.openai_responses import OpenAIResponses
+from hansard_compiler.providers.scripted import ScriptedFormat, ScriptedWire, read_script
+from hansard_compiler.providers.transport.vendor_sdk import Connection, anthropic_wire, openai_wire
+from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_web.replay.source import WITHHELD, Source
+from hansard_web.replay.transport.passthrough import PlainAnswers
+
+_OPENAI: Final = "https://api.openai.com/v1"
+_ANTHROPIC: Final = "https://api.anthropic.com"
+Address: TypeAlias = tuple[str, str, int | None, str]  # scheme, host, port, path
+# What our keys may be spent on: a record can name any path (files, fine-tuning, accounts).
+_CALLS: Final = frozenset(
+    {"/chat/completions", "/completions", "/embeddings", "/responses", "/responses/compact"}
+)
+_ANTHROPIC_CALLS: Final = frozenset({"/v1/messages", "/v1/complete"})
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+# Which version of an API was spoken, and with which of its features; never a key.
+_VERSION_HEADERS: Final = ("anthropic-version", "anthropic-beta", "openai-beta")
+_LONGEST_HEADER: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How providers are reached from here: settings and the environment, without keys in it."""
+
+    model_server: str | None = None
+    timeout_s: float = 600.0
+    max_retries: int = 2
+    script: Json | None = None
+    elsewhere: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A provider's API at one address."""
+
+    family: str  # openai openai_compatible anthropic scripted
+    provider: str  # as calls are recorded under
+    base_url: str | None  # None: the script answers
+    path: str  # below it
+
+    @property
+    def address(self) -> Address:
+        return parsed_address(f"{(self.base_url or '').rstrip('/')}{self.path}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a step tells of where its call went."""
+
+    provider: str
+    path: str  # as far as it is known: whole, or below the base address
+    address: Address | None  # scheme, host, port, path
+    headers: Mapping[str, str]
+    is_stream: bool
+    format_settings: Json = field(default_factory=dict)
+
+
+def recorded_place(source: Source) -> Recorded:
+    """Return where a recorded call went, by its recipe, else by its span."""
+    attributes, recipe = source.attributes, source.recipe
+    told = {
+        name: _first(attributes.get(f"http.request.header.{name}")) for name in _VERSION_HEADERS
+    }
+    if recipe is not None:
+        sent = recipe.request
+        headers = {name: sent.headers.get(name) for name in _VERSION_HEADERS} | {
+            name: value for name, value in told.items() if value
+        }
+        address = parsed_address(sent.address) if sent.address else None
+        return Recorded(
+            recipe.provider, sent.path, address, _safe(headers), sent.is_stream,
+            recipe.adapter.settings,
+        )  # fmt: skip
+    call = source.call
+    path = str(attributes.get("url.path") or "")
+    path = "" if path.startswith(WITHHELD) else path
+    host, port = attributes.get(names.SERVER_ADDRESS), attributes.get(names.SERVER_PORT)
+    at = None
+    if isinstance(host, str) and host:
+        at = ("", host, port if isinstance(port, int) else None, path)
+    provider = (call.provider if call else None) or str(attributes.get(names.PROVIDER_NAME) or "")
+    return Recorded(provider, path, at, _safe(told), bool(call and call.stream))
+
+
+def door_for(recorded: Recorded, reach: Reach) -> Door:
+    """Return the door a recorded call is made again through. Raises NotReplayable.
+
+    That is the one it went through, if it is configured here; another one only if that was asked.
+    """
+    if recorded.provider == "scripted":
+        return Door("scripted", "scripted", None, ScriptedFormat().path)
+    doors = _doors(recorded, reach)
+    if not doors:
+        told = f"{recorded.provider or 'an unnamed provider'}, {recorded.path or 'no path'}"
+        raise NotReplayable(Reason.PROVIDER_UNKNOWN, told)
+    for door in doors:
+        if recorded.address is None or is_same_address(recorded.address, door.address):
+            return door
+    reachable = [door for door in doors if door.base_url]
+    if not reachable:
+        raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, recorded.provider)
+    if reach.elsewhere:
+        return reachable[0]
+    assert recorded.address is not None
+    here = address_text(reachable[0].address)
+    raise NotReplayable(
+        Reason.OTHER_ADDRESS,
+        f"it went to {address_text(recorded.address)}, here it is {here}; "
+        "ask for `elsewhere` to send it there all the same",
+    )
+
+
+def _doors(recorded: Recorded, reach: Reach) -> list[Door]:
+    """Return the doors that take such a request, the provider's own first; none but model calls."""
+    environment, provider, path = reach.environment, recorded.provider, recorded.path
+    if provider == "anthropic":
+        base = environment.get("ANTHROPIC_BASE_URL") or _ANTHROPIC
+        below = _below(path, "/v1/messages")
+        return [Door("anthropic", provider, base, below)] if below in _ANTHROPIC_CALLS else []
+    own = environment.get("OPENAI_BASE_URL") or _OPENAI
+    tail = _tail(path)
+    if tail not in _CALLS:
+        return []
+    local = [] if reach.model_server is None else [
+        Door("openai_compatible", provider, reach.model_server, tail)
+    ]  # fmt: skip
+    if provider == "openai":
+        return [Door("openai", provider, own, tail), *local]
+    if provider == "openai_compatible" and not local:
+        raise NotReplayable(
+            Reason.PROVIDER_NOT_CONFIGURED, "start the server with --model-server ADDRESS"
+        )
+    return local
+
+
+def offline_door(recorded: Recorded) -> Door:
+    """Return the door of a call that is answered from its recording: nobody is to be reached."""
+    if not recorded.path:
+        return door_of(recorded.provider, Reach(model_server=""))
+    family = recorded.provider if recorded.provider in ("anthropic", "scripted") else "openai"
+    if family == "scripted":
+        return Door(family, family, None, ScriptedFormat().path)
+    if family == "anthropic":
+        return Door(family, recorded.provider, None, _below(recorded.path, "/v1/messages"))
+    return Door(family, recorded.provider, None, _tail(recorded.path))
+
+
+def door_of(provider: str, reach: Reach) -> Door:
+    """Return the door of a provider that a change names."""
+    if provider == "openai":
+        own = reach.environment.get("OPENAI_BASE_URL") or _OPENAI
+        return Door("openai", provider, own, OpenAIResponses().path)
+    if provider == "anthropic":
+        own = reach.environment.get("ANTHROPIC_BASE_URL") or _ANTHROPIC
+        return Door("anthropic", provider, own, AnthropicMessages().path)
+    if provider == "openai_compatible":
+        if reach.model_server is None:
+            raise NotReplayable(
+                Reason.PROVIDER_NOT_CONFIGURED, "start the server with --model-server ADDRESS"
+            )
+        return Door("openai_compatible", provider, reach.model_server, OpenAIChat().path)
+    if provider == "scripted":
+        return Door("scripted", provider, None, ScriptedFormat().path)
+    known = "openai, anthropic, openai_compatible, scripted"
+    raise NotReplayable(Reason.PROVIDER_UNKNOWN, f"{provider!r}; there are {known}")
+
+
+def unnamed_door(recorded: Recorded, reach: Reach) -> Door:
+    """Return the door of a call whose path nobody told: as its provider is asked from here.
+
+    That is the configured model server, where the record has its address. Raises NotReplayable.
+    """
+    door = door_of(recorded.provider, reach)
+    if recorded.address is None or reach.model_server is None or recorded.provider != "openai":
+        return door
+    local = replace(door_of("openai_compatible", reach), provider=recorded.provider)
+    is_there = is_same_address(recorded.address, door.address)
+    return local if not is_there and is_same_address(recorded.address, local.address) else door
+
+
+def address_notes(recorded: Recorded, door: Door) -> list[str]:
+    """Return that a request goes to another address than the recorded one did, where it does."""
+    if door.base_url is None or recorded.address is None:
+        return []
+    if is_same_address(recorded.address, door.address):
+        return []
+    return [
+        f"the recorded call went to {address_text(recorded.address)}; this one is sent to "
+        f"{address_text(door.address)}, as is configured here"
+    ]
+
+
+def format_for(door: Door, settings: Json) -> WireFormat:
+    """Return how the door's requests look; one nobody renders is sent and read as it is."""
+    kinds: Mapping[str, Any] = {
+        OpenAIResponses().path: OpenAIResponses,
+        OpenAIChat().path: OpenAIChat,
+        AnthropicMessages().path: AnthropicMessages,
+        ScriptedFormat().path: ScriptedFormat,
+    }
+    kind = kinds.get(door.path)
+    if kind is None:
+        return PlainAnswers(door.provider, door.path)
+    known = {one.name for one in fields(kind)}
+    told = {name: value for name, value in settings.items() if name in known}
+    made: WireFormat = kind(**{**told, "provider": door.provider})
+    return made
+
+
+def wire_through(door: Door, headers: Mapping[str, str], reach: Reach) -> Wire:
+    """Return what sends through a door; raises NotReplayable where something is not set up."""
+    if door.family == "scripted":
+        if reach.script is None:
+            raise NotReplayable(
+                Reason.PROVIDER_NOT_CONFIGURED,
+                "the scripted model needs its script again: --script FILE",
+            )
+        return ScriptedWire(read_script(orjson.dumps(reach.script)))
+    connection = Connection(
+        base_url=door.base_url,
+        timeout_s=reach.timeout_s,
+        max_retries=reach.max_retries,
+        headers=headers,
+    )
+    package = "anthropic" if door.family == "anthropic" else "openai"
+    if find_spec(package) is None:
+        raise NotReplayable(Reason.PACKAGE_MISSING, f"pip install 'hansard[{package}]'")
+    if door.family == "openai_compatible":
+        return openai_wire(connection, provider=door.provider, needs_key=False, environment={})
+    variable = f"{package.upper()}_API_KEY"
+    if not reach.environment.get(variable):
+        raise NotReplayable(Reason.KEY_MISSING, f"set {variable}")
+    if door.family == "anthropic":
+        return anthropic_wire(connection, environment=reach.environment)
+    return openai_wire(connection, environment=reach.environment)
+
+
+# ---- addresses
+
+
+def parsed_address(text: str) -> Address:
+    """Return scheme, host, port and path; an address that is none is one of no host."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+        return parts.scheme, parts.hostname or "", port, parts.path
+    except ValueError:
+        return "", "", None, text
+
+
+def is_same_address(recorded: Address, ours: Address) -> bool:
+    """Whether a call went where it would go now; what a record does not tell counts as equal."""
+    (scheme, host, port, path), (our_scheme, our_host, our_port, our_path) = recorded, ours
+    same_host = host == our_host or (host in _LOCAL and our_host in _LOCAL)
+    return (
+        same_host
+        and scheme in ("", our_scheme)
+        and port in (None, our_port)
+        and path.rstrip("/") in ("", our_path.rstrip("/"))
+    )
+
+
+def address_text(address: Address) -> str:
+    """Return host, port and path of an address."""
+    _, host, port, path = address
+    return f"{host}{'' if port is None else f':{port}'}{path}"
+
+
+def _below(path: str, usual: str) -> str:
+    """Return the path below the base address: what a gateway puts before it is the address's."""
+    at = path.find("/v1/")
+    return path[at:] if at >= 0 else usual
+
+
+def _tail(path: str) -> str:
+    """Return the path below the base address of an API of OpenAI's kind, which ends in /v1."""
+    return "/" + path.strip("/").rpartition("/v1/")[2].removeprefix("v1/")
+
+
+def _first(value: Any) -> str | None:
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return value if isinstance(value, str) else None
+
+
+def _safe(headers: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the headers that can be sent: a record may hold anything."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if value and len(value) <= _LONGEST_HEADER and value.isascii() and value.isprintable()
+    }

@@ -1,0 +1,96 @@
+"""The approval of a request that has side effects at its provider: proposed, claimed, finished.
+
+It is an action like any other: rules judge it, a person decides, it is claimed once, and its end
+is recorded after it. Its arguments name the request by its hash, so no other one is sent under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hansard_compiler.calls import Json
+from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.provider_side_effects import TOOL
+from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal
+from hansard_store.approvals.records import Claim, Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
+from hansard_store.principals.model import Principal
+from hansard_web.replay.transport.turn import Turn
+
+AGENT: Final = "hansard-replay"
+_PENDING: Final = (Status.AWAITING, Status.REVISED)
+
+
+def send_arguments(replay_id: str, turn: Turn, *, requests: int, **more: Any) -> Json:
+    """Return the arguments of the action: what is sent where, how often, and what that does."""
+    return {
+        "replay_id": replay_id,
+        "step_id": turn.source.step.step_id,
+        "provider": turn.door.provider,
+        "model": turn.given.model,
+        "address": f"{(turn.door.base_url or '').rstrip('/')}{turn.door.path}",
+        "request": turn.ref,
+        "most_requests": requests,
+        "side_effects": [one.json() for one in turn.side_effects],
+        **more,
+    }
+
+
+class ReplayGate:
+    """Approvals of replays, in the store where they are decided."""
+
+    def __init__(self, store: Accountability) -> None:
+        self._store = store
+
+    def acting(self, principal: Principal | None) -> ReplayGate:
+        """Return the same as a principal uses it; None: a request without a credential."""
+        return ReplayGate(self._store.acting(principal))
+
+    def propose(self, arguments: Mapping[str, Any], *, what: str) -> str:
+        """Propose to send a request; returns the approval's id. Raises NotReplayable.
+
+        `what` says in words what is replayed.
+        """
+        names = ", ".join(dict.fromkeys(one["name"] for one in arguments["side_effects"]))
+        replay_id = arguments["replay_id"]
+        proposal = Proposal(
+            tool=TOOL,
+            arguments=arguments,
+            description=(
+                f"{what}, of step {arguments['step_id']}: {arguments['provider']} at "
+                f"{arguments['address']} gets {arguments['request']} at most "
+                f"{arguments['most_requests']} times and then acts itself ({names}). Once "
+                f"approved, it is sent by: hansard replay {replay_id} --continue"
+            ),
+            effect="write",
+            agent=AGENT,
+        )
+        try:
+            return self._store.propose(proposal).approval.approval_id
+        except ActionBlocked as blocked:
+            raise NotReplayable(
+                Reason.POLICY_DENIED, str(blocked), rule_ids=list(blocked.rule_ids)
+            ) from None
+        except BadProposal as wrong:
+            raise NotReplayable(Reason.APPROVAL_REFUSED, str(wrong)) from None
+
+    def claim(self, approval_id: str, arguments: Mapping[str, Any]) -> Claim:
+        """Take the right to send exactly what was approved, once. Raises NotReplayable."""
+        approval = self._store.approval(approval_id)
+        if approval.status in _PENDING:
+            raise NotReplayable(
+                Reason.NEEDS_APPROVAL, f"approval {approval_id} is {approval.status.value}",
+                approval_id=approval_id,
+            )  # fmt: skip
+        try:
+            return self._store.claim(approval_id, arguments)
+        except ApprovalConflict as refused:
+            raise NotReplayable(
+                Reason.APPROVAL_REFUSED, str(refused), approval_id=approval_id
+            ) from None
+
+    def finish(self, claim: Claim, *, replay_id: str, error: str | None) -> None:
+        """Record how what was approved ended; called after it did."""
+        self._store.finish(claim, ok=error is None, result_ref=replay_id, error=error)

@@ -1,0 +1,205 @@
+"""One model call that is ready to be made: the bytes, who gets them, and what is told of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import apsw
+
+from hansard._context.compiled_step import CompiledStep, Kept
+from hansard_collector.dialects.content.chat import request_messages
+from hansard_collector.dialects.content.tool_lists import tools_of
+from hansard_compiler.calls import Json
+from hansard_compiler.providers.adapter import Adapter
+from hansard_compiler.providers.base import RenderInput, Sampling, Wire, WireFormat
+from hansard_compiler.providers.from_telemetry import rebuilt_from
+from hansard_compiler.providers.transport.exchange import Answer, read_json
+from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.provider_side_effects import SideEffect, provider_side_effects
+from hansard_compiler.replay.request_edits import api_of
+from hansard_store.compilations.queries import Compilation
+from hansard_web.replay.recompile import Remade
+from hansard_web.replay.request import AskReplay
+from hansard_web.replay.source import Source, exact_request, recorded_answer
+from hansard_web.replay.transport.destinations import (
+    Door,
+    Reach,
+    Recorded,
+    address_notes,
+    door_for,
+    format_for,
+    offline_door,
+    recorded_place,
+    wire_through,
+)
+from hansard_web.replay.transport.wires import AssertingWire, NoWire, RecordedWire
+from hansard_web.sidecar.stored_compiles import RecalledStep
+
+_SCRIPTED = "scripted"
+_STATUS = "http.response.status_code"
+# What a request was made of: the recorded bytes, those bytes edited, a compile made again, the
+# request before it with an answer and results behind it, or what telemetry has of the call.
+Basis = Literal["recorded", "edited", "compiled", "continued", "telemetry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A call to make. `blocked` says why it cannot be sent from here; a preview shows it."""
+
+    source: Source
+    door: Door
+    form: WireFormat
+    wire: Wire
+    request: bytes
+    given: RenderInput  # what is told of the request on its span
+    is_exact: bool  # the bytes are the recorded ones
+    is_recorded: bool = False
+    is_rebuilt: bool = False  # from telemetry, without a compile
+    basis: Basis = "recorded"
+    remade: Remade | None = None  # compiled again, with changes
+    notes: tuple[str, ...] = ()
+    recorded: bytes | None = None  # the original request, where its bytes are here
+    blocked: NotReplayable | None = None
+    sends: bool = True  # False: compiled and rendered, and that is all
+
+    @property
+    def ref(self) -> str:
+        return f"sha256:{hashlib.sha256(self.request).hexdigest()}"
+
+    @property
+    def side_effects(self) -> list[SideEffect]:
+        """What sending does at the provider besides answering; nothing where nothing is sent."""
+        if self.is_recorded or not self.sends or self.door.family == _SCRIPTED or not self.request:
+            return []
+        return provider_side_effects(self.request, self.door.path)
+
+    @property
+    def adapter(self) -> Adapter:
+        """The adapter that lets these bytes pass, and no others."""
+        return Adapter(
+            self.form, AssertingWire(self.wire, self.ref, self.form.path), preflight="off"
+        )
+
+    def ask(self, adapter: Adapter) -> Answer:
+        """Send, and read the answer. Raises NotReplayable, RequestRefused or CallFailed."""
+        answer = adapter.resend(self.request)
+        estimate = adapter.estimate(self.given)
+        told = {
+            "estimated_input_tokens": estimate.tokens,
+            "estimated_by": estimate.counted_by,
+            "left_out": [] if self.is_exact else self.form.notes(self.given),
+        }
+        return replace(answer, metadata=told)
+
+
+def exact_turn(connection: apsw.Connection, source: Source, asked: AskReplay, reach: Reach) -> Turn:
+    """Return the recorded call as it was; raises NotReplayable where it cannot be that."""
+    _, data = exact_request(connection, source)
+    place = recorded_place(source)
+    if asked.recorded:
+        door = offline_door(place)
+        wire: Wire = _recording(connection, source, place, door)
+        blocked, notes = None, list[str]()
+    else:
+        door = door_for(place, reach)
+        wire, blocked = wire_of(door, place, reach)
+        notes = address_notes(place, door)
+    return Turn(
+        source=source,
+        door=door,
+        form=format_for(door, place.format_settings),
+        wire=wire,
+        request=data,
+        recorded=data,
+        given=told_of(source, stream=place.is_stream),
+        is_exact=True,
+        is_recorded=asked.recorded,
+        notes=(*source.notes, *notes),
+        blocked=blocked,
+    )
+
+
+def _recording(
+    connection: apsw.Connection, source: Source, place: Recorded, door: Door
+) -> RecordedWire:
+    status = source.attributes.get(_STATUS)
+    return RecordedWire(
+        door.provider,
+        recorded_answer(connection, source),
+        status=status if isinstance(status, int) else 200,
+        is_events=place.is_stream,
+    )
+
+
+def wire_of(door: Door, place: Recorded, reach: Reach) -> tuple[Wire, NotReplayable | None]:
+    """Return what sends through a door, or what does not and why."""
+    try:
+        return wire_through(door, place.headers, reach), None
+    except NotReplayable as why:
+        return NoWire(), why
+
+
+def given_in(request: bytes, path: str) -> RenderInput:
+    """Return what a request says, read from its bytes: what the span of its call records."""
+    body = read_json(request)
+    said = request_messages(body)
+    head = next((at for at, one in enumerate(said) if one.role != "system"), len(said))
+    api = api_of(path)
+    sampling: Json = {}
+    for name, paths in (api.sampling if api is not None else {}).items():
+        found = [_inside(body, at) for at in paths]
+        value = next((one for one in found if isinstance(one, int | float | str | list)), None)
+        if value is not None and not isinstance(value, bool):
+            sampling[name] = value
+    if "stop" in sampling:
+        stop = sampling["stop"]
+        sampling["stop"] = tuple(map(str, stop if isinstance(stop, list) else [stop]))
+    return RenderInput(
+        model=str(body.get("model") or ""),
+        system=tuple(one.text for one in said[:head] if one.text),
+        messages=said[head:],
+        tools=tools_of(body.get("tools")),
+        sampling=Sampling(**sampling),
+        stream=body.get("stream") is True,
+    )
+
+
+def _inside(value: Any, path: Sequence[str]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def told_of(source: Source, *, stream: bool) -> RenderInput:
+    """Return what telemetry tells of a call's input, to be told again of its replay."""
+    if source.call is None:
+        raise NotReplayable(Reason.KIND, "it is read as no model call")
+    given = rebuilt_from(source.call).render_input(stream=stream)
+    recipe = source.recipe
+    return given if given.model or recipe is None else replace(given, model=recipe.model)
+
+
+def compiled_of(turn: Turn) -> CompiledStep | None:
+    """Return the compile a turn's call is of: its own, or that of the call it repeats."""
+    if turn.remade is not None:
+        return turn.remade.step
+    found = turn.source.compilation
+    if found is None or not turn.is_exact:
+        return None
+    return recalled(found)
+
+
+def recalled(found: Compilation) -> CompiledStep:
+    """Return a stored compile by its ids and hashes, as the span of a call names it."""
+    row = found.row
+    kept = Kept(
+        step_id=found.step_id,
+        request_ref=row.request_ref or "",
+        result_ref=row.result_ref or "",
+        is_whole=True,
+        ports=tuple(row.ports.split(",")) if row.ports else (),
+    )
+    return RecalledStep(found, {}, kept)

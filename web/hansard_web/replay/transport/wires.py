@@ -1,0 +1,79 @@
+"""Wires of a replay: one lets only the promised bytes pass, another answers from records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hansard_compiler.providers.base import OnEvent, Wire
+from hansard_compiler.providers.transport.exchange import (
+    Attempt,
+    Exchange,
+    tell_exchange,
+    tell_sending,
+)
+from hansard_compiler.providers.transport.failure_classes import failure_of
+from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_web.replay.source import assert_hash
+
+
+@dataclass(frozen=True, slots=True)
+class AssertingWire:
+    """Sends one request and no other: its hash is asserted right before, and on what was sent."""
+
+    inner: Wire
+    ref: str  # sha256:<hex> of the only body that may pass
+    path: str
+
+    def post(
+        self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
+    ) -> Exchange:
+        if path != self.path:
+            raise NotReplayable(Reason.HASH_MISMATCH, f"path {path} in place of {self.path}")
+        assert_hash(body, self.ref)
+        exchange = self.inner.post(path, body, stream=stream, on_event=on_event)
+        for attempt in exchange.attempts:
+            assert_hash(attempt.request, self.ref)
+        return exchange
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWire:
+    """Answers with recorded bytes; nothing leaves the process."""
+
+    provider: str
+    answer: bytes
+    status: int = 200
+    is_events: bool = False
+
+    def post(
+        self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
+    ) -> Exchange:
+        tell_sending(path, body)
+        kind = "text/event-stream" if self.is_events else "application/json"
+        attempt = Attempt(
+            body, status=self.status, headers={"content-type": kind}, response=self.answer
+        )
+        exchange = Exchange(self.provider, path, body, stream, (attempt,))
+        tell_exchange(exchange)
+        if self.status >= 400:
+            raise failure_of(exchange)
+        return exchange
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoWire:
+    """Of an adapter that only renders."""
+
+    def post(
+        self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
+    ) -> Exchange:
+        raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, "this adapter only renders")
+
+    def close(self) -> None:
+        """There is nothing to close."""

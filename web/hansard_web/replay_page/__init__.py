@@ -1,0 +1,1 @@
+"""The pages of a replay: its form, preview and result."""

@@ -1,0 +1,187 @@
+"""Replays over HTTP: begin one, look at one before it is sent, read what became of it.
+
+To begin one takes the scope `decide`: it sends recorded content to a provider and spends money.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated, Final, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hansard_store.replays import get_replay, list_replays
+from hansard_store.steps.queries import get_step
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, LimitText
+from hansard_web.api.queries import limit_of
+from hansard_web.api.request_bodies import JsonRoute, raw_body
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.api.values import Body
+from hansard_web.app.site import SiteDep
+from hansard_web.approvals.worker import person
+from hansard_web.principals.requests import principal_of
+from hansard_web.replay.engine import PLAN_MS, Replays
+from hansard_web.replay.json import replay_body, summary_body
+from hansard_web.replay.request import AskReplay, GoOn
+from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
+from hansard_web.sidecar.idempotency import Done, IdempotencyKey
+from hansard_web.sidecar.request import MayRead, SidecarDep
+
+router = noun_router("replay", route_class=JsonRoute)
+R = TypeVar("R", bound=Response)
+_MOST_WAIT_S = 60.0
+MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at once
+
+
+@router.post(
+    "/v1/replay",
+    response_class=Answer,
+    responses=answers("replay_page.schemas.Preview")
+    | answers("replay_page.schemas.Replay", status=201)
+    | answers("replay_page.schemas.Replay", status=202),
+    dependencies=[MayRead],
+)
+async def begin_replay(
+    site: SiteDep,
+    door: SidecarDep,
+    request: Request,
+    asked: AskReplay,
+    idempotency_key: IdempotencyKey = None,
+) -> Answer:
+    """Make a model call again. 202 with its state; 201 when it ended within `wait_s`."""
+    replays = replays_of(request)
+    once = door.once("replay", idempotency_key, raw_body(request), repeats=False)
+
+    def work() -> Answer:
+        if asked.preview:
+            return Answer(replays.preview(asked))
+        return once.do(begun, again=lambda kept: _body(site, kept["replay_id"]))
+
+    def begun() -> Done:
+        row = replays.start(asked)
+        replays.wait(row.replay_id, seconds=asked.wait_s)
+        body = _body(site, row.replay_id)
+        status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
+        return Done({"replay_id": row.replay_id}, body, status)
+
+    return await apart(request, work)
+
+
+@router.post(
+    "/v1/replay/preview", response_class=Answer, responses=answers("replay_page.schemas.Preview")
+)
+async def preview_replay(request: Request, asked: AskReplay) -> Answer:
+    """Show what a replay would send, how the compile changes and what it would cost."""
+    replays = replays_of(request)
+    return await apart(request, lambda: Answer(replays.preview(asked)))
+
+
+@router.post(
+    "/v1/replay/{replay_id}/continue",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses=answers("replay_page.schemas.Replay", status=201)
+    | answers("replay_page.schemas.Replay", status=202),
+    dependencies=[MayRead],
+)
+async def continue_replay(
+    site: SiteDep,
+    door: SidecarDep,
+    request: Request,
+    replay_id: str,
+    asked: GoOn,
+    idempotency_key: IdempotencyKey = None,
+) -> Answer:
+    """Have a fork that stopped go on live: asks the model, and waits for results it lacks."""
+    replays = replays_of(request)
+    by = person(request, asked.by)
+    body = replay_id.encode() + b"\n" + raw_body(request)
+    once = door.once("replay.continue", idempotency_key, body, repeats=False)
+
+    def work() -> Answer:
+        return once.do(begun, again=lambda kept: _body(site, kept["replay_id"]))
+
+    def begun() -> Done:
+        row = replays.go_on(replay_id, asked, by=by)
+        replays.wait(row.replay_id, seconds=asked.wait_s)
+        body = _body(site, row.replay_id)
+        status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
+        return Done({"replay_id": row.replay_id}, body, status)
+
+    return await apart(request, work)
+
+
+@router.get(
+    "/v1/replay", response_class=Answer, responses=answers("replay_page.schemas.ReplayList")
+)
+def find_replays(
+    site: SiteDep,
+    step: Annotated[str | None, Query(description="of this step")] = None,
+    limit: LimitText | None = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """List replays, the newest first, of one step or of all."""
+    with site.readers.read() as connection:
+        wanted = None
+        if step is not None:
+            wanted = get_step(connection, step, now_ns=time.time_ns()).step_id
+        page = list_replays(connection, step_id=wanted, limit=limit_of(limit), cursor=cursor)
+    items = [summary_body(one) for one in page.items]
+    return Answer({"items": items, "next_cursor": page.next_cursor})
+
+
+@router.get(
+    "/v1/replay/{replay_id}", response_class=Answer, responses=answers("replay_page.schemas.Replay")
+)
+async def one_replay(
+    site: SiteDep,
+    request: Request,
+    replay_id: str,
+    wait: Annotated[float, Query(ge=0, le=_MOST_WAIT_S)] = 0,
+    comparison: bool = True,
+) -> Answer:
+    """Show a replay by its id or a unique beginning of it.
+
+    `wait`: seconds to wait for its end. `comparison=false` leaves the comparison out, which can
+    take some seconds.
+    """
+
+    def work() -> Answer:
+        replays: Replays | None = request.app.state.replays
+        if wait and replays is not None:
+            replays.wait(replays.row(replay_id).replay_id, seconds=wait)
+        return Answer(_body(site, replay_id, with_comparison=comparison))
+
+    return await apart(request, work)
+
+
+def replays_of(request: Request) -> Replays:
+    """Return what makes replays in this app; raises RecordingOff where nothing can be stored."""
+    found: Replays | None = request.app.state.replays
+    if found is None:
+        raise RecordingOff("this process only shows what a collector stores; ask that one")
+    return found.acting(principal_of(request))
+
+
+async def apart(request: Request, work: Callable[[], R]) -> R:
+    """Answer in a thread that is not one of those that answer pages: this may take a minute."""
+    state = request.app.state
+    if not hasattr(state, "replay_threads"):
+        state.replay_threads = CapacityLimiter(MOST_ASKED)
+    limiter: CapacityLimiter = state.replay_threads
+    if limiter.available_tokens < 1:
+        raise TooManyCalls(MOST_ASKED)
+    return await to_thread.run_sync(work, limiter=limiter)
+
+
+def _body(site: SiteDep, wanted: str, *, with_comparison: bool = True) -> Body:
+    with site.readers.read(timeout_ms=PLAN_MS) as connection:
+        row = get_replay(connection, wanted)
+        return replay_body(connection, row, now_ns=time.time_ns(), with_comparison=with_comparison)

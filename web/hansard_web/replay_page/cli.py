@@ -1,0 +1,260 @@
+"""`hansard replay`: a model call again, exactly or with changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from pydantic import ValidationError
+
+from hansard_collector.transfer import import_files
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.replay.errors import NotReplayable
+from hansard_store.database.connections import DataFolder
+from hansard_web.api.values import Body
+from hansard_web.app.config import data_folder
+from hansard_web.app.readers import Readers
+from hansard_web.cli.base import (
+    Command,
+    Misused,
+    confirm,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
+from hansard_web.cli.store import find_store, open_store
+from hansard_web.cli.user import user_name
+from hansard_web.replay.engine import Replays
+from hansard_web.replay.export import step_of_file
+from hansard_web.replay.json import replay_body
+from hansard_web.replay.request import MOST_LIVE, AskReplay, GivenResult, GoOn, Mode
+from hansard_web.replay.service import replaying
+from hansard_web.replay_page.cli_changes import change_options, changes_from
+from hansard_web.replay_page.cli_output import print_preview, print_replay
+from hansard_web.ui.format import printable
+
+_WAIT_S: Final = 3_600.0
+_SAME, _DIFFERENT, _REFUSED, _WAITS = 0, 1, 2, 3
+
+
+@click.command(cls=Command)
+@click.argument("step")
+@change_options
+@click.option("--exact", is_flag=True, help="Refuse anything but the very same bytes.")
+@click.option("--forward", is_flag=True, help="Go on through the later turns of the run.")
+@click.option("--live", is_flag=True, help="A fork goes on past the first divergence, and sends.")
+@click.option(
+    "--continue", "goes_on", is_flag=True, help="STEP is a replay that stopped: have it go on live."
+)
+@click.option(
+    "--result",
+    "results",
+    multiple=True,
+    metavar="CALL=TEXT",
+    help="With --continue: what a tool call came to, as text or JSON; several times.",
+)
+@click.option("--max-turns", type=click.IntRange(1, MOST_LIVE), help="Live turns at most.")
+@click.option("--max-usd", type=click.FloatRange(0, 1_000), help="What they may cost at most.")
+@click.option("--recorded", is_flag=True, help="Answer from the recording; nothing is sent.")
+@click.option("--n", "n", default=1, show_default=True, help="How often to ask.")
+@click.option("--notes", help="Why; kept with the replay.")
+@click.option("--script", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Lines of the scripted model.")  # fmt: skip
+@click.option("--elsewhere", is_flag=True, help="To the address configured here, if it is another.")
+@click.option(
+    "--allow-provider-side-effects",
+    is_flag=True,
+    help="Tools that the provider runs, and state that it keeps: wait for an approval and send.",
+)
+@click.option("--preview", is_flag=True, help="Show what would be sent, and send nothing.")
+@click.option("--check", is_flag=True, help="Exit 1 unless the answer is the recorded one.")
+@click.option("--yes", is_flag=True, help="Send without asking.")
+@setting_options("data", "config", "retention", "model_server", "policy")
+@json_option
+def replay(*, step: str, as_json: bool, **told: Any) -> None:
+    """Make a model call again: exactly, or with changes.
+
+    STEP is a step, a unique beginning of its id, or a file of `hansard export --recipe`. Changes
+    apply in the order of this list; `--change` takes any of them as JSON, in its own order. A
+    replay that asks a provider costs money: it shows what it would send and asks first.
+
+    --forward stops where the model asks for something else than was recorded. --live goes on from
+    there: a call that was recorded has its recorded result, and for every other one it waits. No
+    tool is run: give its result with --continue and --result, or let a program run it behind its
+    gate (hansard.continue_replay).
+
+    Exits 0 when it was done, 1 with --check when the answer differs, 2 when it was refused or
+    failed, 3 when it waits.
+
+    Example: hansard replay 4bf92f35-00f0 --budget 2000 --remove docs/large.md --preview
+    """
+    names = ("data", "config", "retention", "model_server", "policy")
+    config = read_config(**{name: told[name] for name in names})
+    try:
+        file = Path(step) if Path(step).is_file() and not told["goes_on"] else None
+        step_id = step if file is None else step_of_file(file)
+        folder = _folder(told["data"], may_begin=file is not None)
+        with replaying(folder, config) as (replays, readers, ingest):
+            if told["goes_on"]:
+                code = _go_on(replays, readers, step, told, as_json=as_json)
+            else:
+                if file is not None:
+                    import_files(ingest, [file])
+                code = _replay(replays, readers, _asked(step_id, told), told, as_json=as_json)
+    except NotReplayable as why:
+        if as_json:
+            print_json({"error": _refusal(why)})
+        raise Misused(str(why)) from None
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _folder(data: str | None, *, may_begin: bool) -> DataFolder:
+    """Return the store to replay in; for a step that is brought along, a new one where none is."""
+    if may_begin:
+        folder = DataFolder(data_folder(data, os.environ))
+        if not folder.has_store:
+            folder.create()
+            return folder
+    folder = find_store(data)
+    open_store(folder).close()  # of this version, or refused
+    return folder
+
+
+def _replay(
+    replays: Replays, readers: Readers, asked: AskReplay, told: Mapping[str, Any], *, as_json: bool
+) -> int:
+    if told["preview"] or not (told["yes"] or asked.recorded):
+        shown = replays.preview(asked)
+        if told["preview"]:
+            print_json(shown) if as_json else print_preview(shown)
+            return _SAME if shown["refusal"] is None else _REFUSED
+        if shown["sends"] and shown["provider"] != "scripted" and shown["refusal"] is None:
+            print_preview(shown, err=True)
+            confirm("Send it?", yes=False)
+    if asked.live:
+        click.echo("live: turns past the recording are sent and paid for as well", err=True)
+    row = replays.start(asked)
+    return _ended(replays, readers, row.replay_id, told, as_json=as_json)
+
+
+def _go_on(
+    replays: Replays, readers: Readers, wanted: str, told: Mapping[str, Any], *, as_json: bool
+) -> int:
+    """Have a replay that stopped go on live; asks first, for it costs money."""
+    changes = changes_from(told)
+    if changes or any(told[name] for name in ("exact", "recorded", "forward", "preview", "live")):
+        raise Misused(
+            "--continue takes --result, --max-turns, --max-usd, --script, --elsewhere and "
+            "--allow-provider-side-effects"
+        )
+    asked = GoOn(
+        results=[_result(one) for one in told["results"]],
+        max_turns=told["max_turns"],
+        max_usd=told["max_usd"],
+        script=_script(told["script"]),
+        elsewhere=told["elsewhere"],
+        allow_provider_side_effects=told["allow_provider_side_effects"],
+    )
+    row = replays.row(wanted)
+    guess = ((row.report or {}).get("ask") or {}).get("estimate") or {}
+    if not row.steps and row.state == "waiting":
+        click.echo("what was approved is sent now", err=True)
+    elif not told["yes"] and asked.script is None:
+        usd = guess.get("usd")
+        cost = "an unknown price" if usd is None else f"about ${usd:.6f}"
+        model = printable(str(guess.get("model", "the model")))
+        click.echo(f"the next turn asks {model}, {cost}", err=True)
+        confirm("Go on live?", yes=False)
+    replays.go_on(row.replay_id, asked, by=user_name())
+    return _ended(replays, readers, row.replay_id, told, as_json=as_json)
+
+
+def _result(text: str) -> GivenResult:
+    call_id, has_one, value = text.partition("=")
+    if not call_id or not has_one:
+        raise Misused(f"--result {text!r}: expected CALL=TEXT")
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        found = value
+    return GivenResult(call_id=call_id, result=found if isinstance(found, dict | list) else value)
+
+
+def _ended(
+    replays: Replays, readers: Readers, replay_id: str, told: Mapping[str, Any], *, as_json: bool
+) -> int:
+    replays.wait(replay_id, seconds=_WAIT_S)
+    with readers.read() as connection:
+        body = replay_body(connection, replays.row(replay_id), now_ns=time.time_ns())
+    print_json(body) if as_json else print_replay(body)
+    if body["state"] in ("failed", "refused"):
+        return _REFUSED
+    if body["state"] == "waiting":
+        return _WAITS
+    return _DIFFERENT if told["check"] and is_other_answer(body) else _SAME
+
+
+def is_other_answer(body: Body) -> bool:
+    """Whether an answer differs from the recorded one, in words or in tool calls."""
+    if body["divergence"] is not None or (body["spread"] or {}).get("different", 1) > 1:
+        return True
+    output = (body["comparison"] or {}).get("output")
+    return bool(output is None or not output["is_empty"])
+
+
+def _asked(step_id: str, told: Mapping[str, Any]) -> AskReplay:
+    changes = changes_from(told)
+    if told["exact"] and (changes or told["forward"]):
+        raise Misused("--exact changes nothing: leave out the changes and --forward")
+    if told["results"]:
+        raise Misused("--result gives what a call came to of a replay that waits: use --continue")
+    if told["exact"] and told["live"]:
+        raise Misused("--exact changes nothing: leave out --live")
+    is_fork = told["forward"] or told["live"]
+    mode: Mode | None = "forward" if is_fork else "exact" if told["exact"] else None
+    bounds = {name: told[name] for name in ("max_turns", "max_usd") if told[name] is not None}
+    try:
+        return AskReplay(
+            step_id=step_id,
+            mode=mode,
+            recorded=told["recorded"],
+            mutations=changes,
+            n=told["n"],
+            notes=told["notes"],
+            elsewhere=told["elsewhere"],
+            allow_provider_side_effects=told["allow_provider_side_effects"],
+            script=_script(told["script"]),
+            live=told["live"],
+            **bounds,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _script(path: Path | None) -> Json | None:
+    if path is None:
+        return None
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError, OSError) as error:
+        raise ConfigError(f"{path} is no script: {error}") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path} is no script: expected a JSON object")
+    return found
+
+
+def _refusal(why: NotReplayable) -> Json:
+    return {
+        "code": why.code,
+        "message": str(why),
+        "details": {**why.facts, "reason": why.reason.value, "replay_id": why.replay_id},
+    }

@@ -1,0 +1,300 @@
+"""What the form of a replay offers to change: settings, items, messages, as they were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hansard_collector.dialects.content.chat import request_messages
+from hansard_compiler.calls import Json, Message
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.compile.items import from_tool
+from hansard_compiler.compile.models import CompilationRequest
+from hansard_compiler.diff import CompileSide, ItemSide
+from hansard_compiler.errors import HansardError
+from hansard_compiler.providers.base import Sampling
+from hansard_compiler.providers.from_telemetry import mutate_messages, rebuilt_from, sampling_from
+from hansard_compiler.providers.transport.exchange import read_json
+from hansard_compiler.replay.mutations import parse_mutations
+from hansard_compiler.replay.request_edits import edit_request
+from hansard_compiler.replay.requests import item_ids
+from hansard_web.api.values import plain
+from hansard_web.compile_view.item_names import ItemNames
+from hansard_web.compile_view.labels import DECISIONS, icon_of, kind_words
+from hansard_web.diff.labels import tokens_text
+from hansard_web.diff.steps import said_text
+from hansard_web.replay.transport.turn import Turn
+from hansard_web.replay_page.fields import SAMPLING, TERMS, content_mark
+from hansard_web.replay_page.state import ReplayState
+from hansard_web.ui.format import count, shorten
+from hansard_web.ui.messages import WHO
+
+PROVIDERS: Final = ("openai", "anthropic", "openai_compatible", "scripted")
+KINDS: Final = ("file", "retrieval_doc", "memory", "constraint", "plan", "task", "summary",
+                "user_msg", "assistant_msg", "system", "other")  # fmt: skip
+_MOST_ROWS: Final = 500
+_LONGEST: Final = 200_000  # characters that a textarea is filled with
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A field, with the recorded value beside it."""
+
+    name: str
+    label: str
+    recorded: str
+    value: str  # "" where it is left as it was
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An item of the compile, or a message of the call."""
+
+    key: str
+    icon: str
+    name: str
+    about: str
+    decision: str  # "" for messages
+    label: str
+    tokens: str
+    is_out: bool
+    may_leave_out: bool
+    edit_href: str | None
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Editing:
+    """Content that is open for editing."""
+
+    field: str  # edit_item or edit_message
+    key: str
+    name: str
+    content: str
+    is_json: bool
+
+    @property
+    def mark(self) -> str:
+        """Return what tells content that was not touched."""
+        return content_mark(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Everything that can be changed. Of a call without a compile there are only messages."""
+
+    is_compiled: bool
+    settings: tuple[Setting, ...]  # model, budget, sampling
+    weights: tuple[Setting, ...]
+    provider: Setting
+    providers: tuple[str, ...]
+    rows: tuple[Row, ...]
+    more: int
+    sources: tuple[str, ...]
+    memories: tuple[str, ...]
+    tools: tuple[str, ...]  # of a call without a compile
+    rules: int | None
+    kinds: tuple[str, ...]
+    editing: Editing | None
+
+
+def form_of(turn: Turn, state: ReplayState) -> Form:
+    """Return what can be changed of a call; `turn` is it without changes."""
+    told = {str(one["op"]): one for one in state.changes}
+    call = turn.source.call
+    recorded = sampling_from(call) if call is not None else Sampling()
+    remade = turn.remade
+    before = None if remade is None else remade.before
+    request = None if before is None else before.request
+    if before is not None and request is not None:
+        rows = _item_rows(before, request, state)
+        editing = _editing_item(request, state)
+    else:
+        messages = _messages(turn, state)
+        rows = _message_rows(messages, state)
+        editing = _editing_message(messages, state)
+    model = turn.given.model
+    settings = [Setting("model", "Model", model, str(told.get("set_model", {}).get("model", "")))]
+    if request is not None:
+        settings += _budget(request, told.get("set_budget", {}))
+    settings += _sampling(recorded, told.get("set_sampling", {}))
+    return Form(
+        is_compiled=request is not None,
+        settings=tuple(settings),
+        weights=() if request is None else _weights(request, told.get("set_weights", {})),
+        provider=Setting("provider", "Provider", turn.door.provider,
+                         str(told.get("set_provider", {}).get("provider", ""))),
+        providers=PROVIDERS,
+        rows=rows[:_MOST_ROWS],
+        more=max(len(rows) - _MOST_ROWS, 0),
+        sources=() if request is None else _sources(request),
+        memories=() if request is None else _memories(request),
+        tools=() if request is not None else _tools(turn),
+        rules=None if request is None else len(request.policy_rules),
+        kinds=KINDS,
+        editing=editing,
+    )  # fmt: skip
+
+
+# ---- settings
+
+
+def _budget(request: CompilationRequest, told: Json) -> list[Setting]:
+    return [
+        Setting("token_budget", "Budget, tokens", count(request.token_budget),
+                _shown(told.get("token_budget"))),
+        Setting("response_reserve", "Kept for the answer", count(request.response_reserve),
+                _shown(told.get("response_reserve"))),
+    ]  # fmt: skip
+
+
+def _weights(request: CompilationRequest, told: Json) -> tuple[Setting, ...]:
+    now = request.compile_config.weights.model_dump()
+    given = told.get("weights")
+    given = given if isinstance(given, dict) else {}
+    return tuple(
+        Setting(f"weight.{term}", term.replace("_", " "), f"{now[term]:g}", _shown(given.get(term)))
+        for term in TERMS
+    )
+
+
+def _sampling(recorded: Sampling, told: Json) -> list[Setting]:
+    labels = {"max_output_tokens": "Longest answer", "top_p": "Top p"}
+    return [
+        Setting(
+            name,
+            labels.get(name, name.capitalize()),
+            _shown(getattr(recorded, name)) or "not recorded",
+            _shown(told.get(name)),
+        )
+        for name in SAMPLING
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+# ---- items
+
+
+def _item_rows(
+    side: CompileSide, request: CompilationRequest, state: ReplayState
+) -> tuple[Row, ...]:
+    known = set(item_ids(request))
+    out = {one.get("item_id") for one in state.changes if one["op"] == "remove_item"}
+    names = ItemNames(request)
+    rows = [_item_row(one, names, state, known=known, out=out) for one in side.items]
+    # Those that were sent first: leaving out what was out already changes nothing.
+    return tuple(sorted(rows, key=lambda row: (not row.is_out, row.decision == "exclude")))
+
+
+def _item_row(
+    item: ItemSide, names: ItemNames, state: ReplayState, *, known: set[str], out: set[Any]
+) -> Row:
+    source = "" if item.source in (None, item.item_id) else item.source or ""
+    may = item.item_id in known
+    tokens = tokens_text(item) if item.is_sent else count(item.tokens_before or 0)
+    return Row(
+        key=item.item_id,
+        icon=icon_of(item.kind),
+        name=names.name(item.item_id, item.kind),
+        about=shorten(" · ".join(part for part in (kind_words(item.kind), source) if part), 100),
+        decision=item.decision,
+        label=DECISIONS.get(item.decision, item.decision),
+        tokens=tokens,
+        is_out=item.item_id in out,
+        may_leave_out=may,
+        edit_href=state.href(editing=item.item_id) + "#edit" if may and not state.is_long else None,
+        is_open=state.editing == item.item_id,
+    )
+
+
+def _editing_item(request: CompilationRequest, state: ReplayState) -> Editing | None:
+    wanted = state.editing
+    if not wanted:
+        return None
+    edits = [one for one in state.changes if one["op"] == "edit_item"]
+    edited = {one.get("item_id"): one.get("content") for one in edits}
+    contents: dict[str, Any] = {item.id: item.content for item in request.context_items}
+    contents |= {record.id: record.content for record in request.memory_records}
+    contents |= {from_tool(spec, position=0).id: spec for spec in request.tool_specs}
+    if wanted not in contents:
+        return None
+    content = edited.get(wanted, contents[wanted])
+    is_json = not isinstance(contents[wanted], str)
+    text = content if isinstance(content, str) else canonical_json(plain(content))
+    return Editing("edit_item", wanted, wanted, text[:_LONGEST], is_json)
+
+
+def _sources(request: CompilationRequest) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for item in request.context_items:
+        if item.source_ref is not None:
+            found[item.source_ref.source_type] = None
+            if item.source_ref.uri:
+                found[f"{item.source_ref.source_type} {item.source_ref.uri}"] = None
+    return tuple(sorted(found))
+
+
+def _memories(request: CompilationRequest) -> tuple[str, ...]:
+    items = [item.id for item in request.context_items if item.kind == "memory"]
+    return tuple(record.id for record in request.memory_records) + tuple(items)
+
+
+# ---- messages
+
+
+def _messages(turn: Turn, state: ReplayState) -> Sequence[Message]:
+    """Return the messages as the changes leave them: positions count through those."""
+    if turn.source.call is None:
+        return ()
+    if turn.recorded is not None and turn.door.family != "scripted":
+        return _recorded_messages(turn.recorded, turn.form.path, state)
+    rebuilt = rebuilt_from(turn.source.call)
+    try:
+        return mutate_messages(rebuilt, parse_mutations(state.changes)).messages
+    except HansardError:
+        return rebuilt.messages
+
+
+def _recorded_messages(data: bytes, path: str, state: ReplayState) -> Sequence[Message]:
+    with suppress(HansardError):  # the preview says why: shown is what was recorded
+        data, _ = edit_request(data, path, parse_mutations(state.changes))
+    return request_messages(read_json(data))
+
+
+def _message_rows(messages: Sequence[Message], state: ReplayState) -> tuple[Row, ...]:
+    return tuple(
+        Row(
+            key=str(at),
+            icon={"system": "system", "user": "user", "tool": "terminal"}.get(one.role, "llm"),
+            name=WHO.get(one.role, one.role),
+            about=shorten(said_text(one), 160),
+            decision="",
+            label="",
+            tokens=str(at),
+            is_out=False,
+            may_leave_out=True,
+            edit_href=state.href(editing=f"message:{at}") + "#edit"
+            if one.role != "tool" and not state.is_long
+            else None,
+            is_open=state.editing == f"message:{at}",
+        )
+        for at, one in enumerate(messages)
+    )
+
+
+def _editing_message(messages: Sequence[Message], state: ReplayState) -> Editing | None:
+    text = state.editing.removeprefix("message:")
+    if not text.isascii() or not text.isdigit() or int(text[:9]) >= len(messages):
+        return None
+    message = messages[int(text)]
+    return Editing("edit_message", text, f"message {text}", message.text[:_LONGEST], False)
+
+
+def _tools(turn: Turn) -> tuple[str, ...]:
+    names = [str(tool.get("name") or "") for tool in turn.given.tools]
+    return tuple(name for name in names if name)

@@ -1,0 +1,285 @@
+"""What became of a replay: the same bytes or not, the answers side by side, what could not be same.
+
+It tells what `GET /v1/replay/{id}` tells, of the same functions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+import apsw
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hansard_collector.derivation.stored_span import read_step
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import ConfigError, NotFoundError
+from hansard_compiler.providers.scripted import PROVIDER as SCRIPTED
+from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_store.replays import ReplayRow, get_replay
+from hansard_store.steps.queries import StepSkeleton, get_step
+from hansard_web.api.values import Body
+from hansard_web.app.site import Site, SiteDep
+from hansard_web.approvals.worker import person
+from hansard_web.diff.steps import compare_steps
+from hansard_web.principals.requests import principal_of
+from hansard_web.replay.descriptions import SaidChange, say_change
+from hansard_web.replay.engine import PLAN_MS
+from hansard_web.replay.json import compared_steps, replay_body
+from hansard_web.replay_page.answers import Beside, Spread, beside, spread_view
+from hansard_web.replay_page.api import apart, replays_of
+from hansard_web.replay_page.form_page import read_script
+from hansard_web.replay_page.labels import sentence
+from hansard_web.replay_page.live import (
+    GoOnForm,
+    LiveView,
+    go_on_form,
+    live_view,
+    may_not_go_on,
+    read_go_on,
+)
+from hansard_web.replay_page.state import ReplayState
+from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
+from hansard_web.sidecar.request import MayRead
+from hansard_web.ui.format import duration
+from hansard_web.ui.forms import OwnForm
+
+router = APIRouter()
+
+_MOST_TABS: Final = 50
+_PROMISES: Final = (
+    "The provider does not repeat itself: the same request may have another answer.",
+    "Its limits, caches and what it keeps behind an id are those of now, not of then.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage:
+    """A replay and what it made."""
+
+    body: Body
+    source: StepSkeleton | None  # None: it was deleted meanwhile
+    replay_path: str
+    again_href: str | None  # None where its changes are not kept, or too long for an address
+    changes: tuple[SaidChange, ...]
+    notes: tuple[str, ...]
+    took: str
+    beside: Beside | None
+    tabs: tuple[tuple[str, str, bool], ...]  # of several calls: label, address, whether shown
+    spread: Spread | None
+    promises: tuple[str, ...]
+    poll_href: str | None  # of one that is still being made
+    live: LiveView | None
+    go_on: GoOnForm | None  # of a fork that stopped
+    approval: Json | None  # what a first request waits for
+    may_not: str
+    problems: tuple[str, ...]  # with what was asked of it
+
+
+@router.get("/replays/{replay_id}")
+async def result(request: Request, site: SiteDep, replay_id: str) -> Response:
+    return await apart(request, lambda: _answer(request, site, replay_id, "replay_result.html"))
+
+
+@router.get("/fragments/replays/{replay_id}")
+async def progress(request: Request, site: SiteDep, replay_id: str) -> Response:
+    """The result without its frame, while it is being made."""
+    if request.headers.get("HX-Request") != "true":
+        return RedirectResponse(f"/replays/{replay_id}", 303)
+    return await apart(request, lambda: _answer(request, site, replay_id, "replay/_result.html"))
+
+
+@router.post("/replays/{replay_id}/continue", dependencies=[OwnForm, MayRead])
+async def go_on(request: Request, site: SiteDep, replay_id: str) -> Response:
+    """Have a fork go on live, and go back to its page."""
+    form = await request.form()
+    told = {name: value for name, value in form.items() if isinstance(value, str)}
+    return await apart(request, lambda: _go_on(request, site, replay_id, told))
+
+
+def _go_on(request: Request, site: Site, wanted: str, told: Mapping[str, str]) -> Response:
+    with site.readers.read(timeout_ms=PLAN_MS) as connection:
+        row = get_replay(connection, wanted)
+    calls = ((row.report or {}).get("ask") or {}).get("calls", ())
+    script, problems = read_script(told.get("script", ""))
+    asked, more = read_go_on(told, calls, script)
+    problems += more
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    if asked is not None and not problems:
+        try:
+            replays_of(request).go_on(row.replay_id, asked, by=person(request, None))
+            return RedirectResponse(f"/replays/{row.replay_id}", HTTPStatus.SEE_OTHER)
+        except NotReplayable as why:
+            problems, status = [f"{why}."], HTTPStatus.CONFLICT
+            if why.reason is Reason.PROVIDER_SIDE_EFFECTS:
+                told = {**told, "may_allow": "1"}
+        except (TooManyCalls, RecordingOff) as error:
+            problems, status = [f"{error}."], HTTPStatus.SERVICE_UNAVAILABLE
+        except ConfigError as error:  # a script that is none
+            problems = [f"{error}."]
+    return _answer(
+        request, site, row.replay_id, "replay_result.html", status=status,
+        problems=tuple(problems), typed=told,
+    )  # fmt: skip
+
+
+def _answer(
+    request: Request,
+    site: Site,
+    wanted: str,
+    template: str,
+    *,
+    status: HTTPStatus = HTTPStatus.OK,
+    problems: tuple[str, ...] = (),
+    typed: Mapping[str, str] | None = None,
+) -> Response:
+    may_not = may_not_go_on(principal_of(request))
+    asking = Asking(may_not, problems, typed or {}, site.settings.script is not None)
+    with site.readers.read(timeout_ms=PLAN_MS) as connection:
+        row = get_replay(connection, wanted)
+        if row.replay_id != wanted:
+            return RedirectResponse(f"/replays/{row.replay_id}", 303)
+        chosen = request.query_params.get("answer", "")
+        page = result_page(connection, row, chosen=chosen, asking=asking)
+    if template.startswith("replay/"):
+        return site.renderer.fragment(request, template, page=page)
+    return site.renderer.page(request, template, here="runs", page=page, status=status)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who looks, and what was typed into the form that goes on."""
+
+    may_not: str = ""
+    problems: tuple[str, ...] = ()
+    typed: Mapping[str, str] = field(default_factory=dict)
+    has_script: bool = False  # the server knows the one of the scripted model
+
+
+def result_page(
+    connection: apsw.Connection, row: ReplayRow, *, chosen: str, asking: Asking
+) -> ResultPage:
+    """Read a replay for its page; `chosen` counts its calls from 1."""
+    now_ns = time.time_ns()
+    body = replay_body(connection, row, now_ns=now_ns, with_comparison=False)
+    source = _step(connection, row.source_step_id, now_ns=now_ns)
+    left, right, at = _pair(row, chosen)
+    compared = None if row.state == "running" else _beside(
+        connection, left, right, title=_title(row, at), now_ns=now_ns
+    )  # fmt: skip
+    form = go_on_form(
+        body,
+        may_not=asking.may_not,
+        needs_script=not asking.has_script and _is_scripted(connection, row, now_ns=now_ns),
+        typed=asking.typed,
+    )
+    recorded = source.tokens.output if source is not None and source.tokens else None
+    return ResultPage(
+        body=body,
+        source=source,
+        replay_path=f"/replay/{row.source_step_id}",
+        again_href=_again(row, body),
+        changes=tuple(map(say_change, body["mutations"])),
+        notes=tuple(map(sentence, body["notes"])),
+        took=""
+        if row.ended_ns is None or row.run_id is None
+        else duration(row.ended_ns - row.started_ns),
+        beside=compared,
+        tabs=_tabs(row, at),
+        spread=spread_view(body["spread"], row, recorded),
+        promises=()
+        if row.is_recorded or row.run_id is None or row.state in ("refused", "running")
+        else _PROMISES,
+        poll_href=f"/fragments/replays/{row.replay_id}" if row.state == "running" else None,
+        live=live_view(body, form),
+        go_on=form,
+        approval=_approval(body),
+        may_not=asking.may_not,
+        problems=asking.problems,
+    )
+
+
+def _approval(body: Body) -> Json | None:
+    ask: Json | None = body["ask"]
+    is_waiting = body["state"] == "waiting" and ask is not None and ask["kind"] == "approval"
+    return ask if is_waiting else None
+
+
+def _pair(row: ReplayRow, chosen: str) -> tuple[str, str | None, int]:
+    """Return the two steps that are shown side by side, and which call of the replay that is."""
+    left, right = compared_steps(row)
+    at = next((n for n, one in enumerate(row.steps) if right in _ids(one)), 0)
+    if chosen.isascii() and chosen.isdigit() and 1 <= int(chosen[:6]) <= len(row.steps):
+        at = int(chosen) - 1
+        one = row.steps[at]
+        left, right = one["source_step_id"], one["step_id"] or one["compile_step_id"]
+    return left, right, at
+
+
+def _ids(one: Json) -> tuple[Any, Any]:
+    return one["step_id"], one["compile_step_id"]
+
+
+def _beside(
+    connection: apsw.Connection, left: str, right: str | None, *, title: str, now_ns: int
+) -> Beside | None:
+    if right is None:
+        return None
+    try:
+        return beside(compare_steps(connection, left, right, now_ns=now_ns), title=title)
+    except NotFoundError:  # deleted meanwhile
+        return None
+
+
+def _title(row: ReplayRow, at: int) -> str:
+    if len(row.steps) < 2:
+        return "Replay"
+    word = "turn" if row.mode == "forward" else "answer"
+    return f"Replay, {word} {at + 1} of {len(row.steps)}"
+
+
+def _tabs(row: ReplayRow, at: int) -> tuple[tuple[str, str, bool], ...]:
+    if len(row.steps) < 2:
+        return ()
+    path = f"/replays/{row.replay_id}?answer="
+    return tuple(
+        (str(number + 1), f"{path}{number + 1}", number == at)
+        for number, _ in enumerate(row.steps[:_MOST_TABS])
+    )
+
+
+def _again(row: ReplayRow, body: Body) -> str | None:
+    if body["recipe"] is None:
+        return None
+    changes: Sequence[Json] = body["mutations"]
+    act = "recorded" if row.is_recorded and row.mode == "exact" else row.mode
+    state = ReplayState(
+        row.source_step_id,
+        act=act,
+        changes=tuple(changes),
+        n=row.repeats,
+        offline=row.is_recorded and row.mode == "mutated",
+    )
+    return None if state.is_long else state.href()
+
+
+def _is_scripted(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> bool:
+    """Whether the last call of a fork asked the scripted model."""
+    last = row.steps[-1]["step_id"] if row.steps else None
+    step = None if last is None else _step(connection, last, now_ns=now_ns)
+    if step is None:
+        return False
+    call = read_step(connection, step.id).normal.call
+    return call is not None and call.provider == SCRIPTED
+
+
+def _step(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepSkeleton | None:
+    try:
+        return get_step(connection, step_id, now_ns=now_ns)
+    except NotFoundError:
+        return None

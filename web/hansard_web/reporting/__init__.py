@@ -1,1 +1,0 @@
-"""Status reports, shown to the people whom they wait for."""

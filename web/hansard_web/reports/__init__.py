@@ -1,0 +1,1 @@
+"""Status reports: page, API and command."""

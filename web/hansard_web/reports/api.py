@@ -1,0 +1,57 @@
+"""Status reports over HTTP: listed, read, acknowledged."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from hansard_compiler.models.tasks import AcknowledgeReport
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import read_limit
+from hansard_web.api.request_bodies import JsonRoute
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.reports.service import ReportsDep
+
+router = noun_router("reports", route_class=JsonRoute)
+
+LimitParam = Annotated[int, Depends(read_limit)]
+
+
+@router.get("/v1/reports", response_class=Answer, responses=answers("reports.schemas.ReportList"))
+def list_of_reports(
+    service: ReportsDep,
+    limit: LimitParam,
+    pending: Annotated[
+        bool, Query(description="only those that wait for somebody to acknowledge them")
+    ] = False,
+) -> Answer:
+    """List status reports, the newest first, with who has acknowledged each."""
+    found = service.reports.list()
+    if pending:
+        found = [one for one in found if service.waiting(one) is not None]
+    items = [service.json(one) for one in found[:limit]]
+    return Answer({"items": items, "total": len(found)})
+
+
+@router.get(
+    "/v1/reports/{name}", response_class=Answer, responses=answers("reports.schemas.ReportAnswer")
+)
+def report(service: ReportsDep, name: str) -> Answer:
+    """Read a status report: at most 60 lines of Markdown."""
+    return Answer({"report": service.json(service.reports.get(name), with_text=True)})
+
+
+@router.post(
+    "/v1/reports/{name}/ack",
+    response_class=Answer,
+    responses=answers("reports.schemas.ReportAnswer"),
+)
+def acknowledge(service: ReportsDep, name: str, asked: AcknowledgeReport) -> Answer:
+    """Say that a person has read a report. A second time changes nothing.
+
+    The name is that of the credential; `by` counts where anyone may decide.
+    """
+    made = service.acknowledge(name, by=asked.by or "")
+    return Answer({"report": service.json(made, with_text=True)})

@@ -1,0 +1,81 @@
+"""The reports of an app: who they wait for, and acknowledging one as a principal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from hansard_collector.reports.recipients import Waiting, waiting_for
+from hansard_compiler.calls import Json
+from hansard_store.principals.authority import Authority
+from hansard_store.reports.files import Report, Reports
+from hansard_store.reports.json import report_json
+from hansard_web.app.site import SiteDep
+from hansard_web.principals.requests import principal_of
+
+
+@dataclass(frozen=True, slots=True)
+class ReportService:
+    """Reports as the principal of a request uses them."""
+
+    reports: Reports
+    authority: Authority
+    recipients: Sequence[str]
+    escalate_ns: int
+
+    @property
+    def reader(self) -> str:
+        """The name under which this reader acknowledges; "" nobody is signed in."""
+        return self.authority.principal.name
+
+    def waiting(self, one: Report) -> Waiting | None:
+        """Return who a report waits for now; None: for nobody."""
+        return waiting_for(
+            one, self.recipients, escalate_ns=self.escalate_ns, now_ns=time.time_ns()
+        )
+
+    def is_read(self, one: Report) -> bool:
+        """Whether this reader has acknowledged a report."""
+        return one.is_acknowledged_by(self.reader)
+
+    def acknowledge(self, name: str, *, by: str = "") -> Report:
+        """Acknowledge a report; a second time changes nothing.
+
+        Raises NotFoundError, BadAck, CredentialNeeded.
+        """
+        return self.reports.acknowledge(name, self.authority.decider(by), now_ns=time.time_ns())
+
+    def json(self, one: Report, *, with_text: bool = False) -> Json:
+        """Return a report as programs get it."""
+        text = self.reports.text(one.name) if with_text else None
+        waiting = self.waiting(one)
+        if waiting is None:
+            return report_json(one, waits_for=None, text=text)
+        return report_json(
+            one,
+            waits_for=waiting.recipient,
+            passed_over=waiting.passed_over,
+            passes_ns=waiting.passes_ns,
+            text=text,
+        )
+
+
+# async: see `site_of`.
+async def reports_of_app(request: Request, site: SiteDep) -> ReportService:
+    """Return the reports of the app, as the principal of a request uses them."""
+    settings = site.settings
+    authority = Authority.of(settings.decide_mode).acting(principal_of(request))
+    return ReportService(
+        Reports(site.folder, source="api"),
+        authority,
+        settings.recipients,
+        settings.report_escalation_ns,
+    )
+
+
+ReportsDep = Annotated[ReportService, Depends(reports_of_app)]

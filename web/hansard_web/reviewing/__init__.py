@@ -1,1 +1,0 @@
-"""Tasks for review: what repeats, shown to whoever decides about it."""

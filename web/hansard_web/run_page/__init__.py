@@ -1,0 +1,1 @@
+"""The page of one run: its head, tree, waterfall, conversation and log."""

@@ -1,0 +1,1 @@
+"""Runs: list, filters, rows, API and command."""

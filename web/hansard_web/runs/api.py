@@ -1,0 +1,207 @@
+"""Runs: lists, one run, its steps in the order of the tree."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import apsw
+from fastapi import Depends, Query
+
+from hansard_store.annotations.json import standing_json
+from hansard_store.annotations.rows import Target
+from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.errors import BadCursorError, StaleCursorError
+from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
+from hansard_store.runs.queries import RunItem, get_run, list_runs, run_facets
+from hansard_store.runs.usage import run_usage, silent_calls
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import (
+    LinkEnd,
+    RunTree,
+    links_from,
+    links_to_run,
+    tree_rows,
+)
+from hansard_store.steps.tree import Mark
+from hansard_web.api.bodies import row_body, run_body, skeleton_body
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, one_of, read_limit, read_run_filter
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.api.values import Body, tokens_body, usd
+from hansard_web.app.site import SiteDep
+from hansard_web.runs.records import by_start, run_record, step_records
+
+router = noun_router("runs")
+
+_MOST_ROOTS = 100  # of a run that arrived without its root, every span is one
+_MOST_LINKS = 100
+
+Limit = Annotated[int, Depends(read_limit)]
+Wanted = Annotated[RunFilter, Depends(read_run_filter)]
+
+
+@router.get("/v1/runs", response_class=Answer, responses=answers("api.schemas.RunList"))
+def list_of_runs(
+    site: SiteDep,
+    wanted: Wanted,
+    limit: Limit,
+    sort: Annotated[
+        str,
+        one_of(*(f"{sign}{key}" for key in RUN_SORTS for sign in ("-", ""))),
+        Query(description="first_seen, started_at, duration_ms or cost_usd; - for falling"),
+    ] = NEWEST_FIRST.text,
+    cursor: Cursor = None,
+) -> Answer:
+    """List the runs that meet all filters, the one seen last first."""
+    now_ns = time.time_ns()
+    with site.readers.read() as connection:
+        page = list_runs(
+            connection, wanted, now_ns=now_ns, sort=parse_sort(sort), limit=limit, cursor=cursor
+        )
+    items = [run_body(item) for item in page.items]
+    return Answer({"items": items, "next_cursor": page.next_cursor})
+
+
+@router.get("/v1/facets", response_class=Answer, responses=answers("api.schemas.Facets"))
+def facets_of_runs(site: SiteDep, wanted: Wanted) -> Answer:
+    """Count the values by which the runs that meet all filters can be narrowed further."""
+    with site.readers.read() as connection:
+        facets = run_facets(connection, wanted, now_ns=time.time_ns())
+    counts = {
+        kind: [{"value": one.value, "runs": one.runs} for one in values]
+        for kind, values in facets.counts.items()
+    }
+    return Answer({"runs": facets.runs, "is_complete": facets.is_complete, "facets": counts})
+
+
+@router.get("/v1/runs/{run_id}", response_class=Answer, responses=answers("api.schemas.Run"))
+def one_run(site: SiteDep, run_id: str) -> Answer:
+    """Show a run by its id, or by its first eight digits or more."""
+    now_ns = time.time_ns()
+    with site.readers.read() as connection:
+        run = get_run(connection, run_id, now_ns=now_ns)
+        tree = site.pictures.tree(connection, run.run_id)
+        return Answer(
+            {
+                **run_body(run),
+                "totals": _totals(connection, run, tree),
+                "roots": _roots(connection, tree, now_ns=now_ns),
+                "links": _links(connection, tree, now_ns=now_ns),
+                "notes": _notes(run, tree),
+                "annotations": standing_json(connection, Target(bytes.fromhex(run.run_id))),
+            }
+        )
+
+
+@router.get(
+    "/v1/runs/{run_id}/steps", response_class=Answer, responses=answers("api.schemas.StepList")
+)
+def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None) -> Answer:
+    """List the steps of a run depth-first by start.
+
+    `after` takes `next_cursor`. When the run has changed since, the answer is 409 `cursor_stale`.
+    """
+    with site.readers.read() as connection:
+        tree = site.pictures.tree(connection, run_id)
+        first = _first_row(tree, after) if after else 0
+        window = tree.tree.window(first=first, count=limit)
+        rows = tree_rows(connection, tree, window.indices, now_ns=time.time_ns())
+    end = window.first + len(window.indices)
+    more = end < window.total
+    cursor = encode_cursor("steps", tree.run, tree.version, end) if more else None
+    return Answer(
+        {"items": [row_body(row) for row in rows], "next_cursor": cursor, "total": window.total}
+    )
+
+
+@router.get(
+    "/v1/runs/{run_id}/record",
+    response_class=Answer,
+    responses=answers("runs.record_schemas.RunAndSteps"),
+)
+def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = None) -> Answer:
+    """Return a run as a RunRecord and its steps as StepRecords, the first to begin first.
+
+    When the run has changed since a page, the next one is 409 `cursor_stale`.
+    """
+    now_ns = time.time_ns()
+    with site.readers.read() as connection:
+        run = get_run(connection, run_id, now_ns=now_ns)
+        tree = site.pictures.tree(connection, run.run_id)
+        order = by_start(tree)
+        first = _first_row(tree, cursor, kind="record", name="cursor") if cursor else 0
+        places = order[first : first + limit]
+        steps = step_records(connection, tree, places, first=first, now_ns=now_ns)
+        told = run_record(connection, run, tree)
+    end = first + len(places)
+    more = end < len(order)
+    following = encode_cursor("record", tree.run, tree.version, end) if more else None
+    return Answer({"run": told, "steps": steps, "total": len(order), "next_cursor": following})
+
+
+def _first_row(tree: RunTree, after: str, *, kind: str = "steps", name: str = "after") -> int:
+    run, version, row = decode_cursor(kind, after, count=3, name=name)
+    if run != tree.run or row < 0:
+        raise BadCursorError(name)
+    if version != tree.version:
+        raise StaleCursorError
+    return row
+
+
+def _totals(connection: apsw.Connection, run: RunItem, tree: RunTree) -> Body:
+    roles: dict[str, int] = {}
+    for node in tree.tree.nodes:
+        roles[node.role] = roles.get(node.role, 0) + 1
+    by_model = [
+        {
+            "model": row.key,
+            "model_calls": row.model_calls,
+            "tokens": tokens_body(row.tokens),
+            "cost_usd": usd(row.cost_usd_nano),
+        }
+        for row in run_usage(connection, run.id)
+    ]
+    silent = silent_calls(connection, run.id)
+    return {
+        "steps_by_role": roles,
+        "by_model": by_model,
+        "calls_without_tokens": silent.tokens,
+        "calls_without_cost": silent.cost,
+    }
+
+
+def _roots(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> list[Body]:
+    tops = [row for row, depth in enumerate(tree.tree.depths) if depth == 0][:_MOST_ROOTS]
+    return [row_body(row) for row in tree_rows(connection, tree, tops, now_ns=now_ns)]
+
+
+def _links(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> Body:
+    spans = [node.id for node in tree.tree.nodes if node.flags & SpanFlag.HAS_LINKS]
+    ends = links_from(connection, spans, now_ns=now_ns, limit=_MOST_LINKS)
+    sources = links_to_run(connection, tree.run_id, now_ns=now_ns, limit=_MOST_LINKS)
+    return {
+        "to": [link_body(end) for end in ends],
+        "from": [skeleton_body(step) for step in sources],
+    }
+
+
+def link_body(end: LinkEnd) -> Body:
+    """Return where a link leads, with the step there when it is stored here."""
+    return {
+        "run_id": end.run_id,
+        "span_id": end.span_id,
+        "step": None if end.step is None else skeleton_body(end.step),
+    }
+
+
+def _notes(run: RunItem, tree: RunTree) -> list[Body]:
+    """Return what was repaired, refused or is missing, each with how many steps it is about."""
+    marks = tree.tree.marks
+    seen_now = {
+        "parent not received: shown at the top": sum(bool(m & Mark.ORPHAN) for m in marks),
+        "is its own ancestor: the loop was cut": sum(bool(m & Mark.LOOP) for m in marks),
+    }
+    notes = {**run.notes, **{note: count for note, count in seen_now.items() if count}}
+    return [{"note": note, "count": count} for note, count in notes.items()]

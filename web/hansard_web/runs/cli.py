@@ -1,0 +1,353 @@
+"""`hansard runs`: list, show, export, delete, pin."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import apsw
+import click
+
+from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError
+from hansard_store.maintenance.deletion import delete_run, pin_run
+from hansard_store.maintenance.garbage import collect_garbage
+from hansard_store.maintenance.garbage import purge as purge_store
+from hansard_store.runs.filters import parse_sort
+from hansard_store.runs.queries import RunItem, find_trace_id, get_run, list_runs
+from hansard_store.runs.status import TokenSums
+from hansard_store.steps.queries import RunTree, TreeRow, get_tree, tree_rows
+from hansard_web.annotations.labels import score_chips
+from hansard_web.api.bodies import row_body, run_body
+from hansard_web.api.queries import limit_of, run_filter_of
+from hansard_web.app.readers import Readers
+from hansard_web.cli.base import (
+    Group,
+    confirm,
+    json_option,
+    print_json,
+    setting_options,
+    write_bytes,
+)
+from hansard_web.cli.progress import progress
+from hansard_web.cli.store import find_store, maintaining, reading
+from hansard_web.cli.tables import Column, print_facts, print_table, status_text
+from hansard_web.cli.user import user_name
+from hansard_web.runs.export import open_export
+from hansard_web.runs.records import by_start, run_record, step_records
+from hansard_web.ui import format as fmt
+
+_MOST_STEPS = 2_000  # printed; a run may have a million
+
+
+@click.group(cls=Group)
+def runs() -> None:
+    """Runs: list, show, export, delete, pin."""
+
+
+@runs.command("list")
+@setting_options("data")
+@click.option("--q", default="", help='Words that were said: words, "a phrase", prefix*, -word.')
+@click.option(
+    "--kind",
+    help="agent, or other: without an agent, model, tool or gate step; any is the default.",
+)
+@click.option(
+    "--status",
+    multiple=True,
+    help="ok, error, open, no_end, blocked (it waits for a decision) or cancelled.",
+)
+@click.option("--agent", multiple=True, help="Name of an agent.")
+@click.option("--model", multiple=True, help="Name of a model.")
+@click.option("--tool", multiple=True, help="Name of a tool.")
+@click.option("--service", multiple=True, help="service.name of a sender.")
+@click.option("--tag", multiple=True, help="A tag on it or a step; several times: each.")
+@click.option("--score", multiple=True, metavar="NAME[:LABEL|>=N]", help="A score, the same way.")
+@click.option("--conversation", help="Conversation id.")
+@click.option("--group", help="Group id: the traces of one prompt of one conversation.")
+@click.option("--user", help="User id.")
+@click.option("--attribute", multiple=True, metavar="KEY:VALUE", help="An attribute of any span.")
+@click.option("--since", help="Started at or after: 2026-01-31, or with a time.")
+@click.option("--until", help="Started before.")
+@click.option("--min-duration-ms", help="At least this long.")
+@click.option("--min-cost", help="At least this many US dollars.")
+@click.option(
+    "--sort",
+    default="-first_seen",
+    show_default=True,
+    help="first_seen, started_at, duration_ms or cost_usd; - for falling.",
+)
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(
+    *, data: str | None, sort: str, limit: str, cursor: str | None, as_json: bool, **wanted: Any
+) -> None:
+    """List runs, the newest first.
+
+    Example: hansard runs list --status error --since 2026-01-31
+    """
+    with reading(data) as connection:
+        page = list_runs(
+            connection,
+            run_filter_of(**wanted),
+            now_ns=time.time_ns(),
+            sort=parse_sort(sort),
+            limit=limit_of(limit),
+            cursor=cursor,
+        )
+    if as_json:
+        items = [run_body(item) for item in page.items]
+        print_json({"items": items, "next_cursor": page.next_cursor})
+        return
+    _print_runs(page.items)
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+@runs.command()
+@click.argument("run_id")
+@setting_options("data")
+@json_option
+def show(*, run_id: str, data: str | None, as_json: bool) -> None:
+    """Show a run and its steps; the first eight digits of its id suffice.
+
+    Example: hansard runs show 4bf92f35
+    """
+    now_ns = time.time_ns()
+    with reading(data) as connection:
+        run = get_run(connection, run_id, now_ns=now_ns)
+        tree = get_tree(connection, run.run_id)
+        window = tree.tree.window(first=0, count=_MOST_STEPS)
+        steps = tree_rows(connection, tree, window.indices, now_ns=now_ns)
+        ids = _short_ids(connection, tree, steps)
+    if as_json:
+        print_json({**run_body(run), "steps": [row_body(step) for step in steps]})
+    else:
+        _print_run(run)
+        click.echo()
+        _print_steps(steps, ids)
+    if window.total > len(steps):
+        click.echo(f"{window.total - len(steps):,} more steps; the browser shows all", err=True)
+
+
+@runs.command()
+@click.argument("run_id")
+@setting_options("data")
+def record(*, run_id: str, data: str | None) -> None:
+    """Print a run as a RunRecord and its steps as StepRecords, a line each.
+
+    docs/schemas has their JSON schemas. Steps stand in the order they began.
+
+    Example: hansard runs record 4bf92f35 > record.jsonl
+    """
+    now_ns = time.time_ns()
+    with reading(data) as connection:
+        run = get_run(connection, run_id, now_ns=now_ns)
+        tree = get_tree(connection, run.run_id)
+        order = by_start(tree)
+        click.echo(json.dumps(run_record(connection, run, tree)))
+        for first in range(0, len(order), _MOST_STEPS):
+            places = order[first : first + _MOST_STEPS]
+            for one in step_records(connection, tree, places, first=first, now_ns=now_ns):
+                click.echo(json.dumps(one))
+
+
+@runs.command()
+@click.argument("run_id")
+@setting_options("data")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["otlp-json", "otlp-proto", "jsonl", "html"]),
+    default="otlp-json",
+    show_default=True,
+    help="How it is written.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file; else stdout.")
+def export(*, run_id: str, data: str | None, form: str, output: Path | None) -> None:
+    """Write a run as the OTLP it came in; any receiver takes it.
+
+    Example: hansard runs export 4bf92f35 -o run.json
+    """
+    readers = Readers(find_store(data))
+    try:
+        write_bytes(open_export(readers, run_id, form).body, output)
+    finally:
+        readers.close()
+
+
+@runs.command()
+@click.argument("run_ids", nargs=-1, required=True)
+@setting_options("data")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--purge", is_flag=True, help="Leave no byte of them; writes the whole file anew.")
+@json_option
+def delete(
+    *, run_ids: tuple[str, ...], data: str | None, yes: bool, purge: bool, as_json: bool
+) -> None:
+    """Delete runs with everything in them.
+
+    Spans of them that come later are counted and not stored. `hansard gc` gives the room back.
+
+    Example: hansard runs delete 4bf92f35 --yes
+    """
+    folder = find_store(data)
+    with reading(data) as connection:
+        wanted = [get_run(connection, one, now_ns=time.time_ns()) for one in run_ids]
+    confirm(f"delete {fmt.plural(len(wanted), 'run')} for good?", yes=yes)
+    with maintaining(folder, secure=purge) as connection, progress() as tell:
+        stones = [
+            delete_run(
+                connection,
+                bytes.fromhex(run.run_id),
+                reason="purge" if purge else "by hand",
+                by=user_name(),
+                progress=partial(tell, "spans and logs"),
+            )
+            for run in wanted
+        ]
+        if purge:
+            collect_garbage(folder, connection, progress=tell)
+            purge_store(connection)
+    deleted = [{"run_id": s.trace_id.hex(), "spans": s.span_count} for s in stones]
+    if as_json:
+        print_json({"deleted": deleted})
+        return
+    for one in deleted:
+        click.echo(f"deleted {one['run_id']} ({one['spans']:,} spans)")
+
+
+@runs.command()
+@click.argument("run_ids", nargs=-1, required=True)
+@setting_options("data")
+@click.option("--off", is_flag=True, help="Let them go again.")
+def pin(*, run_ids: tuple[str, ...], data: str | None, off: bool) -> None:
+    """Keep runs from --keep and --max-disk.
+
+    Example: hansard runs pin 4bf92f35
+    """
+    folder = find_store(data)
+    with reading(data) as connection:
+        wanted = [get_run(connection, one, now_ns=time.time_ns()).run_id for one in run_ids]
+    with maintaining(folder) as connection:
+        for run_id in wanted:
+            pin_run(connection, bytes.fromhex(run_id), pinned=not off)
+            click.echo(f"{'unpinned' if off else 'pinned'} {run_id}")
+
+
+# ---- for people
+
+
+def _print_runs(items: Sequence[RunItem]) -> None:
+    print_table(
+        (
+            Column("RUN"),
+            Column("STARTED (UTC)"),
+            Column("STATUS"),
+            Column("NAME", may_cut=True),
+            Column("TOOK", is_figure=True),
+            Column("STEPS", is_figure=True),
+            Column("CALLS", is_figure=True),
+            Column("TOKENS", is_figure=True),
+            Column("COST", is_figure=True),
+        ),
+        (
+            (
+                run.run_id[:12],
+                fmt.day_time(run.started_ns),
+                status_text(run.status),
+                run.name,
+                duration_text(run.duration_ns),
+                fmt.count(run.step_count),
+                fmt.count(run.model_calls),
+                tokens_text(run.tokens),
+                cost_text(run.cost_usd_nano),
+            )
+            for run in items
+        ),
+    )
+
+
+def _print_run(run: RunItem) -> None:
+    print_facts(
+        (
+            ("run", run.run_id),
+            ("name", run.name),
+            ("kind", run.kind),
+            ("status", run.status),
+            ("started", fmt.iso_time(run.started_ns)),
+            ("took", duration_text(run.duration_ns)),
+            ("agent", run.agent_name or ""),
+            ("conversation", run.conversation_id or ""),
+            ("group", run.group_id or ""),
+            ("user", run.user_id or ""),
+            ("models", ", ".join(run.models)),
+            ("services", ", ".join(run.service_names)),
+            ("model calls", fmt.count(run.model_calls)),
+            ("tool calls", fmt.count(run.tool_calls)),
+            ("tokens", tokens_text(run.tokens)),
+            ("cost", cost_text(run.cost_usd_nano)),
+            ("tags", ", ".join(run.marks.tags)),
+            ("scores", ", ".join(chip.title for chip in score_chips(run.marks))),
+            ("pinned", "yes" if run.pinned else ""),
+            ("first input", fmt.shorten(run.first_input or "", 200)),
+            ("last output", fmt.shorten(run.last_output or "", 200)),
+        )
+    )
+
+
+def _short_ids(connection: apsw.Connection, tree: RunTree, steps: Sequence[TreeRow]) -> list[str]:
+    """Return ids as other commands take them: 8 digits of run and span where those are unique."""
+    run = tree.run_id[:MIN_PREFIX_DIGITS]
+    try:
+        find_trace_id(connection, run)
+    except AmbiguousIdError:
+        run = tree.run_id
+    nodes = tree.tree.nodes
+    beginnings = {node.span_id[: MIN_PREFIX_DIGITS // 2] for node in nodes}
+    if len(beginnings) == len(nodes):
+        return [f"{run}-{row.step.span_id[:MIN_PREFIX_DIGITS]}" for row in steps]
+    return [run + row.step.step_id[len(tree.run_id) :] for row in steps]
+
+
+def _print_steps(steps: Sequence[TreeRow], ids: Sequence[str]) -> None:
+    print_table(
+        (
+            Column("STEP", may_cut=True),
+            Column("ROLE"),
+            Column("STATUS"),
+            Column("TOOK", is_figure=True),
+            Column("TOKENS", is_figure=True),
+            Column("ID"),
+        ),
+        (
+            (
+                f"{'  ' * row.depth}{row.step.name}",
+                row.step.role,
+                status_text(row.step.status),
+                duration_text(row.step.duration_ns),
+                tokens_text(row.step.tokens) if row.step.tokens else "",
+                step_id,
+            )
+            for row, step_id in zip(steps, ids, strict=True)
+        ),
+    )
+
+
+def duration_text(duration_ns: int | None) -> str:
+    """Return a duration; nothing while there is no end."""
+    return "" if duration_ns is None else fmt.duration(duration_ns)
+
+
+def tokens_text(tokens: TokenSums | None) -> str:
+    """Return input and output together; a dash where no call reported any."""
+    return "–" if tokens is None else fmt.tokens((tokens.input or 0) + (tokens.output or 0))
+
+
+def cost_text(usd_nano: int | None) -> str:
+    """Return an amount; a dash where it is not known."""
+    return "–" if usd_nano is None else fmt.money(usd_nano)

@@ -1,0 +1,380 @@
+"""What the runs list is narrowed by: the address of the list, and the grammar of its filter box.
+
+An address holds the same parameters as `GET /v1/runs`. The box accepts them as words too:
+`status:error agent:mender tool:"apply patch" duration>250ms cost>0.05 since:24h` and
+`gen_ai.system:openai` for any attribute; everything else is searched for in what was said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlencode
+
+from hansard_store.annotations.filters import ScoreWanted, read_scores, read_tags
+from hansard_store.errors import BadQueryError
+from hansard_store.runs.filters import (
+    ANY_KIND,
+    RUN_KINDS,
+    RUN_STATUSES,
+    RunFilter,
+    check_filters,
+    parse_group,
+)
+from hansard_web.ui import format as figures
+
+NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000
+LIST_KEYS: Final = ("status", "agent", "model", "tool", "service", "role", "tag", "score")
+_SINGLE_KEYS: Final = (
+    "kind",
+    "conversation",
+    "group",
+    "user",
+    "since",
+    "until",
+    "min_duration_ms",
+    "min_cost",
+)
+KEYS: Final = (*LIST_KEYS, "attribute", *_SINGLE_KEYS)
+
+_WORD = re.compile(
+    r"""
+    (?P<key>[\w.\-]+)(?P<sign>:|>=?)(?P<value>"[^"]*"|[^\s"]+)   # key:value key:"two words" key>1s
+    | (?P<phrase>"[^"]*"?) | (?P<word>\S+)
+    """,
+    re.VERBOSE,
+)
+# As a condition is written; `localhost:8080`, `12:30` and `http://…` are not.
+_NAMED_VALUE = re.compile(r"(?P<key>[a-z_]+)(?::|>=?)(?!//|\d+$)\S+")
+_LENGTH = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|min|h|d)")
+_UNIT_MS: Final = {
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+_LABELS: Final = {"min_duration_ms": "duration", "min_cost": "cost"}
+_ALIASES: Final = {"duration": "min_duration_ms", "cost": "min_cost"}
+_MAX_NS: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition: a parameter of the address and its value, both as text."""
+
+    key: str
+    value: str
+
+    @property
+    def label(self) -> str:
+        return _LABELS.get(self.key, self.key)
+
+    @property
+    def shown(self) -> str:
+        """The value as a person reads it."""
+        if self.key == "min_duration_ms" and self.value.isdecimal():
+            return "> " + figures.duration(int(self.value) * NS_PER_MS)
+        if self.key == "min_cost":
+            return f"> ${self.value}"
+        if self.key == "group":
+            return self.value[:8]
+        return self.value.replace(":", " = ", 1) if self.key == "attribute" else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class ListState:
+    """The whole state of the list, as its address holds it."""
+
+    terms: tuple[Term, ...] = ()
+    words: str = ""
+    sort: str = ""
+    cursor: str = ""
+    compare: tuple[str, ...] = ()
+    hides_other: bool = False  # no kind is given, and the list shows runs of kind agent alone
+
+    def has(self, key: str, value: str) -> bool:
+        return Term(key, value) in self.terms
+
+    def value(self, key: str) -> str:
+        """The value of a parameter that has one, "" where it is not set."""
+        return next((term.value for term in self.terms if term.key == key), "")
+
+    def toggled(self, key: str, value: str) -> ListState:
+        """The state with a term put in or taken out, from the first page on."""
+        term = Term(key, value)
+        if term in self.terms:
+            return self._first_page(tuple(other for other in self.terms if other != term))
+        return self.setting(key, value)
+
+    def setting(self, key: str, value: str) -> ListState:
+        """The state with a term added, in place of another where there can be only one."""
+        kept = self.terms if key in LIST_KEYS else self.without(key).terms
+        return self._first_page((*kept, Term(key, value)))
+
+    def without(self, *keys: str) -> ListState:
+        return self._first_page(tuple(term for term in self.terms if term.key not in keys))
+
+    def sorted_by(self, sort: str) -> ListState:
+        return replace(self, sort=sort, cursor="")
+
+    def searching(self, words: str) -> ListState:
+        return replace(self, words=words, cursor="")
+
+    def comparing(self, run_ids: Sequence[str]) -> ListState:
+        return replace(self, compare=tuple(run_ids))
+
+    def at(self, cursor: str) -> ListState:
+        return replace(self, cursor=cursor)
+
+    def _first_page(self, terms: tuple[Term, ...]) -> ListState:
+        return replace(self, terms=terms, cursor="")
+
+    def explicit(self) -> ListState:
+        """The state whose address says which kind of runs is shown."""
+        if not self.hides_other:
+            return self
+        terms = (*self.terms, Term("kind", RUN_KINDS[0]))
+        return replace(self, terms=terms, hides_other=False)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The parameters of the address, in one order: equal states have equal addresses."""
+        pairs = [(term.key, term.value) for term in sorted(self.terms, key=_place)]
+        pairs = [("q", self.words), *pairs, ("sort", self.sort), ("cursor", self.cursor)]
+        pairs += [("compare", run_id) for run_id in self.compare]
+        return [(key, value) for key, value in pairs if value]
+
+    @property
+    def query(self) -> str:
+        return urlencode(self.pairs())
+
+    @property
+    def url(self) -> str:
+        return f"/?{self.query}" if self.query else "/"
+
+
+def _place(term: Term) -> int:
+    return KEYS.index(term.key)
+
+
+def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
+    """Return the state of an address; what it does not know is left out.
+
+    Conditions typed into the box (`q`) become terms, so they are shown as chips from then on.
+    Raises BadQueryError where there are too many.
+    """
+    terms: list[Term] = []
+    words: list[str] = []
+    others = {"sort": "", "cursor": ""}
+    compare: dict[str, None] = {}
+    for key, value in pairs:
+        if key == "q":
+            typed, rest = parse_words(value)
+            terms += typed
+            words += rest
+        elif key == "compare":
+            compare.setdefault(value)
+        elif key in others:
+            others[key] = value
+        elif key in KEYS and value:
+            terms.append(Term(key, value))
+    given = dict.fromkeys(terms)
+    check_filters(len(given))
+    state = ListState(
+        words=" ".join(words),
+        sort=others["sort"],
+        cursor=others["cursor"],
+        compare=tuple(compare)[-2:],
+    )
+    for term in given:
+        state = replace(state.setting(term.key, term.value), cursor=state.cursor)
+    return state
+
+
+def parse_words(text: str) -> tuple[list[Term], list[str]]:
+    """Split the text of the box into conditions and words to search for."""
+    terms: list[Term] = []
+    words: list[str] = []
+    for match in _WORD.finditer(text):
+        term = _term(match["key"], match["sign"], match["value"]) if match["key"] else None
+        if term is None:
+            words.append(match[0])
+        else:
+            terms.append(term)
+    return terms, words
+
+
+def _term(key: str, sign: str, value: str) -> Term | None:
+    """Return the condition that is meant; None where it is just a word with a colon in it."""
+    value = value.strip('"')
+    key = _ALIASES.get(key, key)
+    if not value:
+        return None
+    if key == "min_duration_ms":
+        length_ms = parse_length_ms(value)
+        return None if length_ms is None else Term(key, str(length_ms))
+    if key == "min_cost":
+        return Term(key, value.lstrip("$")) if _is_amount(value.lstrip("$")) else None
+    if sign != ":":
+        return None
+    if key in KEYS:
+        return Term(key, value)
+    # Names with a dot are attributes; "http://…" and "12:30" are words.
+    return Term("attribute", f"{key}:{value}") if "." in key else None
+
+
+def parse_length_ms(text: str) -> int | None:
+    """Return the milliseconds of `250ms`, `1.5s`, `2m`, `1h`; a bare number is milliseconds."""
+    if text.isdecimal():
+        return int(text)
+    match = _LENGTH.fullmatch(text)
+    return round(float(match["amount"]) * _UNIT_MS[match["unit"]]) if match else None
+
+
+def _is_amount(text: str) -> bool:
+    return re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", text) is not None
+
+
+def _not_filters(words: str) -> Iterator[str]:
+    """Say of what looks like a condition, and is none, that its text was searched for."""
+    _, rest = parse_words(words)
+    for word in dict.fromkeys(rest):
+        named = _NAMED_VALUE.fullmatch(word)
+        if named is None:
+            continue
+        key = _ALIASES.get(named["key"], named["key"])
+        if key in KEYS:
+            yield f"“{word}” has no value that {named['key']} can have: its text was searched for"
+        else:
+            yield f"“{named['key']}” is no filter: “{word}” was searched for as text"
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A filter the store understands, and what of the address could not be meant."""
+
+    filter: RunFilter
+    problems: tuple[str, ...] = ()
+
+
+def to_filter(state: ListState, *, now_ns: int) -> Meant:
+    """Return the filter of a state. Values that cannot be meant are left out and told."""
+    problems = list(_not_filters(state.words))
+    unknown = [status for status in _values(state, "status") if status not in RUN_STATUSES]
+    if unknown:
+        known = ", ".join(RUN_STATUSES)
+        problems.append(f"no run has the status “{unknown[0]}”; there are {known}")
+    wanted = RunFilter(
+        q=state.words,
+        kind=_kind(state, problems),
+        status=tuple(one for one in _values(state, "status") if one in RUN_STATUSES),
+        agent=_values(state, "agent"),
+        model=_values(state, "model"),
+        tool=_values(state, "tool"),
+        service=_values(state, "service"),
+        role=_values(state, "role"),
+        conversation=state.value("conversation") or None,
+        group=_group(state, problems),
+        user=state.value("user") or None,
+        tag=_tags(state, problems),
+        score=_scores(state, problems),
+        attributes=tuple(_attribute(text) for text in _values(state, "attribute")),
+        since_ns=_time(state, "since", now_ns, problems),
+        until_ns=_time(state, "until", now_ns, problems),
+        min_duration_ns=_number(state, "min_duration_ms", NS_PER_MS, problems),
+        min_cost_usd_nano=_number(state, "min_cost", NS_PER_S, problems),
+    )
+    return Meant(wanted, tuple(problems))
+
+
+def _kind(state: ListState, problems: list[str]) -> str | None:
+    if state.hides_other:
+        return RUN_KINDS[0]
+    text = state.value("kind")
+    if text and text not in (*RUN_KINDS, ANY_KIND):
+        known = ", ".join((*RUN_KINDS, ANY_KIND))
+        problems.append(f"no run is of kind “{text}”; there are {known}")
+    return text if text in RUN_KINDS else None
+
+
+def _group(state: ListState, problems: list[str]) -> bytes | None:
+    try:
+        return parse_group(state.value("group"))
+    except BadQueryError as error:
+        problems.append(str(error))
+        return None
+
+
+def _values(state: ListState, key: str) -> tuple[str, ...]:
+    return tuple(term.value for term in state.terms if term.key == key)
+
+
+def _tags(state: ListState, problems: list[str]) -> tuple[str, ...]:
+    try:
+        return read_tags(_values(state, "tag"))
+    except BadQueryError as error:
+        problems.append(str(error))
+        return ()
+
+
+def _scores(state: ListState, problems: list[str]) -> tuple[ScoreWanted, ...]:
+    try:
+        return read_scores(_values(state, "score"))
+    except BadQueryError as error:
+        problems.append(str(error))
+        return ()
+
+
+def _attribute(text: str) -> tuple[str, str | None]:
+    key, colon, value = text.partition(":")
+    return key, value if colon else None
+
+
+def _time(state: ListState, key: str, now_ns: int, problems: list[str]) -> int | None:
+    text = state.value(key)
+    found = parse_time(text, now_ns=now_ns) if text else None
+    if text and found is None:
+        problems.append(
+            f"“{text}” is no time from 1970 to 2262; 24h and 7d are, and 2026-11-21T14:00"
+        )
+    return found
+
+
+def _number(state: ListState, key: str, scale: int, problems: list[str]) -> int | None:
+    text = state.value(key)
+    if not text:
+        return None
+    if not _is_amount(text):
+        problems.append(f"“{text}” is no amount")
+        return None
+    return min(round(float(text) * scale), _MAX_NS)
+
+
+def parse_time(text: str, *, now_ns: int) -> int | None:
+    """Return the moment of `24h` (that long ago) or of a date and time (UTC unless it says)."""
+    ago_ms = parse_length_ms(text) if not text.isdecimal() else None
+    if ago_ms is not None:
+        return max(now_ns - ago_ms * NS_PER_MS, 0)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    elapsed = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    at_ns = (elapsed.days * 86_400 + elapsed.seconds) * NS_PER_S + elapsed.microseconds * 1000
+    return at_ns if 0 <= at_ns <= _MAX_NS else None
+
+
+def newest_first(state: ListState) -> bool:
+    """Whether new runs belong at the top of what this state shows."""
+    return state.sort in ("", "-first_seen") and not state.cursor
+
+
+def hidden_pairs(state: ListState, *, leave_out: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The parameters that a form carries along unseen."""
+    return [(key, value) for key, value in state.pairs() if key not in leave_out]

@@ -1,0 +1,1 @@
+"""Search over what was said: page, API and command."""

@@ -1,0 +1,47 @@
+"""Full text search over everything that was said."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from hansard_store.runs.filters import ANY_KIND, RUN_KINDS, parse_kind
+from hansard_store.search.full_text import search_texts
+from hansard_web.api.bodies import hit_body
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, SearchText, one_of, read_limit
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.app.site import SiteDep
+
+router = noun_router("search")
+
+
+@router.get("/v1/search", response_class=Answer, responses=answers("api.schemas.HitList"))
+def search(
+    site: SiteDep,
+    limit: Annotated[int, Depends(read_limit)],
+    q: Annotated[SearchText, Query(description="words to look for")],
+    kind: Annotated[
+        str | None,
+        one_of(*RUN_KINDS, ANY_KIND),
+        Query(description="said in a run of this kind: agent, other or any"),
+    ] = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """Find texts: words must all be there, `"a phrase"`, `prefix*`, `-word`.
+
+    A text is one hit, in the step that carried it first, however often it was sent again.
+    """
+    with site.readers.read() as connection:
+        page = search_texts(
+            connection,
+            q,
+            kind=parse_kind(kind),
+            now_ns=time.time_ns(),
+            limit=limit,
+            cursor=cursor,
+        )
+    return Answer({"items": [hit_body(hit) for hit in page.items], "next_cursor": page.next_cursor})

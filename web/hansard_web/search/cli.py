@@ -1,0 +1,68 @@
+"""`hansard search`: what was said, in any run."""
+
+from __future__ import annotations
+
+import time
+
+import click
+from rich.text import Text
+
+from hansard_store.runs.filters import parse_kind
+from hansard_store.search.full_text import SearchHit, search_texts
+from hansard_web.api.bodies import hit_body
+from hansard_web.api.queries import limit_of
+from hansard_web.cli.base import Command, json_option, print_json, setting_options
+from hansard_web.cli.store import reading
+from hansard_web.cli.tables import plain, print_lines
+
+
+@click.command(cls=Command)
+@click.argument("query", nargs=-1, required=True)
+@setting_options("data")
+@click.option("--kind", help="Said in runs of this kind: agent, other or any.")
+@click.option("--limit", default="20", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def search(
+    *,
+    query: tuple[str, ...],
+    data: str | None,
+    kind: str | None,
+    limit: str,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """Find what was said, in any run.
+
+    All words must be there; also "a phrase", prefix* and -word (after --).
+
+    Example: hansard search refund '"within 30 days"'
+    """
+    with reading(data) as connection:
+        page = search_texts(
+            connection,
+            " ".join(query),
+            kind=parse_kind(kind),
+            now_ns=time.time_ns(),
+            limit=limit_of(limit),
+            cursor=cursor,
+        )
+    if as_json:
+        items = [hit_body(hit) for hit in page.items]
+        print_json({"items": items, "next_cursor": page.next_cursor})
+        return
+    for hit in page.items:
+        print_lines(_hit_lines(hit))
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+def _hit_lines(hit: SearchHit) -> tuple[Text, Text]:
+    """Return two lines: where it was said, and the words around what was found."""
+    place = f"{hit.step.step_id}  {hit.step.name}  {hit.role or hit.field}"
+    if hit.uses > 1:
+        place += f"  sent {hit.uses} times"
+    snippet = plain(hit.snippet.text.replace("\n", " "))
+    for start, end in hit.snippet.highlights:
+        snippet.stylize("bold yellow", start, end)
+    return plain(place), Text("  ") + snippet

@@ -1,0 +1,106 @@
+"""Runs, steps and tool calls, told over HTTP by programs without the SDK."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Header
+from starlette.requests import Request
+
+from hansard_web.api.openapi import answers
+from hansard_web.api.request_bodies import JsonRoute, raw_body
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.sidecar.bodies import AnswerTool, AppendStep, CallTool, EndRun, StartRun
+from hansard_web.sidecar.idempotency import Done, IdempotencyKey
+from hansard_web.sidecar.request import SidecarDep
+from hansard_web.sidecar.runs import append_step, end_run, start_run
+from hansard_web.sidecar.tools import answer_tool, call_tool
+
+router = noun_router("sidecar", route_class=JsonRoute)
+
+Traceparent = Annotated[
+    str | None, Header(description="W3C trace context of the caller; the body's stands back")
+]
+
+
+@router.post(
+    "/v1/runs/start",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses=answers("sidecar.schemas.StartedRun", status=201),
+)
+def begin_run(
+    door: SidecarDep,
+    request: Request,
+    told: StartRun,
+    idempotency_key: IdempotencyKey = None,
+    traceparent: Traceparent = None,
+) -> Answer:
+    """Begin a run. It is shown at once, and stays open until it is ended."""
+    once = door.once("runs/start", idempotency_key, raw_body(request))
+    ids = door.ids("runs/start", idempotency_key)
+    return once.do(
+        lambda: Done(
+            start_run(door.sidecar, told, ids, traceparent=traceparent), status=HTTPStatus.CREATED
+        )
+    )
+
+
+@router.post(
+    "/v1/runs/{run_id}/steps",
+    response_class=Answer,
+    responses=answers("sidecar.schemas.ToldStep"),
+)
+def tell_step(
+    door: SidecarDep,
+    request: Request,
+    run_id: str,
+    told: AppendStep,
+    idempotency_key: IdempotencyKey = None,
+) -> Answer:
+    """Begin a step, append inputs, tool calls and results to an open one, or end it."""
+    route = f"runs/{run_id}/steps"
+    once = door.once(route, idempotency_key, raw_body(request))
+    ids = door.ids(route, idempotency_key)
+    return once.do(lambda: Done(append_step(door.sidecar, run_id, told, ids)))
+
+
+@router.post(
+    "/v1/runs/{run_id}/end", response_class=Answer, responses=answers("sidecar.schemas.EndedRun")
+)
+def finish_run(
+    door: SidecarDep,
+    request: Request,
+    run_id: str,
+    told: EndRun,
+    idempotency_key: IdempotencyKey = None,
+) -> Answer:
+    """End a run: what is open in it ends with it, marked as left open."""
+    once = door.once(f"runs/{run_id}/end", idempotency_key, raw_body(request))
+    return once.do(lambda: Done(end_run(door.sidecar, run_id, told)))
+
+
+@router.post(
+    "/v1/tools/call", response_class=Answer, responses=answers("sidecar.schemas.CalledTool")
+)
+def tell_tool_call(
+    door: SidecarDep, request: Request, told: CallTool, idempotency_key: IdempotencyKey = None
+) -> Answer:
+    """Tell that a tool is called: observed, not gated. The step is open until its result."""
+    once = door.once("tools/call", idempotency_key, raw_body(request))
+    ids = door.ids("tools/call", idempotency_key)
+    return once.do(lambda: Done(call_tool(door.sidecar, told, ids)))
+
+
+@router.post(
+    "/v1/tools/result", response_class=Answer, responses=answers("sidecar.schemas.AnsweredTool")
+)
+def tell_tool_result(
+    door: SidecarDep, request: Request, told: AnswerTool, idempotency_key: IdempotencyKey = None
+) -> Answer:
+    """Tell what a tool gave, or why it failed."""
+    once = door.once("tools/result", idempotency_key, raw_body(request))
+    ids = door.ids("tools/result", idempotency_key)
+    return once.do(lambda: Done(answer_tool(door.sidecar, told, ids)))

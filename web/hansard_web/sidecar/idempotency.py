@@ -1,0 +1,79 @@
+"""Doing a request once, however often it is sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import Header
+
+from hansard_compiler.calls import Json
+from hansard_store.database.idempotency_keys import AskedRequests
+from hansard_web.api.responses import Answer
+from hansard_web.sidecar.errors import KeyReused, StillWorking
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        description="sent again with the same key and body, a request does nothing twice",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+    ),
+]
+_AGAIN: Final = {"Idempotent-Replayed": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a request: what is kept of it under its key, and what is content."""
+
+    kept: Json
+    content: Mapping[str, object] = field(default_factory=dict)
+    status: HTTPStatus = HTTPStatus.OK
+
+    def answer(self) -> Answer:
+        return Answer({**self.kept, **self.content}, status_code=self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """One request with its key. `repeats`: to do it twice does no harm, the ids are the same."""
+
+    asked: AskedRequests
+    route: str
+    key: str | None
+    body: bytes
+    repeats: bool = True
+
+    def do(
+        self,
+        work: Callable[[], Done],
+        *,
+        again: Callable[[Json], Mapping[str, object]] | None = None,
+    ) -> Answer:
+        """Do it, or answer what was done; `again` finds the content of an earlier answer."""
+        if self.key is None:
+            return work().answer()
+        known = self.asked.begin(self.route, self.key, self.body, now_ns=time.time_ns())
+        if known is not None:
+            if not known.is_same:
+                raise KeyReused
+            if known.answer is not None and known.status is not None:
+                content = {} if again is None else again(known.answer)
+                return Answer({**known.answer, **content}, status_code=known.status, headers=_AGAIN)
+            if not self.repeats:
+                raise StillWorking
+        return self._work(self.key, work)
+
+    def _work(self, key: str, work: Callable[[], Done]) -> Answer:
+        try:
+            done = work()
+        except BaseException:
+            self.asked.give_up(self.route, key)
+            raise
+        self.asked.end(self.route, key, status=done.status, answer=done.kept)
+        return done.answer()

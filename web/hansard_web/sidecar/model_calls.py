@@ -1,0 +1,161 @@
+"""Model calls for programs without the SDK: the SDK's own call, kept by the server.
+
+Addresses and keys are the server's: a request names a provider and never where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from hansard._models.answer import ModelAnswer
+from hansard._models.call import CallOptions, call_into
+from hansard._tracing.addresses import context_of
+from hansard._tracing.context import entered
+from hansard_compiler.calls import Json, ToolCallPart, message_json
+from hansard_compiler.providers.adapter import Adapter, call_json
+from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
+from hansard_compiler.providers.formats.deltas import deltas_of
+from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for
+from hansard_compiler.providers.scripted import Script, read_script
+from hansard_compiler.providers.transport.vendor_sdk import Connection
+from hansard_web.sidecar.addresses import Place
+from hansard_web.sidecar.compile_bodies import OPTIONS, AskModel
+from hansard_web.sidecar.errors import NoProvider, NotKept, ProviderNotSetUp
+from hansard_web.sidecar.idempotency import Done
+from hansard_web.sidecar.request import Door
+from hansard_web.sidecar.stored_compiles import RecalledStep, recall
+
+_SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effort")
+
+
+def call_model(
+    door: Door, asked: AskModel, tell: Callable[[str, Json], object] | None = None
+) -> Done:
+    """Ask the model and answer with what it said. The step is shown from before it is sent.
+
+    `tell` is told that it began (`started`), and with `stream` of each piece (`delta`).
+    """
+    place = door.sidecar.place(asked.run_id, asked.step_id)
+    compiled = recall(door, place, asked.compilation_id) if asked.compilation_id else None
+    adapter = _adapter(door, asked, compiled)
+    recording = door.sidecar.outlet.recording(place.resource)
+    given, options = _given(asked, compiled)
+
+    def begun(step_id: str) -> None:
+        recording.save()
+        if tell is not None:
+            tell("started", {"run_id": place.trace_id, "step_id": step_id or None})
+
+    def came(event: Json) -> None:
+        if tell is not None:
+            for delta in deltas_of(event):
+                tell("delta", delta)
+
+    try:
+        with entered(context_of(place.trace_id, place.step_id)):
+            answer = call_into(
+                recording.recorder,
+                given,
+                provider=adapter,
+                on_begin=begun,
+                stream=asked.stream,
+                on_event=came,
+                **options,
+            )
+    finally:
+        adapter.close()
+        recording.save()
+    return Done(_kept(place, asked, answer), {"answer": _content(answer)})
+
+
+def called_again(door: Door, kept: Json) -> Mapping[str, Any]:
+    """Refuse to tell an earlier answer's content again: its bytes are in its payload."""
+    if kept.get("response_ref") is None:
+        raise NotKept("the answer was not kept; the step tells the rest")
+    return {"answer": None}
+
+
+def _adapter(door: Door, asked: AskModel, compiled: RecalledStep | None) -> Adapter:
+    provider = asked.provider or (compiled.provider if compiled else "")
+    if provider not in ADAPTERS:
+        raise NoProvider(f"no provider {provider!r}; there are {', '.join(ADAPTERS)}")
+    base_url = None
+    if provider == "openai_compatible":
+        base_url = door.site.settings.model_server
+        if base_url is None:
+            raise ProviderNotSetUp("the server was started without --model-server ADDRESS")
+    connection = Connection(
+        base_url=base_url, timeout_s=asked.timeout_s, max_retries=asked.max_retries
+    )
+    script = _script(asked, door.site.settings.script) if provider == "scripted" else None
+    return adapter_for(provider, AdapterSettings(connection=connection, script=script))
+
+
+def _script(asked: AskModel, usual: Json | None) -> Script:
+    script = usual if asked.script is None else asked.script
+    if script is None:
+        raise NoProvider("the scripted model needs a script, in the request or as a setting")
+    return read_script(orjson.dumps(script))
+
+
+def _given(
+    asked: AskModel, compiled: RecalledStep | None
+) -> tuple[RecalledStep | RenderInput, CallOptions]:
+    """Return what is asked, and how; messages without a compile say everything themselves."""
+    told = {name: value for name in OPTIONS if (value := getattr(asked, name)) is not None}
+    if compiled is not None:
+        model = {"model": asked.model} if asked.model else {}
+        options: CallOptions = {**model, **told}  # type: ignore[typeddict-item]  # names of ours
+        return compiled, options
+    sampling = {name: told.pop(name) for name in _SAMPLING if name in told}
+    if "stop" in sampling:
+        sampling["stop"] = tuple(sampling["stop"])
+    payload = {
+        "messages": asked.messages,
+        "system": [{"text": text} for text in asked.system],
+        "tools": asked.tools,
+    }
+    given = from_payload(
+        payload,
+        model=asked.model or "",
+        sampling=Sampling(**sampling),
+        stream=asked.stream,
+        **told,
+    )
+    return given, {}
+
+
+def _kept(place: Place, asked: AskModel, answer: ModelAnswer) -> Json:
+    kept, call = answer.kept, answer.raw.call
+    return {
+        "run_id": place.trace_id,
+        "step_id": kept.step_id or None,
+        "compilation_id": asked.compilation_id,
+        "provider": call.provider,
+        "response_model": call.response_model,
+        "response_id": call.response_id,
+        "finish_reason": answer.finish_reason,
+        "tokens": call_json(call)["tokens"],
+        "estimated_input_tokens": answer.estimated_input_tokens,
+        "shortfall": answer.shortfall.code if answer.shortfall else None,
+        "request_ref": kept.request_ref or None,
+        "response_ref": kept.response_ref or None,
+        "recipe_ref": kept.recipe_ref or None,
+    }
+
+
+def _content(answer: ModelAnswer) -> Json:
+    """Return what was said, the tools that were asked for, and the message to go on with."""
+    return {
+        "text": answer.text,
+        "tool_calls": [_tool_call(one) for one in answer.tool_calls],
+        "output": [message_json(message) for message in answer.raw.call.output],
+        "message": answer.message,
+    }
+
+
+def _tool_call(part: ToolCallPart) -> Json:
+    return {"call_id": part.id, "name": part.name, "arguments": part.arguments}

@@ -1,0 +1,71 @@
+"""What a sidecar route is given: the app's sidecar, and what makes its ids and keeps its keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, HTTPException
+from starlette.requests import Request
+
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.database.idempotency_keys import AskedRequests
+from hansard_store.principals.model import Scope
+from hansard_web.app.site import Site
+from hansard_web.principals.requests import principal_of
+from hansard_web.sidecar.errors import RecordingOff
+from hansard_web.sidecar.idempotency import Once
+from hansard_web.sidecar.ids import Ids
+from hansard_web.sidecar.recorder import Outlet
+from hansard_web.sidecar.runs import Sidecar
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The sidecar of one app; made with the app."""
+
+    sidecar: Sidecar
+    asked: AskedRequests
+    key: bytes
+    site: Site
+
+    def once(self, route: str, key: str | None, body: bytes, *, repeats: bool = True) -> Once:
+        """Return a request that is done once."""
+        return Once(self.asked, route, key, body, repeats)
+
+    def ids(self, route: str, key: str | None) -> Ids:
+        """Return what makes a request's ids: the same for the same key."""
+        return Ids(self.key, None if key is None else f"{route}\n{key}".encode())
+
+
+def make_door(site: Site) -> Door | None:
+    """Return the sidecar of an app; None where the app stores nothing."""
+    if site.ingest is None:
+        return None
+    key = site.folder.key()
+    outlet = Outlet(site.folder, site.ingest, RetentionMode(site.settings.retention), Redactor(key))
+    return Door(Sidecar(site.readers, outlet), AskedRequests(site.folder), key, site)
+
+
+# async: see `site_of`.
+async def door_of(request: Request) -> Door:
+    """Return the sidecar of the app that serves a request."""
+    door: Door | None = request.app.state.door
+    if door is None:
+        raise RecordingOff("this process only shows what a collector stores; ask that one")
+    return door
+
+
+def may_read(request: Request) -> None:
+    """Refuse a token that may tell and not read: the answer holds content."""
+    token = principal_of(request)
+    if token is not None and not token.allows(Scope.READ):
+        raise HTTPException(
+            HTTPStatus.FORBIDDEN, "this token may not read, and the answer holds content"
+        )
+
+
+SidecarDep = Annotated[Door, Depends(door_of)]
+MayRead = Depends(may_read)

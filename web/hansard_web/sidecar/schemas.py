@@ -1,0 +1,63 @@
+"""What the sidecar's routes answer, for the OpenAPI document."""
+
+from __future__ import annotations
+
+from hansard_web.api.schemas import Answer, Body
+
+
+class _Named(Answer):
+    """How a run or step is named from now on."""
+
+    run_id: str
+    step_id: str
+    span_id: str
+    status: str
+    traceparent: str
+    url: str
+
+
+class StartedRun(_Named):
+    """A run that was begun; its `traceparent` makes what others do a part of it."""
+
+
+class CallMade(Body):
+    """A tool call of a step."""
+
+    call_id: str | None
+    step_id: str
+    status: str
+    traceparent: str
+
+
+class ResultTaken(Body):
+    """A tool's result in a step."""
+
+    call_id: str | None
+    step_id: str
+    status: str
+
+
+class ToldStep(_Named):
+    """A step as it stands now; `input_refs` are the payloads of the inputs it was given."""
+
+    input_refs: list[str]
+    tool_calls: list[CallMade]
+    tool_results: list[ResultTaken]
+
+
+class EndedRun(_Named):
+    """A run that was ended; `left_open` are the steps that ended with it."""
+
+    left_open: list[str]
+
+
+class CalledTool(Answer, CallMade):
+    """A tool call that was told."""
+
+    run_id: str
+
+
+class AnsweredTool(Answer, ResultTaken):
+    """A tool call that has its result."""
+
+    run_id: str

@@ -1,0 +1,1 @@
+"""Steps: the page of one step, its tabs, API and command."""

@@ -1,0 +1,1 @@
+"""Tasks for review: page, API and command."""

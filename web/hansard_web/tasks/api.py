@@ -1,0 +1,88 @@
+"""Tasks for review over HTTP: listed, shown, decided about."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from fastapi import Depends, Query
+
+from hansard_compiler.models.tasks import Decide
+from hansard_store.detection.rules import LEVELS, Level
+from hansard_store.errors import BadQueryError
+from hansard_store.tasks.json import task_json
+from hansard_store.tasks.rows import STATES, State, get_task, list_tasks
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, one_of, read_limit
+from hansard_web.api.request_bodies import JsonRoute
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.app.site import SiteDep
+from hansard_web.tasks.service import TasksDep
+
+router = noun_router("tasks", route_class=JsonRoute)
+
+LimitParam = Annotated[int, Depends(read_limit)]
+_STATES: Final[tuple[State | Literal["open"], ...]] = (*STATES, "open")
+
+
+@router.get("/v1/tasks", response_class=Answer, responses=answers("tasks.schemas.TaskList"))
+def list_of_tasks(
+    site: SiteDep,
+    limit: LimitParam,
+    state: Annotated[
+        str | None,
+        one_of(*_STATES),
+        Query(description="blocked, approved, dismissed, done; open: the first two"),
+    ] = None,
+    level: Annotated[
+        str | None, one_of(*LEVELS), Query(description="action, component or architecture")
+    ] = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """List tasks for review, the last opened first."""
+    wanted_state, wanted_level = read_task_state(state), read_level(level)
+    with site.readers.read() as connection:
+        page = list_tasks(
+            connection, state=wanted_state, level=wanted_level, limit=limit, cursor=cursor
+        )
+        items = [task_json(connection, one) for one in page.items]
+    return Answer({"items": items, "next_cursor": page.next_cursor})
+
+
+@router.get(
+    "/v1/tasks/{task_id}", response_class=Answer, responses=answers("tasks.schemas.TaskAnswer")
+)
+def task(site: SiteDep, task_id: str) -> Answer:
+    """Show one by its id, or by its first eight digits or more."""
+    with site.readers.read() as connection:
+        return Answer({"task": task_json(connection, get_task(connection, task_id))})
+
+
+@router.post(
+    "/v1/tasks/{task_id}/decide",
+    response_class=Answer,
+    responses=answers("tasks.schemas.TaskAnswer"),
+)
+def decide(site: SiteDep, book: TasksDep, task_id: str, asked: Decide) -> Answer:
+    """Approve or dismiss a blocked task, or say that an approved one is done.
+
+    Nothing acts on a task by itself: to approve it says that somebody may. The same decision again
+    changes nothing; another one than the first is answered with 409 and the first.
+    """
+    made = book.decide(task_id, asked)
+    with site.readers.read() as connection:
+        return Answer({"task": task_json(connection, made)})
+
+
+def read_task_state(state: str | None) -> State | Literal["open"] | None:
+    """Return a state of tasks; None where none is asked for."""
+    if state and state not in _STATES:
+        raise BadQueryError("state", f"state is {state!r}; it is one of {', '.join(_STATES)}")
+    return next((known for known in _STATES if known == state), None)
+
+
+def read_level(level: str | None) -> Level | None:
+    """Return a level of the detector; None where none is asked for."""
+    if level and level not in LEVELS:
+        raise BadQueryError("level", f"level is {level!r}; it is one of {', '.join(LEVELS)}")
+    return next((known for known in LEVELS if known == level), None)

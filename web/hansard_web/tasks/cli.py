@@ -1,0 +1,198 @@
+"""`hansard tasks`: what the detector found to repeat, and deciding about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.text import Text
+
+from hansard_compiler.calls import Json
+from hansard_compiler.models.tasks import Decision
+from hansard_store.detection.rules import LEVELS, rule_text
+from hansard_store.principals.model import person_text
+from hansard_store.tasks.json import task_json
+from hansard_store.tasks.rows import STATES, get_task, list_tasks
+from hansard_store.tasks.service import TaskBook
+from hansard_web.cli.base import Group, json_option, print_json, setting_options
+from hansard_web.cli.services import opened_book
+from hansard_web.cli.store import reading
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.user import user_name
+from hansard_web.tasks import labels as words
+from hansard_web.ui import format as fmt
+
+
+@click.group(cls=Group)
+def tasks() -> None:
+    """Tasks for review: list, show, approve, dismiss, done."""
+
+
+@tasks.command("list")
+@setting_options("data")
+@click.option(
+    "--state", type=click.Choice([*STATES, "open", "all"]), default="open", show_default=True,
+    help="open: blocked, or approved and not done yet.",
+)  # fmt: skip
+@click.option("--level", type=click.Choice(LEVELS), help="Only of this level.")
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(
+    *, data: str | None, state: Any, level: Any, limit: int, cursor: str | None, as_json: bool
+) -> None:
+    """List tasks, the last opened first: those that are open, unless told otherwise.
+
+    Example: hansard tasks list --state all --level action
+    """
+    wanted = None if state == "all" else state
+    with reading(data) as connection:
+        page = list_tasks(connection, state=wanted, level=level, limit=limit, cursor=cursor)
+        items = [task_json(connection, one) for one in page.items]
+    if as_json:
+        print_json({"items": items, "next_cursor": page.next_cursor})
+        return
+    if not items and wanted == "open":
+        click.echo("No task is open. `hansard detect` looks for what repeats.", err=True)
+        return
+    print_table(
+        (
+            Column("TASK"),
+            Column("STATE"),
+            Column("LEVEL"),
+            Column("WHAT", may_cut=True),
+            Column("TIMES", is_figure=True),
+            Column("LAST (UTC)"),
+            Column("SAYS", may_cut=True),
+        ),
+        (
+            (
+                one["task_id"][:8],
+                _state(one),
+                one["level"],
+                one["title"],
+                f"{one['count']:,}",
+                fmt.day_time(int(one["last_ns"])),
+                one["sample"] or "",
+            )
+            for one in items
+        ),
+    )
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+@tasks.command()
+@click.argument("task_id")
+@setting_options("data")
+@json_option
+def show(*, task_id: str, data: str | None, as_json: bool) -> None:
+    """Show a task: what repeats, how often, since when, and where.
+
+    Example: hansard tasks show 1f8b2c3d
+    """
+    with reading(data) as connection:
+        told = task_json(connection, get_task(connection, task_id))
+    if as_json:
+        print_json({"task": told})
+        return
+    _print(told)
+
+
+def _deciding(function: Any) -> Any:
+    """Add what every decision takes."""
+    for add in (
+        json_option,
+        setting_options("data", "retention"),
+        click.option("--by", help="Who decides. Default: the user of this machine."),
+        click.argument("task_id"),
+    ):
+        function = add(function)
+    return function
+
+
+_note = click.option("--note", help="Why, or what is to be done; kept with the task.")
+
+
+@tasks.command()
+@_deciding
+@_note
+def approve(**given: Any) -> None:
+    """Say that a blocked task is to be worked on. A supersession that it proposes is applied.
+
+    Example: hansard tasks approve 1f8b2c3d --note "the fixture is missing in CI"
+    """
+    _decide("approve", **given)
+
+
+@tasks.command()
+@_deciding
+@_note
+def dismiss(**given: Any) -> None:
+    """Close a blocked task: nothing is to be done. It opens anew when it repeats as often again.
+
+    Example: hansard tasks dismiss 1f8b2c3d --note "the service was down for an hour"
+    """
+    _decide("dismiss", **given)
+
+
+@tasks.command()
+@_deciding
+def done(**given: Any) -> None:
+    """Close an approved task: what was to be done is done.
+
+    Example: hansard tasks done 1f8b2c3d
+    """
+    _decide("done", note=None, **given)
+
+
+def _decide(
+    decision: Decision, *, task_id: str, note: str | None, by: str | None, data: str | None,
+    retention: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    told = {"decision": decision, "note": note, "by": by or user_name()}
+    with opened_book(TaskBook, data, retention) as book:
+        made = book.decide_json(task_id, told)
+    if not as_json:
+        click.echo(f"{made.state} {made.task_id}")
+        return
+    with reading(data) as connection:
+        print_json({"task": task_json(connection, made)})
+
+
+def _state(one: Json) -> Text:
+    _, word = words.STATES[one["state"]]
+    return Text(word, style="yellow" if one["review"] else "")
+
+
+def _print(told: Json) -> None:
+    decision, done = told["decision"] or {}, told["done"] or {}
+    rule = rule_text(told["rule"], threshold=told["threshold"], window_ns=int(told["window_ns"]))
+    print_lines([told["title"], "", told["description"], ""])
+    print_facts(
+        (
+            ("task", told["task_id"]),
+            ("state", words.STATES[told["state"]][1]),
+            ("level", told["level"]),
+            ("rule", f"{told['rule']}: {rule}"),
+            ("times", f"{told['count']:,}"),
+            ("first", f"{fmt.day_time(int(told['first_ns']))} UTC"),
+            ("last", f"{fmt.day_time(int(told['last_ns']))} UTC"),
+            ("says", told["sample"] or ""),
+            (
+                "decided",
+                f"by {person_text(decision['by'], decision['method'])}" if decision else "",
+            ),
+            ("note", decision.get("note") or ""),
+            ("done", f"by {person_text(done['by'], done['method'])}" if done else ""),
+        )
+    )
+    for one in told["proposes"]:
+        score = "" if one["score"] is None else f", score {one['score']:.2f}"
+        pair = f"{one['older'] or 'gone'} superseded by {one['newer'] or 'gone'}"
+        print_lines([f"{one['state']}: {pair}: {one['rationale']} ({one['judge']}{score})"])
+    print_lines(["", "where (the first one and the newest):"])
+    print_table(
+        (Column("WHEN (UTC)"), Column("WHAT"), Column("ID")),
+        ((fmt.day_time(int(one["ns"])), one["kind"], one["id"]) for one in told["evidence"]),
+    )

@@ -1,0 +1,294 @@
+"""Transcripts: what was said in a conversation, in order, and nothing of it ever changed."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+from fastapi import Depends, HTTPException, Query
+from pydantic import WithJsonSchema
+from starlette.requests import Request
+
+from hansard_compiler.transcripts.cost import WINDOW_TOKENS
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
+from hansard_compiler.transcripts.reads import active, cache_effect, check_summary, cost_of
+from hansard_compiler.transcripts.views import prefix_hash
+from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.principals.model import Scope
+from hansard_store.transcripts.queries import list_transcripts, transcript_size
+from hansard_store.transcripts.service import SqliteTranscripts
+from hansard_web.api.openapi import answers
+from hansard_web.api.parameters import Cursor, read_limit
+from hansard_web.api.request_bodies import JsonRoute
+from hansard_web.api.responses import Answer
+from hansard_web.api.router import noun_router
+from hansard_web.api.values import Body
+from hansard_web.app.site import SiteDep
+from hansard_web.principals.requests import principal_of
+from hansard_web.transcripts.bodies import (
+    AppendMessages,
+    CheckSummary,
+    EndBranch,
+    EnsureConversation,
+    FoldTranscript,
+    MarkMessage,
+    SpawnBranch,
+)
+from hansard_web.transcripts.json import (
+    branch_body,
+    check_body,
+    conversation_body,
+    cost_body,
+    effect_body,
+    fold_body,
+    handoff_body,
+    head_body,
+    item_body,
+    mark_body,
+    message_bodies,
+    size_body,
+    transcripts_of,
+)
+
+router = noun_router("transcripts", route_class=JsonRoute)
+
+_KIND = "transcript messages"
+LimitParam = Annotated[int, Depends(read_limit)]
+
+
+ConversationText = Annotated[
+    str, WithJsonSchema({"type": "string", "pattern": "^conv_[0-9a-f]{32}$"})
+]
+BranchText = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^br_[0-9a-f]{32}$"})]
+LogText = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^(conv|br)_[0-9a-f]{32}$"})]
+
+
+# async: see `site_of`.
+async def log_of(log_id: LogText) -> LogId:
+    """Return the conversation or sub-agent that a path names."""
+    return parse_log_id(log_id)
+
+
+def _transcripts(site: SiteDep) -> SqliteTranscripts:
+    return transcripts_of(site)
+
+
+LogDep = Annotated[LogId, Depends(log_of)]
+TranscriptsDep = Annotated[SqliteTranscripts, Depends(_transcripts)]
+
+
+@router.get(
+    "/v1/transcripts",
+    response_class=Answer,
+    responses=answers("transcripts.schemas.TranscriptList"),
+)
+def transcripts(
+    site: SiteDep,
+    limit: LimitParam,
+    conversation: Annotated[str | None, Query(description="gen_ai.conversation.id")] = None,
+    cursor: Cursor = None,
+) -> Answer:
+    """List transcripts, the conversation that began last first."""
+    with site.readers.read() as connection:
+        page = list_transcripts(
+            connection, name=conversation or None, limit=limit, cursor=cursor or None
+        )
+    items = [item_body(one) for one in page.items]
+    return Answer({"items": items, "next_cursor": page.next_cursor})
+
+
+@router.post(
+    "/v1/transcripts",
+    response_class=Answer,
+    responses=answers("transcripts.schemas.EnsuredConversation"),
+)
+def ensure_conversation(kept: TranscriptsDep, told: EnsureConversation) -> Answer:
+    """Return the id of a conversation; made where there is none."""
+    return Answer(conversation_body(kept.ensure(told.conversation)))
+
+
+@router.get(
+    "/v1/transcripts/{log_id}",
+    response_class=Answer,
+    responses=answers("transcripts.schemas.Transcript"),
+)
+def transcript(
+    kept: TranscriptsDep,
+    log: LogDep,
+    request: Request,
+    limit: LimitParam,
+    view: Annotated[
+        Literal["all", "active"],
+        Query(description="all: everything ever, a page; active: what the next call is given"),
+    ] = "all",
+    after: Annotated[int, Query(ge=-1, lt=1 << 62, description="from the next position on")] = -1,
+    raw: Annotated[bool, Query(description="marked messages as they stand; admin only")] = False,
+    cursor: Cursor = None,
+) -> Answer:
+    """Read a conversation or a sub-agent (`br_…`): its messages, folds, marks and sub-agents."""
+    if raw:
+        need_admin(request)
+    if view == "active":
+        return Answer(_active_body(kept, log))
+    if cursor is not None:
+        (after,) = decode_cursor(_KIND, cursor, count=1)
+    found = kept.messages(log, after=after, limit=limit + 1)
+    page = found[:limit]
+    more = len(found) > limit
+    return Answer(
+        {
+            **head_body(kept, log, kept.head(log)),
+            "view": view,
+            "open_calls": [],
+            "prefix_hash": None,
+            "items": message_bodies(page, kept.marks(log), is_raw=raw),
+            "next_cursor": encode_cursor(_KIND, page[-1].position) if more else None,
+        }
+    )
+
+
+def _active_body(kept: SqliteTranscripts, log: LogId) -> Body:
+    now = active(kept, log)
+    after = -1 if now.fold is None else now.fold.message_position
+    told = kept.messages(log, after=after, limit=now.head - after)
+    items = message_bodies(told, kept.marks(log))
+    front = [] if now.fold is None else [handoff_body(now.fold)]
+    return {
+        **head_body(kept, log, now.head),
+        "view": "active",
+        "open_calls": list(now.open_calls),
+        "prefix_hash": prefix_hash(now.messages),
+        "items": [*front, *items],
+        "next_cursor": None,
+    }
+
+
+@router.post(
+    "/v1/transcripts/{log_id}",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses=answers("transcripts.schemas.Appended", status=201),
+)
+def append_messages(kept: TranscriptsDep, log: LogDep, told: AppendMessages) -> Answer:
+    """Append messages, all or none, and return them as they are stored: go on with those.
+
+    With a `message_id` of your own the same request may be sent again.
+    """
+    stored = kept.append(log, [one.new() for one in told.messages], clip_bytes=told.clip_bytes)
+    body = {"items": message_bodies(stored, ()), "head": stored[-1].position}
+    return Answer(body, status_code=HTTPStatus.CREATED)
+
+
+@router.post(
+    "/v1/transcripts/{log_id}/fold",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses=answers("transcripts.schemas.Folded", status=201),
+)
+def fold_transcript(kept: TranscriptsDep, log: LogDep, told: FoldTranscript) -> Answer:
+    """Let a summary stand for all messages so far. Nothing is deleted."""
+    made = kept.fold(log, told.summary, expected_head=told.expected_head, actor=told.by)
+    return Answer(fold_body(made), status_code=HTTPStatus.CREATED)
+
+
+@router.post(
+    "/v1/transcripts/{log_id}/redactions",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses=answers("transcripts.schemas.Marked", status=201),
+)
+def mark_message(kept: TranscriptsDep, log: LogDep, told: MarkMessage) -> Answer:
+    """Redact or supersede a message in views and prompts, or restore it; the row stays."""
+    made = kept.mark(
+        log,
+        told.position,
+        told.kind,
+        reason=told.reason,
+        actor=told.by,
+        superseded_by=told.superseded_by,
+    )
+    effect = cache_effect(kept, log, told.position)
+    body = {**mark_body(made), "cache": effect_body(effect)}
+    return Answer(body, status_code=HTTPStatus.CREATED)
+
+
+@router.post(
+    "/v1/transcripts/{log_id}/check",
+    response_class=Answer,
+    responses=answers("transcripts.schemas.FoldCheck"),
+)
+def check_fold(kept: TranscriptsDep, log: LogDep, told: CheckSummary) -> Answer:
+    """Say which constraints and requests a summary does not repeat."""
+    kept.conversation(log)
+    return Answer(check_body(check_summary(kept, log, told.summary)))
+
+
+@router.get(
+    "/v1/transcripts/{log_id}/cost",
+    response_class=Answer,
+    responses=answers("transcripts.schemas.ResumeCost"),
+)
+def resume_cost(
+    kept: TranscriptsDep,
+    log: LogDep,
+    provider: Annotated[str, Query(max_length=200)] = "",
+    model: Annotated[str, Query(max_length=200)] = "",
+    window_tokens: Annotated[int, Query(ge=1, lt=1 << 53)] = WINDOW_TOKENS,
+) -> Answer:
+    """Estimate what going on costs before it is paid, and say whether to fold."""
+    cost = cost_of(kept, log, provider=provider, model=model, window_tokens=window_tokens)
+    return Answer(cost_body(cost))
+
+
+@router.get(
+    "/v1/transcripts/{conversation_id}/stats",
+    response_class=Answer,
+    responses=answers("transcripts.schemas.TranscriptSize"),
+)
+def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> Answer:
+    """Tell how large a transcript is, and how much of it is folded."""
+    wanted = ConversationId.parse(conversation_id)
+    with site.readers.read() as connection:
+        return Answer(size_body(transcript_size(connection, wanted)))
+
+
+@router.get(
+    "/v1/transcripts/{log_id}/branches",
+    response_class=Answer,
+    responses=answers("transcripts.schemas.BranchList"),
+)
+def branches(kept: TranscriptsDep, log: LogDep) -> Answer:
+    """List the sub-agents that began in a log, in order."""
+    kept.conversation(log)
+    items = [branch_body(one) for one in kept.branches(log)]
+    return Answer({"items": items, "next_cursor": None})
+
+
+@router.post(
+    "/v1/transcripts/{log_id}/branches",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses=answers("transcripts.schemas.BranchAnswer", status=201),
+)
+def spawn_branch(kept: TranscriptsDep, log: LogDep, told: SpawnBranch) -> Answer:
+    """Begin the log of a sub-agent, which is read and appended to by its own id."""
+    return Answer(branch_body(kept.spawn(log, told.name)), status_code=HTTPStatus.CREATED)
+
+
+@router.post(
+    "/v1/transcripts/{branch_id}/end",
+    response_class=Answer,
+    responses=answers("transcripts.schemas.BranchAnswer"),
+)
+def end_branch(kept: TranscriptsDep, branch_id: BranchText, told: EndBranch) -> Answer:
+    """Say that a sub-agent ended. Appending to it resumes it."""
+    return Answer(branch_body(kept.end(BranchId.parse(branch_id), told.status)))
+
+
+def need_admin(request: Request) -> None:
+    """Refuse a token that may not see what was redacted."""
+    token = principal_of(request)
+    if token is not None and not token.allows(Scope.ADMIN):
+        raise HTTPException(
+            HTTPStatus.FORBIDDEN, "what was redacted is for tokens with the scope admin"
+        )

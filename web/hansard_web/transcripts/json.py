@@ -1,0 +1,201 @@
+"""Transcripts as JSON, for the API and the command line alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_compiler.transcripts.cost import ResumeCost
+from hansard_compiler.transcripts.ids import BranchId, LogId
+from hansard_compiler.transcripts.messages import StoredMessage
+from hansard_compiler.transcripts.reads import CacheEffect
+from hansard_compiler.transcripts.summary_check import FoldCheck
+from hansard_compiler.transcripts.views import (
+    Branch,
+    Conversation,
+    Fold,
+    Mark,
+    current_marks,
+    handoff,
+    veiled,
+)
+from hansard_store.transcripts.queries import TranscriptItem, TranscriptSize
+from hansard_store.transcripts.service import SqliteTranscripts
+from hansard_web.api.values import Body, ns_text, plain, time_text
+
+if TYPE_CHECKING:
+    from hansard_web.app.site import Site  # of a server, which commands do without
+
+
+def transcripts_of(site: Site) -> SqliteTranscripts:
+    """Return the transcripts of a site's store."""
+    return SqliteTranscripts(
+        site.folder,
+        RetentionMode(site.settings.retention),
+        Redactor(site.folder.key()),
+        read=site.readers.read,
+    )
+
+
+def item_body(item: TranscriptItem) -> Body:
+    """Return a transcript of a list."""
+    return {
+        **conversation_body(item.conversation),
+        "messages": item.messages,
+        "size_bytes": item.size_bytes,
+        "last_at": time_text(item.last_ns),
+        "last_ns": ns_text(item.last_ns),
+        "folds": item.folds,
+        "folded_until": item.folded_until,
+        "first_input": item.first_input,
+    }
+
+
+def conversation_body(conversation: Conversation) -> Body:
+    return {
+        "conversation_id": str(conversation.id),
+        "conversation": conversation.name,
+        "created_at": time_text(conversation.created_ns),
+        "created_ns": ns_text(conversation.created_ns),
+    }
+
+
+def size_body(size: TranscriptSize) -> Body:
+    return {
+        **item_body(size.item),
+        "roles": dict(size.roles),
+        "branches": size.branches,
+        "marked": size.marked,
+        "archives": size.archives,
+        "folded_bytes": size.folded_bytes,
+        "payload_bytes": size.payload_bytes,
+    }
+
+
+def stored_body(one: StoredMessage, mark: Mark | None = None) -> Body:
+    """Return a message of a log, under its mark where there is one."""
+    has_step = one.trace_id and one.span_id
+    return {
+        "position": one.position,
+        "message_id": one.id,
+        "message": plain(veiled(one.body, mark)),
+        "created_at": time_text(one.created_ns),
+        "created_ns": ns_text(one.created_ns),
+        "content_version": one.schema_version,
+        "step_id": f"{one.trace_id}-{one.span_id}" if has_step else None,
+        "mark": None if mark is None else mark_body(mark),
+    }
+
+
+def handoff_body(fold: Fold) -> Body:
+    """Return the message that a fold becomes: it has no place in the log."""
+    return {
+        "position": None,
+        "message_id": None,
+        "message": handoff(fold),
+        "created_at": time_text(fold.created_ns),
+        "created_ns": ns_text(fold.created_ns),
+        "content_version": None,
+        "step_id": None,
+        "mark": None,
+    }
+
+
+def fold_body(fold: Fold) -> Body:
+    return {
+        "position": fold.message_position,
+        "summary": fold.summary,
+        "by": fold.actor,
+        "created_at": time_text(fold.created_ns),
+        "created_ns": ns_text(fold.created_ns),
+    }
+
+
+def mark_body(mark: Mark) -> Body:
+    return {
+        "position": mark.position,
+        "kind": mark.kind,
+        "reason": mark.reason,
+        "by": mark.actor,
+        "superseded_by": mark.superseded_by,
+        "created_at": time_text(mark.created_ns),
+        "created_ns": ns_text(mark.created_ns),
+    }
+
+
+def branch_body(branch: Branch) -> Body:
+    return {
+        "branch_id": str(branch.id),
+        "conversation_id": str(branch.conversation),
+        "parent": str(branch.parent),
+        "parent_position": branch.parent_position,
+        "name": branch.name,
+        "messages": branch.messages,
+        "ended": branch.ended,
+        "created_at": time_text(branch.created_ns),
+        "created_ns": ns_text(branch.created_ns),
+    }
+
+
+def head_body(transcripts: SqliteTranscripts, log: LogId, head: int) -> Body:
+    """Return all that is known of a log but its messages."""
+    is_branch = isinstance(log, BranchId)
+    return {
+        **conversation_body(transcripts.conversation(log)),
+        "log": str(log),
+        "branch": branch_body(transcripts.branch(log)) if isinstance(log, BranchId) else None,
+        "kind": "branch" if is_branch else "conversation",
+        "head": head,
+        "folds": [fold_body(one) for one in transcripts.folds(log)],
+        "marks": [mark_body(one) for one in transcripts.marks(log)],
+        "branches": [branch_body(one) for one in transcripts.branches(log)],
+    }
+
+
+def message_bodies(
+    messages: Sequence[StoredMessage], marks: Sequence[Mark], *, is_raw: bool = False
+) -> list[Body]:
+    """Return messages under the marks in force; raw, as they stand in the log."""
+    shown = {} if is_raw else current_marks(marks)
+    return [stored_body(one, shown.get(one.position)) for one in messages]
+
+
+def cost_body(cost: ResumeCost) -> Body:
+    return {
+        "tokens": cost.tokens,
+        "all_tokens": cost.all_tokens,
+        "messages": cost.messages,
+        "estimator": cost.estimator,
+        "margin_pct": cost.margin_pct,
+        "window_tokens": cost.window_tokens,
+        "window_share": cost.window_share,
+        "break_even_turns": cost.break_even_turns,
+        "advice": cost.advice,
+        "why": cost.why,
+    }
+
+
+def effect_body(effect: CacheEffect) -> Body:
+    return {"cold_tokens": effect.cold_tokens, "folds_over": effect.folds_over}
+
+
+def check_body(check: FoldCheck) -> Body:
+    """Return what a summary lost."""
+    return {
+        "sentences": check.sentences,
+        "is_whole": check.is_whole,
+        "is_cut": check.is_cut,
+        "lost": [
+            {
+                "kind": one.kind,
+                "position": one.position,
+                "role": one.role,
+                "sentence": one.sentence,
+                "missing": list(one.missing),
+                "is_negation_lost": one.is_negation_lost,
+            }
+            for one in check.lost
+        ],
+    }

@@ -1,0 +1,1 @@
+"""What every page is made of: templates, assets, formats, forms and text."""

@@ -1,0 +1,245 @@
+"""Jinja: one environment, the figures as filters, the shell that every page stands in."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.retention import RetentionMode
+from hansard_store.principals.model import Scope
+from hansard_web.app.config import default_data_folder
+from hansard_web.approvals.pending_count import Badge, read_badge
+from hansard_web.principals.requests import principal_of
+from hansard_web.ui import format as figures
+from hansard_web.ui.assets import Assets, package_assets
+from hansard_web.ui.markdown import to_html, verbatim
+from hansard_web.ui.template_cache import TemplateCache
+
+THEMES: Final = ("system", "light", "dark")
+THEME_COOKIE: Final = "hansard_theme"
+MESSAGES: Final = ("markdown", "plain")  # what answers of models are shown as
+MESSAGES_COOKIE: Final = "hansard_messages"
+_MODULE: Final = Markup('<script type="module" src="{}" integrity="{}"></script>')
+_SCRIPT: Final = Markup('<script src="{}" integrity="{}"></script>')
+_TEMPLATES: Final = Path(__file__).parents[1] / "templates"
+_FIGURES: Final = Path(__file__).with_name("format.py")
+_STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the main navigation; `g` and then `key` goes there."""
+
+    name: str
+    label: str
+    href: str
+    key: str
+    is_minor: bool = False  # left out of a bar that has no room for it; a menu has all
+
+
+PLACES: Final = (
+    Place("runs", "Runs", "/", "r"),
+    Place("conversations", "Conversations", "/conversations", "c"),
+    Place("transcripts", "Transcripts", "/transcripts", "l", is_minor=True),
+    Place("approvals", "Approvals", "/approvals", "a"),
+    Place("tasks", "Reviews", "/tasks", "t"),
+    Place("reports", "Reports", "/reports", "o"),
+    Place("memory", "Memory", "/memory", "m"),
+    Place("events", "Events", "/events", "e"),
+    Place("receipts", "Receipts", "/receipts", "p", is_minor=True),
+    Place("search", "Search", "/search", "s"),
+    Place("usage", "Usage", "/usage", "u"),
+    Place("health", "Health", "/health", "h"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What the frame around a page needs, beside the page's own context."""
+
+    theme: str
+    here: str  # path and query of this page, to come back to
+    csrf: str
+    signed_in: bool
+    now_ns: int
+    places: tuple[Place, ...] = PLACES
+    badge: Callable[[], Badge] = lambda: Badge(0)  # asked by whole pages only
+    may_decide: bool = True  # whether the reader's token may say something in a person's name
+    principal: str = ""  # the name that decisions of this reader are kept under; "" for none
+    is_open: bool = False  # anyone may decide, as the setting `decide` says
+    messages: str = "markdown"  # one of MESSAGES
+    keeps_text: bool = True  # whether what a person writes is kept
+    data: Path | None = None  # the folder that commands need to be given; None for the default
+
+    def open_command(self, path: str = "/") -> str:
+        """Return the command that opens a page of this server signed in, as a shell takes it."""
+        folder = () if self.data is None else ("--data", str(self.data))
+        page = () if path == "/" else (path,)
+        return shlex.join((_command(), "open", *page, *folder))
+
+
+@cache
+def make_environment(assets: Assets) -> Environment:
+    """Return the environment of all templates: escaping on, a missing name is an error.
+
+    There is one for the same files, so a process compiles a template once.
+    """
+    environment = Environment(
+        loader=PackageLoader("hansard_web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        bytecode_cache=TemplateCache(_TEMPLATES, made_by=(Path(__file__), _FIGURES)),
+    )
+    environment.filters.update(
+        agent_words=figures.agent_words,
+        ago=figures.ago,
+        clock=figures.clock,
+        count=figures.count,
+        day_time=figures.day_time,
+        duration=figures.duration,
+        file_size=figures.file_size,
+        iso_time=figures.iso_time,
+        markdown=to_html,
+        money=figures.money,
+        offset=figures.offset,
+        percent=figures.percent,
+        plural=figures.plural,
+        shorten=figures.shorten,
+        status_word=figures.status_word,
+        tokens=figures.tokens,
+        verbatim=verbatim,
+    )
+    environment.globals.update(
+        asset=assets.url,
+        module=lambda path: _tag(_MODULE, assets, path),
+        script=lambda path: _tag(_SCRIPT, assets, path),
+        stylesheet=lambda path: _tag(_STYLESHEET, assets, path),
+    )
+    return environment
+
+
+def compile_templates() -> None:
+    """Compile every template into the cache, for installations that nobody may write later."""
+    environment = make_environment(package_assets())
+    for name in environment.list_templates(extensions=["html"]):
+        environment.get_template(name)
+
+
+def _tag(shape: Markup, assets: Assets, path: str) -> Markup:
+    return shape.format(assets.url(path), assets.integrity(path))
+
+
+class Renderer:
+    """Renders pages and fragments of one app."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        here: str,
+        page: Any,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> HTMLResponse:
+        """Return a whole page. `here` names its place in the navigation ("" for none)."""
+        return self._answer(request, template, here=here, page=page, status=status, headers=headers)
+
+    def fragment(
+        self,
+        request: Request,
+        template: str,
+        *,
+        page: Any,
+        headers: Mapping[str, str] | None = None,
+    ) -> HTMLResponse:
+        """Return a part of a page for htmx; it is never kept by a cache."""
+        kept = {"Cache-Control": "no-store", **(headers or {})}
+        return self._answer(request, template, here="", page=page, status=200, headers=kept)
+
+    def text(self, template: str, *, page: Any, now_ns: int | None = None) -> str:
+        """Return markup for a live stream, where there is no request to take a shell from."""
+        shell = Shell(
+            theme="system",
+            here="/",
+            csrf="",
+            signed_in=False,
+            now_ns=time.time_ns() if now_ns is None else now_ns,
+        )
+        return self._environment.get_template(template).render(page=page, shell=shell, here="")
+
+    def _answer(
+        self,
+        request: Request,
+        template: str,
+        *,
+        here: str,
+        page: Any,
+        status: int,
+        headers: Mapping[str, str] | None,
+    ) -> HTMLResponse:
+        body = self._environment.get_template(template).render(
+            page=page, shell=shell_of(request), here=here
+        )
+        return HTMLResponse(body, status_code=status, headers=dict(headers or {}))
+
+
+@cache
+def _command() -> str:
+    """Return what a shell calls this program: by name where it finds it, else by its path."""
+    mine = Path(sys.argv[0])
+    if mine.name != "hansard" or shutil.which("hansard"):
+        return "hansard"
+    return str(mine.absolute())
+
+
+@cache
+def _folder_for_commands(folder: Path) -> Path | None:
+    """Return the data folder as a command in any directory needs it; None for the default."""
+    named = folder.absolute()
+    try:
+        return None if named == default_data_folder() else named
+    except ConfigError:  # a user without a home has no default
+        return named
+
+
+def shell_of(request: Request) -> Shell:
+    """Return the shell for a request: its theme, its address, its form token."""
+    theme = request.cookies.get(THEME_COOKIE, "system")
+    messages = request.cookies.get(MESSAGES_COOKIE, "")
+    query = f"?{request.url.query}" if request.url.query else ""
+    principal = principal_of(request)
+    site = request.app.state.site
+    return Shell(
+        theme=theme if theme in THEMES else "system",
+        messages=messages if messages in MESSAGES else MESSAGES[0],
+        here=request.url.path + query,
+        csrf=getattr(request.state, "csrf", ""),
+        signed_in=getattr(request.state, "signed_in", False),
+        principal="" if principal is None else principal.name,
+        is_open=not site.settings.needs_principal,
+        now_ns=time.time_ns(),
+        badge=lambda: read_badge(site.readers),
+        may_decide=principal is None or principal.allows(Scope.DECIDE),
+        data=_folder_for_commands(site.folder.path),
+        keeps_text=site.settings.retention != RetentionMode.METADATA_ONLY,
+    )

@@ -1,0 +1,1 @@
+"""Tokens and cost: page, API and command."""
