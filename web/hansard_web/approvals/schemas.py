@@ -162,7 +162,7 @@ class Claimed(Answer):
     approval_id: str
 
 
-class Event(Body):
+class AuditEvent(Body):
     """An entry of the audit log; `contents` are drafts and notes that its body refers to."""
 
     seq: int
@@ -187,7 +187,7 @@ class Event(Body):
 class Events(Page):
     """Events, the newest first."""
 
-    items: list[Event]
+    items: list[AuditEvent]
 
 
 class Noted(Answer):

@@ -16,7 +16,7 @@ class CallTokens(TokenSums):
     cache_write_1h: int | None
 
 
-class Message(Body):
+class StepMessage(Body):
     role: str
     name: str | None = None
     parts: list[dict[str, Any]]
@@ -50,9 +50,9 @@ class Call(Body):
     response_model: str | None
     response_id: str | None
     stream: bool | None
-    input: list[Message]
+    input: list[StepMessage]
     input_is_delta: bool
-    output: list[Message]
+    output: list[StepMessage]
     tools: list[dict[str, Any]]
     parameters: dict[str, Any]
     finish_reason: str | None
@@ -73,7 +73,7 @@ class Tool(Body):
     result: Any
 
 
-class Event(Body):
+class StepEvent(Body):
     name: str
     time: str | None
     time_ns: str
@@ -223,7 +223,7 @@ class Step(StepMention, Answer):
     flags: int
     status_message: str | None
     attributes: dict[str, Any]
-    events: list[Event]
+    events: list[StepEvent]
     dropped: Dropped
     resource: Resource
     scope: Scope

@@ -57,7 +57,7 @@ class Mark(Body):
     created_ns: str
 
 
-class Message(Body):
+class TranscriptMessage(Body):
     """A message as it is stored, under its mark; position null: the summary of a fold."""
 
     position: int | None
@@ -107,11 +107,11 @@ class Transcript(Page, Conversation):
     view: Literal["all", "active"]
     open_calls: list[str] = Field(description="of view=active: tool calls without a result")
     prefix_hash: str | None = Field(description="of view=active: sha256 over the prompt's bytes")
-    items: list[Message]
+    items: list[TranscriptMessage]
 
 
 class Appended(Answer):
-    items: list[Message]
+    items: list[TranscriptMessage]
     head: int
 
 
