@@ -121,8 +121,7 @@ def commands() -> Iterator[str]:
 def test_nothing_is_offered_that_is_another_product(schema: list[tuple[str, str]]) -> None:
     offered = {*CHANGES, *commands(), *(setting.name for setting in SETTINGS)}
     offered |= {table for table, _ in schema} | {column for _, column in schema}
-    pages = (ROOT / "web" / "hansard_web" / "pages").rglob("*.py")
-    offered |= {path.stem for path in pages}
+    offered |= {path.stem for path in modules("hansard_web")}
 
     assert {name for name in offered if words(name) & OF_ANOTHER_PRODUCT} == set()
 

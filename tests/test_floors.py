@@ -118,7 +118,7 @@ def test_only_the_command_of_the_demo_knows_the_demo() -> None:
         if module.startswith("hansard_web.demo")
     }
 
-    assert found == {"demonstration.py"}
+    assert found == {"demo.py"}
 
 
 @pytest.mark.covers("EX-01")

@@ -28,6 +28,7 @@ _NAME = re.compile(r"(?:gen_ai|openai|hansard)(?:\.[a-z_0-9]+)+")
 NO_NAMES = {
     "hansard.toml", "hansard.commands", "hansard.pipeline", "hansard.accountability",
     "openai.azure.com",
+    "hansard.hooks",  # a scope and a logger
 }  # fmt: skip
 
 

@@ -489,7 +489,7 @@ def test_a_change_between_reading_and_sealing_is_sealed_the_next_time(store: Dat
 
 def test_a_kill_before_any_statement_of_a_seal_raises_no_alarm(store: DataFolder) -> None:
     program = [sys.executable, "-m", "tests.store.killed_seals", str(store.path)]
-    ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=120, check=True)
+    ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=400, check=True)
     told = json.loads(ended.stdout)
 
     assert told["named"] == []

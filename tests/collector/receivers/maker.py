@@ -52,7 +52,7 @@ class MemoryPipeline:
         self.refused.append(request)
 
     def _store(self, request: IngestRequest) -> IngestResult:
-        assert self.may_commit.wait(20)
+        assert self.may_commit.wait(60)
         if self.failure is not None and self.failures_left:
             self.failures_left -= 1
             raise self.failure

@@ -227,7 +227,7 @@ def test_forty_requests_can_wait_for_the_same_commit(
     with ThreadPoolExecutor(40) as senders:
         replies = [senders.submit(call, receiver, traces()) for _ in range(40)]
         while pipeline.submitted < 40:  # each is waiting in the receiver, none is turned away
-            assert pipeline.one_more.wait(20)
+            assert pipeline.one_more.wait(60)
             pipeline.one_more.clear()
         pipeline.may_commit.set()
 
@@ -312,7 +312,7 @@ def test_stop_lets_an_accepted_request_finish(
     pipeline.may_commit.clear()
     with ThreadPoolExecutor(2) as others:
         reply = others.submit(call, receiver, traces())
-        assert pipeline.one_more.wait(20)
+        assert pipeline.one_more.wait(60)
         stopping = others.submit(receiver.stop)
         pipeline.may_commit.set()
         stopping.result(20)

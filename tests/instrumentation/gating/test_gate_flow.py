@@ -120,7 +120,11 @@ def test_functions_of_the_program_are_called_in_steps_alone() -> None:
     handed_in = {"function", "undo", "_describe", "_evaluator", "_agent", "evaluator", "describe"}
     direct = [
         f"{path.name}: {ast.unparse(node)}"
-        for path in (folder / "chat.py", *(folder / "gating").glob("*.py"))
+        for path in (
+            folder / "chat.py",
+            *(folder / "_gate").glob("*.py"),
+            *(folder / "_backend").glob("*.py"),
+        )
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
         and (getattr(node.func, "attr", None) or getattr(node.func, "id", None)) in handed_in
@@ -128,14 +132,14 @@ def test_functions_of_the_program_are_called_in_steps_alone() -> None:
 
     allowed = (
         "tools.py: self.function(",  # in `_called`, of which `run` makes a step
-        "mirror.py: tool.plan.describe(",
-        "local_decisions.py: self._store.undo(",
+        "tracing.py: tool.plan.describe(",
+        "local_approvals.py: self._store.undo(",
         "approvals.py: gate.decisions.undo(",
     )
     assert [one for one in direct if not one.startswith(allowed)] == []
     uses = [
         path.name
-        for path in (folder / "gating").rglob("*.py")
+        for path in (folder / "_gate").rglob("*.py")
         if "._called(" in path.read_text(encoding="utf-8")
     ]
     assert uses == ["tools.py"]
