@@ -30,7 +30,8 @@ from hansard_compiler.diff import (
     text_diff,
 )
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.steps.queries import get_tree
 from hansard_web.diff.runs import compare_runs
 

@@ -61,7 +61,7 @@ def maintain_once() -> None:
 
     from hansard_collector.judges import JudgeSettings, judges_from
     from hansard_collector.maintenance import Maintainer
-    from hansard_store.database.connections import DataFolder
+    from hansard_store.database.data_folder import DataFolder
     from hansard_store.memory.maintenance.service import MaintenanceBook
 
     with closing(MaintenanceBook(DataFolder(Path(sys.argv[-1])), clock=lambda: _NOW)) as book:
@@ -92,7 +92,9 @@ def fill(path: Path, *, records: int = _RECORDS, corrections: int = _CORRECTIONS
     from hansard_compiler.models.memory import WriteMemory
     from hansard_compiler.redaction.redactor import Redactor
     from hansard_compiler.retention import RetentionMode
-    from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
+    from hansard_store.database.connections import open_for_ingest
+    from hansard_store.database.data_folder import DataFolder
+    from hansard_store.database.transactions import transaction
     from hansard_store.memory import versions as memories
     from hansard_store.memory.retention import MemoryKeeper
 

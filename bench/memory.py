@@ -14,7 +14,10 @@ from hansard_compiler.compile.models import parse
 from hansard_compiler.models.memory import ReadMemory, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder, open_for_ingest, open_reader, transaction
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.database.transactions import transaction
 from hansard_store.memory import versions as memories
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
 from hansard_store.memory.retention import MemoryKeeper

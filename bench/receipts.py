@@ -21,7 +21,8 @@ from hansard_collector.pipeline.submission import Encoding, IngestRequest, Sende
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.compilations.queries import ID_KEY
 from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 
 _ITEMS = 200
 _COMPILES = 300  # of each sort

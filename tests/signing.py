@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 import httpx2
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.errors import TokenExists
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals

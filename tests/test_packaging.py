@@ -101,10 +101,10 @@ def test_all_six_parts_come_with_the_package(newcomer: Newcomer) -> None:
     """The SDK, the compiler, memory, policy, the recorder, and what speaks to providers."""
     program = (
         "import hansard; from hansard import tool, compile_step, memory\n"
-        "from hansard_compiler import compile, policy; from hansard_store import memory as memories\n"
+        "from hansard_compiler import compile, policy; from hansard_store import memory as store\n"
         "from hansard_collector.pipeline.pipeline import Pipeline\n"
         "from hansard_compiler.providers.registry import ADAPTERS\n"
-        "for one in (hansard, compile, policy, memories): print(one.__file__)\n"
+        "for one in (hansard, compile, policy, store): print(one.__file__)\n"
         "print(*sorted(ADAPTERS))"
     )
 

@@ -24,7 +24,8 @@ from hansard_compiler.classifier import Classifier
 from hansard_compiler.compile.models import parse
 from hansard_compiler.embedder import Embedder
 from hansard_compiler.models.memory import WriteMemory
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.maintenance.service import MaintenanceBook
 from hansard_store.memory.service import MemoryBook
 

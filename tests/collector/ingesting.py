@@ -30,7 +30,7 @@ from hansard_collector.pipeline.submission import (
     Signal,
 )
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from tests.store.empty import empty_store
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "otlp"

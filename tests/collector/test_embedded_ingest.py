@@ -15,7 +15,9 @@ import pytest
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.pipeline.embedded import EmbeddedIngest, open_embedded
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import transaction
 from hansard_store.errors import StoreError, StoreNewerError
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import count_spans

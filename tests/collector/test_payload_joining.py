@@ -23,7 +23,9 @@ from hansard_compiler.calls import Call, Tool
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import prepare_payload
-from hansard_store.database.connections import DataFolder, open_for_maintenance, open_reader
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.search.full_text import search_texts

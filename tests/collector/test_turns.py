@@ -21,7 +21,8 @@ from hansard_collector.pipeline.request_jobs import Job
 from hansard_collector.pipeline.submission import Encoding, IngestRequest, IngestResult, Signal
 from hansard_collector.pipeline.validation import ItemLimits
 from hansard_collector.receivers.status import Reason, Refusal, submit
-from hansard_store.database.connections import open_for_accountability, transaction
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.transactions import transaction
 from hansard_store.ingest.otlp_records import restore_span
 from tests.collector.ingesting import SENDER, Ingesting, logs, metrics, pairs, span, traces
 

@@ -13,7 +13,8 @@ import pytest
 from hansard._cli.commands import LazyCommand
 from hansard._cli.commands import commands as sdk_commands
 from hansard._config.settings import SETTINGS as SDK_SETTINGS
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import SETTINGS
 from hansard_web.cli import COMMANDS, ServerCommand
 

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 import hansard
 from hansard_compiler.models.memory import CONFIDENCE, SLOTS
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_web.cli import commands
 from hansard_web.memory.api import router
 

@@ -16,12 +16,9 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.database.connections import (
-    DataFolder,
-    open_for_accountability,
-    open_for_ingest,
-    transaction,
-)
+from hansard_store.database.connections import open_for_accountability, open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import transaction
 from tests.instrumentation.programs import AGENT, run, settings, spooled
 from tests.journeys.processes import Serving, count_spans, serving
 

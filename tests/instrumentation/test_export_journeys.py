@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from tests.instrumentation.faulty import closed_port
 from tests.instrumentation.programs import run, spooled
 from tests.instrumentation.programs import settings as settings_of

@@ -17,7 +17,9 @@ from hansard.errors import MemoryRefused, MemoryUnavailable
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.database.connections import DataFolder, open_for_ingest, open_reader
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_web.app.application import create_app
 from hansard_web.app.settings import WebSettings
 from tests.signing import add_token

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from hansard._payloads.spool import PayloadSpool
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from tests.collector.payload_maker import SECRET, kept_in_files, kept_in_tables
 from tests.instrumentation.programs import run, settings
 from tests.instrumentation.test_payload_transport import OtherEnd, other_end

@@ -26,7 +26,8 @@ import hansard
 from hansard import semconv
 from hansard.testing import Spans, capture
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 
 
 def attribute(spans: Spans, name: str, key: str) -> Any:

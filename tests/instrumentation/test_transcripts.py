@@ -24,7 +24,8 @@ from hansard_compiler.transcripts.errors import (
 )
 from hansard_compiler.transcripts.views import prefix_hash
 from hansard_store.audit.events import read_events
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.transcripts.queries import decode_all
 from tests.instrumentation.recording import attributes, recording
 from tests.instrumentation.transcript_maker import SECRET, assistant, call, result, user

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import TRACE, span, traces
 from tests.journeys.processes import Serving, hansard, serving

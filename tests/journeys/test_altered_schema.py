@@ -16,13 +16,11 @@ import pytest
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.repair import repair_schema
-from hansard_store.database.connections import (
-    DataFolder,
-    latest_version,
-    open_for_ingest,
-    open_reader,
-)
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.database.sql_console import read_sql
+from hansard_store.database.transactions import latest_version
 from hansard_store.errors import SchemaAlteredError, StoreError
 from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import span, traces

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hansard_store.database.connections import DataFolder, open_for_accountability
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import ServingProcess, serving
 from tests.journeys.senders import post

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import list_runs
 from tests.instrumentation.hooks.hook_events import SESSION, bash, event, eventually, hook, spooled

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hansard_collector.derivation.rebuild import rebuild
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import RebuildRunningError
 from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import Ingesting, conversation, span, traces

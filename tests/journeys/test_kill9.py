@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import serving

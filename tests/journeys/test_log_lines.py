@@ -15,7 +15,7 @@ import grpc
 import httpx2
 import pytest
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import HANSARD, environment
 from tests.signing import add_token, bearer

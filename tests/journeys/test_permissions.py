@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from tests.journeys.unprivileged import bound_hansard, give_away
 
 SERVE = ("serve", "--http-port", "0", "--grpc-port", "0", "--data")

@@ -10,7 +10,7 @@ import apsw
 import pytest
 from opentelemetry.sdk.trace.export import SpanExporter
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import (

@@ -20,7 +20,8 @@ from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability, open_accountability
 from hansard_store.audit.event_types import Actor, Event, EventType, Head
 from hansard_store.audit.hash_chain import chained_row
-from hansard_store.database.connections import DataFolder, open_for_maintenance
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import Finding, verify_store
 from tests.collector.ingesting import log, logs, metrics, span, traces
 from tests.journeys.processes import Serving, hansard, serving

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from tests.instrumentation.programs import run_file, spooled
 from tests.journeys.processes import Serving, environment, hosting
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.page_routes import page_routers
 from tests.journeys.processes import Serving, export, hansard, http_exporter, serving, spans
 

@@ -13,7 +13,8 @@ import pytest
 
 import hansard as sdk
 from hansard_compiler.errors import ConfigError
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from tests.instrumentation.clients.provider import json_reply, providing
 from tests.instrumentation.programs import run_file
 from tests.journeys.processes import Serving, environment, hosting

@@ -20,7 +20,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from hansard_compiler.calls import Json
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.application import create_app
 from hansard_web.app.settings import WebSettings
 from hansard_web.mcp.api_client import Api, Refused, app_client

@@ -22,7 +22,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.ids import ConversationId
 from hansard_store.audit.event_types import EventFilter, EventType
 from hansard_store.audit.events import read_events, verify_events
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import RULES, Finding, Occurrence
 from hansard_store.memory.service import MemoryBook
 from hansard_store.stories.rows import Judged, Story

@@ -6,7 +6,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 
 
 def empty_store(path: Path) -> DataFolder:

@@ -16,7 +16,9 @@ from typing import Any
 import apsw
 
 from hansard_store.audit.sealer import seal
-from hansard_store.database.connections import DataFolder, open_for_accountability, open_reader
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.verification.seals import SealCheck, SealReport
 from tests.store.killing import is_killed
 

@@ -19,7 +19,8 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 from hansard_compiler.calls import Message, TextPart
-from hansard_store.database.connections import open_for_ingest, open_reader
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.readers import open_reader
 from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, TextProjection, Usage
 from hansard_store.ingest.logs import ReceivedLog
 from hansard_store.ingest.span_input import ReceivedSpan

@@ -7,7 +7,8 @@ from typing import Any
 
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.service import MemoryBook
 
 NOW = 1_780_000_000 * 10**9

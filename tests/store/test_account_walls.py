@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder, open_for_ingest, open_reader
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from tests.store.accounts import account, proposal
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from hansard_store.approvals.service import Accountability
 from hansard_store.audit.anchors import store_id
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreBusyError
 from hansard_store.maintenance.backup import back_up, restore
 from hansard_store.verification.integrity import verify_store

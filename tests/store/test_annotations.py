@@ -35,7 +35,8 @@ from hansard_store.annotations.queries import (
 )
 from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target
 from hansard_store.annotations.service import MOST_OF_TARGET, AnnotationBook
-from hansard_store.database.connections import open_for_maintenance, open_reader
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.readers import open_reader
 from hansard_store.database.sql_console import read_sql
 from hansard_store.errors import BadCursorError, BadQueryError
 from hansard_store.maintenance.backup import back_up

@@ -13,7 +13,7 @@ from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.records import ApprovalFilter
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
-from hansard_store.database.connections import transaction
+from hansard_store.database.transactions import transaction
 from hansard_store.errors import BadCursorError, BadQueryError
 from tests.store.accounts import HOUR, MINUTE, RUN, account, proposal
 from tests.store.plans import QueryPlans

@@ -23,7 +23,8 @@ import zstandard
 
 from hansard_store.approvals.service import Accountability
 from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path, put_payload
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import (
     NoSpaceError,
     NotABackupError,

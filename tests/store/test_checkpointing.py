@@ -13,12 +13,9 @@ from pathlib import Path
 import pytest
 
 from hansard_store.database.checkpoints import Checkpointer
-from hansard_store.database.connections import (
-    DataFolder,
-    open_for_accountability,
-    open_for_ingest,
-    open_reader,
-)
+from hansard_store.database.connections import open_for_accountability, open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 
 _PAGE = 4096
 _PAGES_A_ROW = 250

@@ -13,14 +13,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.database.connections import (
-    DataFolder,
-    data_version,
+from hansard_store.database.connections import open_for_accountability, open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import data_version, open_reader
+from hansard_store.database.transactions import (
     latest_version,
     limited,
-    open_for_accountability,
-    open_for_ingest,
-    open_reader,
     schema_version,
     snapshot,
     transaction,

@@ -9,7 +9,8 @@ import apsw
 import pytest
 
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import (
     EXPIRED_APPROVALS,
     LEVELS,

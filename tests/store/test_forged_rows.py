@@ -14,7 +14,9 @@ from hansard_store.approvals.errors import RecordAltered
 from hansard_store.approvals.records import Approver
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.sealer import seal
-from hansard_store.database.connections import DataFolder, open_for_maintenance, transaction
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import transaction
 from hansard_store.errors import StoreReplacedError
 from hansard_store.principals.model import CLAIMED, Principal, Scope
 from hansard_store.principals.service import Principals

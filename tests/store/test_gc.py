@@ -24,7 +24,9 @@ from hansard_store.content.payloads import (
     put_payload,
 )
 from hansard_store.database.compression import unpack
-from hansard_store.database.connections import DataFolder, open_for_maintenance, open_reader
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.errors import StoreBusyError
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import collect_garbage, give_back_pages, purge

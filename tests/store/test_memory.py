@@ -17,7 +17,8 @@ from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.memory import AcceptMemory, EndMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.audit.events import verify_events
-from hansard_store.database.connections import open_for_maintenance, transaction
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.transactions import transaction
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import purge as purge_store
 from hansard_store.memory.access_log import accesses_in_run, accesses_of, reads_by_day

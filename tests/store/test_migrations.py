@@ -14,13 +14,10 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.database.connections import (
-    APPLICATION_ID,
-    DataFolder,
-    latest_version,
-    open_for_ingest,
-    schema_version,
-)
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.migrations import APPLICATION_ID
+from hansard_store.database.transactions import latest_version, schema_version
 from hansard_store.errors import NoSpaceError, SchemaAlteredError
 from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import Ingesting, span, traces

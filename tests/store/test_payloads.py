@@ -23,7 +23,7 @@ from hansard_store.content.payloads import (
     redaction_item,
     verify_payload,
 )
-from hansard_store.database.connections import transaction
+from hansard_store.database.transactions import transaction
 from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError, StoreCorruptError
 from hansard_store.ingest.redactions import RemovedSecret, redactions_of
 from tests.store.maker import NOW, StoreMaker

@@ -8,7 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import transaction
 from hansard_store.policy.checks import (
     CheckRow,
     add_check,

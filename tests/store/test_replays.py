@@ -9,13 +9,10 @@ import apsw
 import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.database.connections import (
-    DataFolder,
-    open_for_ingest,
-    open_for_maintenance,
-    open_reader,
-    transaction,
-)
+from hansard_store.database.connections import open_for_ingest, open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.database.transactions import transaction
 from hansard_store.errors import BadCursorError
 from hansard_store.replays import (
     ReplayRow,

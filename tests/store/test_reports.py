@@ -12,7 +12,7 @@ import pytest
 from hansard_compiler.errors import NotFoundError
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.principals.model import ALL_SCOPES, CLAIMED, Principal
 from hansard_store.reports.errors import BadAck, ReportsUnusable

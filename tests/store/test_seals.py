@@ -20,13 +20,10 @@ from hansard_store.audit.event_types import EventFilter
 from hansard_store.audit.log import AuditDesk
 from hansard_store.audit.seal_tables import APPEND_ONLY, NUMBERED, marked_tables
 from hansard_store.audit.sealer import MOST_ROWS, adopt, seal
-from hansard_store.database.connections import (
-    DataFolder,
-    begin_repair,
-    open_for_maintenance,
-    open_reader,
-    transaction,
-)
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.database.transactions import begin_repair, transaction
 from tests.store.by_hand import triggers_dropped
 from tests.store.empty import empty_store
 from tests.store.killed_seals import found

@@ -9,7 +9,7 @@ import pytest
 
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.sql_console import VIEWS, read_sql
 from hansard_store.errors import BadQueryError, QueryLimitError
 from tests.store.empty import empty_store

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database.connections import transaction
+from hansard_store.database.transactions import transaction
 from hansard_store.stories.rows import (
     AlreadyProcessed,
     Judged,

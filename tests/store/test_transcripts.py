@@ -26,7 +26,9 @@ from hansard_compiler.transcripts.ids import BranchId, ConversationId, parse_log
 from hansard_store.audit.events import read_events, verify_events
 from hansard_store.content.payload_uses import GRACE_NS, unused_payloads
 from hansard_store.content.payloads import blob_path, get_payload, parse_payload_ref, read_payload
-from hansard_store.database.connections import DataFolder, open_for_maintenance, open_reader
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.errors import StoreCorruptError, StoreError
 from hansard_store.transcripts.archives import check_archive, write_archive
 from hansard_store.transcripts.queries import (

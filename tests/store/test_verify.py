@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path, put_payload
-from hansard_store.database.connections import (
-    DataFolder,
-    open_for_maintenance,
-    without_foreign_keys,
-)
+from hansard_store.database.connections import open_for_maintenance, without_foreign_keys
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import Finding, verify_store
 from tests.collector.ingesting import (
     TRACE,

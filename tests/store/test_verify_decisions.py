@@ -12,7 +12,7 @@ import pytest
 from hansard_compiler.compile.models import parse
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.models.tasks import Decide
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.model import Principal, Scope
 from hansard_store.verification.integrity import Finding, verify_store
 from tests.store.maker import StoreMaker

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from hansard_store.approvals.records import Approval, Proposal
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from tests.web.html import Element, parse
 
 MINUTE = 60 * 1_000_000_000

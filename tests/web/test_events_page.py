@@ -8,7 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_compiler.calls import Json
-from hansard_store.database.connections import DataFolder, open_for_maintenance
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.service import MemoryBook
 from tests.store.by_hand import triggers_dropped
 from tests.web.approvals import RUN, STEP, ask, read, redraft, store_of

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.heartbeat.cycles import list_cycles
 from hansard_web.app.config import load_config
 from hansard_web.heartbeat.process import HeartbeatProcesses

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.service import MemoryBook
 from hansard_web.app.store_limits import Janitor, Limits
 

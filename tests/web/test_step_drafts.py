@@ -21,7 +21,7 @@ from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.application import create_app
 from hansard_web.app.settings import WebSettings
 from tests.web.html import parse
@@ -154,7 +154,7 @@ def test_the_command_line_says_the_same_and_the_store_verifies(told: Told) -> No
 
 
 def test_a_call_in_the_conversation_that_was_held_did_not_run(told: Told) -> None:
-    from hansard_store.database.connections import open_reader
+    from hansard_store.database.readers import open_reader
     from hansard_web.approvals.draft_outcomes import calls_not_run
 
     connection = open_reader(DataFolder(told.path))

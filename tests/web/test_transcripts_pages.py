@@ -13,7 +13,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.ids import ConversationId
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from hansard_store.transcripts.service import SqliteTranscripts
 from tests.instrumentation.transcript_maker import assistant, call, result, say, user
 from tests.store.by_hand import triggers_dropped

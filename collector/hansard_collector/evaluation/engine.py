@@ -24,8 +24,10 @@ from hansard_collector.evaluation.topics import Topic, topic_of_tool
 from hansard_collector.evaluation.verdicts import Judgement, judge_claim
 from hansard_compiler.models.memory import WriteMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder, open_reader, snapshot, transaction
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.evaluation import progress as progress_rows
 from hansard_store.evaluation import sources
 from hansard_store.evaluation import verdicts as rows

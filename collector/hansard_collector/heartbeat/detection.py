@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import LEVELS, adjusted_rules
 from hansard_store.detection.scan import scan
 from hansard_store.tasks.service import TaskBook

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
 from hansard_collector.log_sessions.hook_spool import ingest_hook_spool_offline
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from hansard_store.heartbeat.hook_rates import hook_rates
 
 

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
 from hansard_collector.trends.recent import PERIODS, review
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 
 
 def run(context: CycleContext) -> PhaseResult:

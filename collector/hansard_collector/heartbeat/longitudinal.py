@@ -9,7 +9,7 @@ from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import DAY_NS, CycleContext, PhaseResult
 from hansard_collector.trends.model import distinct
 from hansard_collector.trends.weekly import WEEK, compare_weeks, read_days, rolling
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from hansard_store.heartbeat.cycles import phase_history
 
 NAME: Final = "longitudinal"

@@ -9,7 +9,7 @@ from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import DAY_NS, CycleContext, PhaseResult
 from hansard_collector.reports.reporter import ReportSettings, Written, write_report
 from hansard_collector.reports.webhook import ReportNotSent, send_report
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import HOUR_NS, span_of_time
 from hansard_store.reports.files import Reports
 from hansard_store.tasks.rows import list_tasks

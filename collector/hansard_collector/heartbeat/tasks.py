@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from hansard_store.tasks.rows import count_tasks
 
 

@@ -31,7 +31,7 @@ from hansard_collector.heartbeat.phase import EvaluationResult
 from hansard_collector.judges.recording import call_recorder
 from hansard_collector.pipeline.embedded import EmbeddedIngest, open_embedded
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 
 SERVICE: Final = "hansard.heartbeat"
 _EVENT: Final = "gen_ai.evaluation.result"

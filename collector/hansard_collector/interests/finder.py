@@ -24,7 +24,8 @@ from hansard_compiler.embedder import Embedder
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.memory.errors import NotRemembered
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory

@@ -26,7 +26,7 @@ from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import prepare_payload
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,9 @@ from contextlib import contextmanager
 import apsw
 
 from hansard_collector.background import Background
-from hansard_store.database.connections import DataFolder, open_for_maintenance, transaction
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import transaction
 from hansard_store.ingest.liveness import silent_runs, touch_runs
 
 _EVERY_S = 2.0

@@ -33,7 +33,7 @@ from hansard_collector.pipeline.submission import (
 )
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 
 _EVERY_S: Final = 15.0
 _ANSWER_S: Final = 60.0

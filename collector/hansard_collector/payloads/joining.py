@@ -27,7 +27,8 @@ from hansard_store.content.payloads import (
     payload_ref,
     write_file,
 )
-from hansard_store.database.connections import DataFolder, open_for_accountability
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.ingest.writer import Batch, IngestWriter
 

@@ -27,7 +27,7 @@ from hansard_store.content.payloads import (
     prepare_payload,
     write_file,
 )
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError
 
 NO_DIGEST = f"a payload without {semconv.PAYLOAD_DIGEST}=sha256:<64 hex digits>"

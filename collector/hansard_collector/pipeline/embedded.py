@@ -47,7 +47,7 @@ def open_embedded(
     from hansard_collector.pipeline.pipeline import Pipeline
     from hansard_collector.pipeline.redaction import RetentionPolicy
     from hansard_store.approvals.service import Accountability
-    from hansard_store.database.connections import DataFolder
+    from hansard_store.database.data_folder import DataFolder
     from hansard_store.errors import StoreError
 
     folder = DataFolder(data)

@@ -12,7 +12,9 @@ import apsw
 
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_store.database.checkpoints import Checkpointer, finish_log
-from hansard_store.database.connections import DataFolder, is_open, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import is_open
 from hansard_store.ingest.writer import IngestWriter
 
 

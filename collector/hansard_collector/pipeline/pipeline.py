@@ -44,7 +44,7 @@ from hansard_collector.pipeline.submission import (
 )
 from hansard_collector.pipeline.validation import USUAL_LIMITS, ItemLimits
 from hansard_collector.pipeline.writing import ItemWriter, dialect_of
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreBusyError
 
 _TAKE_BYTES = 4 * 1024 * 1024  # of requests decoded before the next transaction

@@ -13,7 +13,8 @@ from hansard_collector.reports.markdown import Briefing, render
 from hansard_collector.reports.recipients import pending
 from hansard_collector.trends.model import Trend, distinct, trends_of
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import HOUR_NS
 from hansard_store.heartbeat.cycles import last_phase
 from hansard_store.reports.files import Report, Reports

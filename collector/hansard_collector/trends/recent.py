@@ -12,7 +12,7 @@ import apsw
 from hansard_collector.trends.change_points import Count, rise_between
 from hansard_collector.trends.latency import histogram, slower
 from hansard_collector.trends.model import Period, Trend, distinct
-from hansard_store.database.connections import snapshot
+from hansard_store.database.transactions import snapshot
 from hansard_store.detection.failed_steps import errors_by_kind
 from hansard_store.detection.rules import HOUR_NS
 from hansard_store.trends.calls import CallCount, DurationCount, count_calls, count_durations

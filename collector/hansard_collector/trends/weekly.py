@@ -22,7 +22,7 @@ from hansard_collector.trends.change_points import (
     share_score,
 )
 from hansard_collector.trends.model import Trend
-from hansard_store.database.connections import snapshot
+from hansard_store.database.transactions import snapshot
 from hansard_store.detection.rules import HOUR_NS
 from hansard_store.reports.state import written_between
 from hansard_store.trends.calls import CallCount, count_calls

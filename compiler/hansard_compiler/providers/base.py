@@ -20,7 +20,8 @@ from hansard_compiler.calls import (
     message_from_json,
     message_problem,
 )
-from hansard_compiler.providers.transport.exchange import Answer, Exchange
+from hansard_compiler.providers.transport.answer import Answer
+from hansard_compiler.providers.transport.exchange import Exchange
 from hansard_compiler.providers.transport.failures import NotRenderable
 
 OnEvent: TypeAlias = Callable[[Json], None]  # called with each event of a stream as it arrives

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.calls import Call
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.providers.transport.exchange import Answer, Attempt
+    from hansard_compiler.providers.transport.answer import Answer
+    from hansard_compiler.providers.transport.exchange import Attempt
 
 _USAGE: Final = {
     "input": "gen_ai.usage.input_tokens",

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.providers.transport.exchange import Answer, Attempt, Exchange
+    from hansard_compiler.providers.transport.answer import Answer
+    from hansard_compiler.providers.transport.exchange import Attempt, Exchange
 
 _JSON = "application/json"
 

@@ -33,8 +33,9 @@ from hansard_store.annotations.errors import (
 )
 from hansard_store.annotations.queries import get_annotation
 from hansard_store.annotations.rows import Annotation, AnnotationRow, Door
-from hansard_store.database.connections import DataFolder, transaction
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.database.transactions import transaction
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import is_own_name
 

@@ -38,7 +38,8 @@ from hansard_store.approvals.unit_of_work import Refusal, Who, Work, new_id
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import StoredEvent
 from hansard_store.audit.log import AuditDesk
-from hansard_store.database.connections import DataFolder, store_errors
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import store_errors
 from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
 from hansard_store.memory.queries import written_under
 from hansard_store.memory.records import Memory

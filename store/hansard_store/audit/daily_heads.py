@@ -23,7 +23,7 @@ from hansard_store.audit.event_types import (
     EventLog,
     Head,
 )
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreError
 
 _NAME = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\d+)?", re.ASCII)

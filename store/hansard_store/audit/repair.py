@@ -17,15 +17,14 @@ import apsw
 
 from hansard_store.audit.schema import Alteration, SchemaObject, Shipped, alterations, columns_of
 from hansard_store.audit.schema_events import note_repair
-from hansard_store.database.connections import (
-    DataFolder,
+from hansard_store.database.connections import open_for_repair, without_foreign_keys
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.migrations import keep_copy
+from hansard_store.database.transactions import (
     begin_repair,
-    keep_copy,
     latest_version,
-    open_for_repair,
     rolled_back_on_error,
     schema_version,
-    without_foreign_keys,
 )
 from hansard_store.errors import StoreError
 from hansard_store.search import indexes

@@ -38,7 +38,7 @@ from hansard_store.audit.seal_tables import (
     Marked,
     marked_tables,
 )
-from hansard_store.database.connections import snapshot, transaction
+from hansard_store.database.transactions import snapshot, transaction
 
 MOST_ROWS: Final = 100_000  # of numbered tables, in one seal
 MOST_MARKS: Final = 5_000

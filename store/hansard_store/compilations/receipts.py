@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, get_args
 import apsw
 
 from hansard_compiler.compile.models import SourceType
-from hansard_store.database.connections import snapshot
 from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.transactions import snapshot
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.search.attributes import attribute_token
 from hansard_store.steps.shared_span_ids import shared_side

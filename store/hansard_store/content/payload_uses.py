@@ -10,7 +10,8 @@ from typing import Any
 import apsw
 
 from hansard_store.content.payloads import payload_ref, redaction_item
-from hansard_store.database.connections import DataFolder, transaction
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import transaction
 from hansard_store.search.attributes import attribute_token
 
 # A payload comes before the span that names it, which may end hours later.

@@ -24,8 +24,10 @@ from typing import Any
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import sync
+from hansard_store.database.transactions import transaction
 from hansard_store.errors import (
     BadDigestError,
     BadQueryError,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from hansard_store.database.connections import transaction
+from hansard_store.database.transactions import transaction
 from hansard_store.errors import StoppedError
 
 

@@ -15,7 +15,8 @@ from typing import Final
 import apsw
 
 from hansard_store.content.payloads import folder_of
-from hansard_store.database.connections import LONG_LOG_PAGES, DataFolder, open_for_maintenance
+from hansard_store.database.connections import LONG_LOG_PAGES, open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import free_bytes, give_up_reserve, is_scarce, kept_free_bytes
 
 _SOME_PAGES: Final = 4_000  # new ones in the log that are worth two waits for the disk (16 MiB)

@@ -14,7 +14,7 @@ import apsw
 from hansard_store.errors import NoSpaceError, StoreBusyError
 
 if TYPE_CHECKING:  # which looks for room itself before it migrates
-    from hansard_store.database.connections import DataFolder
+    from hansard_store.database.data_folder import DataFolder
 
 _SPARE_BYTES = 16 * 1024 * 1024  # left free by whatever is written in bulk
 # Ingest leaves so much: reading, deciding, deleting and collecting go on when it has to stop.

@@ -10,7 +10,9 @@ from typing import Any
 import orjson
 
 from hansard_compiler.calls import Json
-from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import transaction
 
 _KEPT_NS = 24 * 3600 * 1_000_000_000
 

@@ -16,7 +16,9 @@ from typing import Final, TypeAlias
 import apsw
 
 from hansard_store.audit.schema import alterations
-from hansard_store.database.connections import DataFolder, limited, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.database.transactions import limited
 from hansard_store.errors import BadQueryError, SchemaAlteredError
 
 VIEWS: Final = frozenset({

@@ -8,14 +8,9 @@ import weakref
 
 import apsw
 
-from hansard_store.database.connections import (
-    DataFolder,
-    is_open,
-    latest_version,
-    open_for_accountability,
-    open_for_ingest,
-    schema_version,
-)
+from hansard_store.database.connections import open_for_accountability, open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import is_open, latest_version, schema_version
 from hansard_store.errors import StoreError
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import apsw
 
-from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import need_room_for_ingest
+from hansard_store.database.transactions import transaction
 from hansard_store.errors import StoreError
 
 _BUSY_TIMEOUT_MS = 1000

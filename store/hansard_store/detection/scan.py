@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import apsw
 
-from hansard_store.database.connections import snapshot
+from hansard_store.database.transactions import snapshot
 from hansard_store.detection import components, hook_warnings, rules
 from hansard_store.detection.failed_steps import repeated_errors
 from hansard_store.detection.memory_conflicts import repeated_corrections, stale_contradictions

@@ -10,9 +10,10 @@ from typing import Any, Final, Literal
 
 import apsw
 
-from hansard_store.database.connections import DataFolder, transaction
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.read_only_json import read_only
 from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.database.transactions import transaction
 
 Origin = Literal["command", "server"]
 Status = Literal["done", "failed", "skipped"]

@@ -14,8 +14,9 @@ import apsw
 
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder, transaction
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.database.transactions import transaction
 
 Level = Literal["info", "warning", "error"]
 MOST_CHARS: Final = 2_000

@@ -18,8 +18,8 @@ from hansard_store.content.contents import ContentWriter
 from hansard_store.content.payloads import folder_of
 from hansard_store.content.texts import TextWriter
 from hansard_store.database.compression import pack
-from hansard_store.database.connections import begin_after_others, rolled_back_on_error
 from hansard_store.database.disk import need_room_for_ingest
+from hansard_store.database.transactions import begin_after_others, rolled_back_on_error
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.ingest.liveness import Pulse, keep_pulse
 from hansard_store.ingest.logs import LogWriter

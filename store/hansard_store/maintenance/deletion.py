@@ -22,7 +22,8 @@ from hansard_store.content.contents import log_user
 from hansard_store.content.payload_uses import release_payloads
 from hansard_store.database.batched_transactions import Pace, in_slices
 from hansard_store.database.checkpoints import make_room
-from hansard_store.database.connections import snapshot, transaction, without_foreign_keys
+from hansard_store.database.connections import without_foreign_keys
+from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.evaluation.verdicts import release_verdicts
 from hansard_store.memory.versions import release_working
 from hansard_store.policy.checks import release_checks

@@ -37,8 +37,10 @@ from hansard_store.approvals.redaction import Keeper
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
-from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.database.transactions import transaction
 from hansard_store.memory import versions as memories
 from hansard_store.memory.access_log import record
 from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.read_only_json import read_only
 from hansard_store.database.stored_json import json_of, json_text
+from hansard_store.database.transactions import transaction
 from hansard_store.ingest.span_input import ReceivedSpan
 
 _COLUMNS = """

@@ -20,13 +20,9 @@ import apsw
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
 from hansard_store.audit.seal_marks import is_altered
-from hansard_store.database.connections import (
-    DataFolder,
-    altered_objects,
-    store_errors,
-    transaction,
-)
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.database.transactions import altered_objects, store_errors, transaction
 from hansard_store.errors import SchemaAlteredError
 from hansard_store.principals import links, sessions, tokens
 from hansard_store.principals.errors import TokenExists, TokenLooksAlike, UnknownToken

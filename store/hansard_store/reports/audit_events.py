@@ -20,14 +20,11 @@ import orjson
 from hansard_store.approvals.unit_of_work import SYSTEM, Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
-from hansard_store.database.connections import (
-    DataFolder,
-    open_for_accountability,
-    open_reader,
-    store_errors,
-    transaction,
-)
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.database.stored_json import object_of
+from hansard_store.database.transactions import store_errors, transaction
 from hansard_store.principals.model import CLAIMED, is_same
 
 State = Literal["recorded", "altered", "not_recorded"]

@@ -22,7 +22,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.approvals.unit_of_work import Who
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.private_folders import make_private
 from hansard_store.principals.model import is_same
 from hansard_store.reports.audit_events import (

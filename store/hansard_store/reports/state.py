@@ -11,8 +11,8 @@ import apsw
 
 from hansard_store.approvals.rows import count_by_status
 from hansard_store.audit.event_types import EventType
-from hansard_store.database.connections import snapshot
 from hansard_store.database.row_order import first_memory_since
+from hansard_store.database.transactions import snapshot
 from hansard_store.detection.components import HEARTBEAT_AGENT
 from hansard_store.detection.failed_steps import errors_by_kind
 from hansard_store.detection.rules import HOUR_NS, Occurrence, SubjectKind

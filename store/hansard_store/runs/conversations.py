@@ -15,8 +15,8 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.calls import tool_calls as tool_events
-from hansard_store.database.connections import snapshot
 from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.transactions import snapshot
 from hansard_store.runs.status import TokenSums, token_sums
 
 _NEWEST = (1 << 63) - 1

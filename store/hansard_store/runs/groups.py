@@ -18,7 +18,7 @@ import apsw
 from hansard_store.annotations.queries import RunMarks
 from hansard_store.calls import group_repeats
 from hansard_store.calls.group_repeats import Repeats
-from hansard_store.database.connections import snapshot
+from hansard_store.database.transactions import snapshot
 from hansard_store.runs.candidates import candidate_runs
 from hansard_store.runs.filters import (
     NEWEST_FIRST,

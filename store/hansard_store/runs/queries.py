@@ -12,9 +12,9 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.annotations.queries import NO_MARKS, RunMarks, marks_of_runs, tag_counts
-from hansard_store.database.connections import snapshot
 from hansard_store.database.id_prefixes import find_row
 from hansard_store.database.read_only_json import read_only
+from hansard_store.database.transactions import snapshot
 from hansard_store.runs.candidates import candidate_runs
 from hansard_store.runs.filters import (
     NEWEST_FIRST,

@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store.database.connections import snapshot
+from hansard_store.database.transactions import snapshot
 from hansard_store.runs.filters import NEWEST_FIRST, RunFilter, first_page, run_query
 from hansard_store.runs.status import ALIVE_UNTIL, run_status
 

@@ -11,8 +11,8 @@ import apsw
 
 from hansard_store.content.text_bodies import read_message, read_text
 from hansard_store.content.texts import searched_words
-from hansard_store.database.connections import snapshot
 from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.transactions import snapshot
 from hansard_store.search.match_query import MatchQuery, parse_match
 from hansard_store.search.snippets import Snippet, snippet
 from hansard_store.steps.queries import StepSkeleton, steps_by_number

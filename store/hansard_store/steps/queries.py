@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.database.connections import snapshot
+from hansard_store.database.transactions import snapshot
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.runs.status import (
     ALIVE_UNTIL,

@@ -27,8 +27,9 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
-from hansard_store.database.connections import DataFolder, snapshot, transaction
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.detection.rules import REVIEW_RULES, Finding, Occurrence
 from hansard_store.memory.maintenance import supersessions
 from hansard_store.memory.maintenance.supersession_writes import Applying, apply_proposal

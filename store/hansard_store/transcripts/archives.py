@@ -21,12 +21,9 @@ from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.transcripts.errors import NothingToFold
 from hansard_compiler.transcripts.ids import ConversationId
 from hansard_compiler.transcripts.messages import Row
-from hansard_store.database.connections import (
-    DataFolder,
-    open_for_accountability,
-    snapshot,
-    transaction,
-)
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.errors import StoreCorruptError, StoreError
 from hansard_store.transcripts.rows import get_conversation, list_folds, read_rows
 

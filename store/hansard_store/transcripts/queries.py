@@ -24,8 +24,8 @@ from hansard_store.content.payloads import (
     payload_ref,
     verify_payload,
 )
-from hansard_store.database.connections import snapshot
 from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.transactions import snapshot
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.shared_span_ids import shared_side
 from hansard_store.transcripts.rows import LINE, TREE, Tables, get_conversation

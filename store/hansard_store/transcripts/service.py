@@ -48,12 +48,11 @@ from hansard_store.content.payloads import (
     prepare_payload,
     write_file,
 )
-from hansard_store.database.connections import (
-    DataFolder,
+from hansard_store.database.connections import open_for_accountability, open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.database.transactions import (
     latest_version,
-    open_for_accountability,
-    open_for_ingest,
-    open_reader,
     schema_version,
     snapshot,
     transaction,

@@ -14,7 +14,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.content.payloads import get_payload, read_payload
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreError
 
 Found = Iterator[tuple[str, str, str]]  # table, row, message

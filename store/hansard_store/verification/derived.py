@@ -12,11 +12,8 @@ from typing import Any, Final, NamedTuple
 import apsw
 from apsw.ext import query_info
 
-from hansard_store.database.connections import (
-    DataFolder,
-    open_for_maintenance,
-    without_foreign_keys,
-)
+from hansard_store.database.connections import open_for_maintenance, without_foreign_keys
+from hansard_store.database.data_folder import DataFolder
 
 _MOST_OF_TABLE: Final = 50
 _AT_ONCE: Final = 10_000  # differing rows of a table that are told apart

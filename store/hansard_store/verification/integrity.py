@@ -24,7 +24,9 @@ from hansard_store.content.contents import log_user, text_user
 from hansard_store.content.payloads import PayloadState, get_payload, payload_ref, verify_payload
 from hansard_store.content.text_bodies import contents_of, read_message, read_text
 from hansard_store.database.compression import unpack
-from hansard_store.database.connections import DataFolder, open_reader, snapshot
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.database.transactions import snapshot
 from hansard_store.errors import StoreCorruptError
 from hansard_store.ingest.otlp_records import (
     references_of,

@@ -11,7 +11,7 @@ from typing import Final
 
 import apsw
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.reports.audit_events import (
     NOT_RECORDED,
     ReportRecord,

@@ -36,7 +36,7 @@ from hansard_store.audit.sealer import (
     last_leaf,
     read_bucket,
 )
-from hansard_store.database.connections import snapshot
+from hansard_store.database.transactions import snapshot
 
 Found = Iterator[tuple[str, str, str]]  # table, row, message
 

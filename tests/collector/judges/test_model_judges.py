@@ -28,7 +28,7 @@ from hansard_compiler.providers.transport.failures import (
     RateLimited,
 )
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from tests.instrumentation.clients.provider import CHAT, SECRET, Provider, json_reply, providing
 from tests.store.empty import empty_store
 

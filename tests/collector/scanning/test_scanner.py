@@ -333,4 +333,4 @@ def test_nothing_else_of_the_product_scans() -> None:
     }
 
     # The command, the phase of the heartbeat, and where its lock lies.
-    assert users == {"scan_cli.py", "scan.py", "connections.py"}
+    assert users == {"scan_cli.py", "scan.py", "data_folder.py"}

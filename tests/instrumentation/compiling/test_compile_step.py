@@ -34,7 +34,8 @@ from hansard_compiler.providers.transport.failures import NotRenderable
 from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations.receipts import receipts_of
 from hansard_store.content.payloads import get_payload, read_payload
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from tests.instrumentation.compiling.desk import (
     ITEMS,
     LARGE,

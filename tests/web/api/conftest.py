@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.api import schemas as models
 from hansard_web.api.openapi import model_of
 from hansard_web.api.routes import api_routes

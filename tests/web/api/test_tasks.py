@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from hansard_store.database.connections import open_reader
+from hansard_store.database.readers import open_reader
 from hansard_store.detection.scan import scan
 from hansard_web.app.settings import Scope, Token, WebSettings
 from tests.store.maker import StoreMaker

@@ -12,7 +12,7 @@ from click.testing import Result
 
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.model import ALL_SCOPES, CLAIMED, Principal
 from hansard_store.reports import files
 from hansard_store.reports.files import Reports

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from hansard_store.approvals.records import Action, Proposal
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.cli import commands
 from tests.store.by_hand import triggers_dropped
 from tests.web.cli.conftest import Cli

@@ -16,7 +16,8 @@ import apsw
 import pytest
 
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder, open_for_maintenance
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import disk_use
 from hansard_web.app.config import parse_size_bytes
 from hansard_web.app.store_limits import Limits, clean

@@ -15,7 +15,7 @@ from click.testing import Result
 
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, traces
 from tests.journeys.processes import HANSARD
 from tests.web.cli.conftest import Cli

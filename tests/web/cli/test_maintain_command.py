@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from tests.web.cli.conftest import Cli
 
 OF = ("--subject", "staging", "--project", "quillbook", "--writer", "app", "--by", "noor")

@@ -15,7 +15,7 @@ from hansard_collector.payloads.retention import retain_payload
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import INLINE_BYTES, blob_path, put_payload
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import load_config
 from hansard_web.app.server import Server, running
 from tests.collector.ingesting import Ingesting, traces

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from tests.web.cli.conftest import Cli
 
 LS = ("--tool", "shell", "--tool-class", "shell", "--arguments", '{"command": "ls"}')

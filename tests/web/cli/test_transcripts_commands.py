@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import verify_store
 from hansard_web.cli import commands
 from tests.instrumentation.transcript_maker import call, result, user

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals
 from tests.journeys.processes import hosting
 from tests.signing import add_token

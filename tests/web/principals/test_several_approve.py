@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from starlette.testclient import TestClient
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.errors import BadTokenName, TokenLooksAlike
 from hansard_store.principals.model import CLAIMED, Scope, is_same, looks_like, name_key
 from hansard_store.principals.service import Principals

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.errors import BadTokenName, TokenExists, UnknownToken
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals

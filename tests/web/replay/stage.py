@@ -24,7 +24,8 @@ from hansard_compiler.providers.scripted import read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_web.app.application import create_app
 from hansard_web.app.settings import WebSettings
 from hansard_web.replay.engine import Replays

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.cli.transfer import export
 from hansard_web.replay_page.cli import replay
 from tests.instrumentation.clients.asking import RESPONSES

@@ -180,7 +180,8 @@ def test_in_its_own_store_the_calls_of_the_program_stand_in_the_replays_run(
 def steps_of(data: Path, run_id: str) -> list[Json]:
     """Return the spans of a run, from the store of another folder."""
     from hansard_collector.derivation.stored_span import read_step
-    from hansard_store.database.connections import DataFolder, open_reader
+    from hansard_store.database.data_folder import DataFolder
+    from hansard_store.database.readers import open_reader
 
     connection = open_reader(DataFolder(data))
     try:

@@ -565,7 +565,7 @@ def test_a_maker_that_is_killed_holds_nothing_whoever_has_its_number_next(
 ) -> None:
     program = (
         "import sys; from pathlib import Path;"
-        "from hansard_store.database.connections import DataFolder;"
+        "from hansard_store.database.data_folder import DataFolder;"
         "from hansard_web.replay.lock import Holder;"
         "print(Holder(DataFolder(Path(sys.argv[1]))).hold(), flush=True); sys.stdin.read()"
     )

@@ -12,7 +12,8 @@ from starlette.testclient import TestClient
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.sealer import seal
-from hansard_store.database.connections import DataFolder, open_for_maintenance
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import PolicyAlteredError
 from hansard_store.verification.integrity import verify_store
 from hansard_web.health.checks import Level, check_policy

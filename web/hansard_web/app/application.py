@@ -26,7 +26,7 @@ from hansard_collector.receivers.http_responses import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 from hansard_collector.receivers.status import Reason, Refusal, report
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals
 from hansard_web.api.openapi import openapi_of
 from hansard_web.app.head_method import AnswerHead

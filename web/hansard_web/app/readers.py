@@ -8,7 +8,9 @@ from contextlib import contextmanager
 
 import apsw
 
-from hansard_store.database.connections import DataFolder, is_open, limited, open_reader, snapshot
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.database.transactions import is_open, limited, snapshot
 
 DEFAULT_TIMEOUT_MS = 5_000
 _IDLE_KEPT = 8

@@ -47,7 +47,8 @@ from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.schedule import SealSchedule
-from hansard_store.database.connections import DataFolder, open_for_web
+from hansard_store.database.connections import open_for_web
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import keep_reserve
 from hansard_store.principals.model import Scope
 from hansard_store.principals.service import Principals

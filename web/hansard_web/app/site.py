@@ -9,7 +9,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from hansard_collector.pipeline.submission import Ingest
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals, SignedIn
 from hansard_web.app.readers import Readers
 from hansard_web.app.settings import WebSettings

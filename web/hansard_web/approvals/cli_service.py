@@ -11,7 +11,8 @@ from hansard_compiler.errors import ConfigError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.policy.check_rows import CheckKeeper
 from hansard_store.principals.model import CLAIMED
 from hansard_web.app.readers import Readers

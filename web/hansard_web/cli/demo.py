@@ -188,7 +188,7 @@ def _folder(named: str | None) -> Iterator[tuple[Path, bool]]:
 def _forget_heads(folder: Path) -> None:
     """Delete the second copy of the heads of a store that is deleted: it is kept outside of it."""
     from hansard_store.audit.anchors import copy_folder, store_id
-    from hansard_store.database.connections import DataFolder
+    from hansard_store.database.data_folder import DataFolder
 
     copies = copy_folder()
     with suppress(HansardError, OSError):  # a demo that ended before it had a store

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import click
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals
 from hansard_store.runs.queries import get_run
 from hansard_web.app.addresses import way_back

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import Literal, Protocol, TypeVar
 
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.cli.base import read_config
 from hansard_web.cli.store import find_store, open_store
 

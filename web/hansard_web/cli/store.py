@@ -9,13 +9,10 @@ from contextlib import contextmanager
 import apsw
 
 from hansard_compiler.errors import HansardError
-from hansard_store.database.connections import (
-    DataFolder,
-    latest_version,
-    open_for_maintenance,
-    open_reader,
-    schema_version,
-)
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.database.transactions import latest_version, schema_version
 from hansard_store.errors import StoreError, StoreNewerError
 from hansard_web.app.config import data_folder
 

@@ -13,7 +13,7 @@ from hansard_collector.transfer import Imported, export_store, import_files
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.annotations.service import AnnotationBook
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config
 from hansard_web.cli.base import (
     Command,

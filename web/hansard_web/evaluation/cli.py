@@ -18,7 +18,7 @@ from hansard_collector.heartbeat.evaluation import results_of
 from hansard_collector.heartbeat.trace import store_evaluations
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.evaluation.verdicts import VerdictRow, known_verdicts, memory_ids
 from hansard_web.app.config import Config, parse_duration_ns
 from hansard_web.cli.base import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.maintenance.backup import Backup, back_up
 from hansard_store.maintenance.backup import restore as restore_store
 from hansard_web.app.config import data_folder

@@ -25,7 +25,7 @@ from hansard_collector.derivation.rebuild import unfinished_rebuild
 from hansard_compiler.errors import HansardError
 from hansard_store.audit.anchors import copy_folder, store_id
 from hansard_store.audit.schema import alterations
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreError
 from hansard_store.heartbeat.cycles import list_cycles
 from hansard_store.ledger.queries import ledger_totals, list_refusals

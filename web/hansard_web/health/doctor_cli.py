@@ -9,7 +9,8 @@ import click
 from rich.text import Text
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
 from hansard_store.principals.model import Scope
 from hansard_store.runs.queries import get_run
 from hansard_web.app.config import Config

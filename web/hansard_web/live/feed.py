@@ -17,7 +17,8 @@ from typing import Final
 import apsw
 from anyio import to_thread
 
-from hansard_store.database.connections import DataFolder, data_version, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import data_version, open_reader
 from hansard_store.runs.queries import RunItem, changed_runs, last_change
 
 POLL_S: Final = 0.25  # so a page gets at most four messages a second

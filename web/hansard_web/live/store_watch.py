@@ -11,7 +11,8 @@ from typing import Final
 import apsw
 from anyio import fail_after
 
-from hansard_store.database.connections import DataFolder, data_version, open_reader
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import data_version, open_reader
 
 POLL_S: Final = 0.1
 # What somebody waits for, read by the poller after a commit. It is the same until that happens.

@@ -65,7 +65,7 @@ async def _folder_api(config: Config) -> AsyncIterator[Api]:
     from hansard_collector.pipeline.pipeline import Pipeline
     from hansard_collector.pipeline.redaction import RetentionPolicy
     from hansard_compiler.redaction.redactor import Redactor
-    from hansard_store.database.connections import DataFolder
+    from hansard_store.database.data_folder import DataFolder
     from hansard_web.app.application import create_app
     from hansard_web.mcp.api_client import Api, app_client
 

@@ -22,7 +22,7 @@ from hansard_store.content.payloads import (
     parse_payload_ref,
     read_unchecked,
 )
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_web.cli.store import open_store
 

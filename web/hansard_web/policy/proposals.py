@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hansard_store.approvals.records import PolicyNote
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.policy.check_rows import CheckKeeper
 from hansard_store.policy.checks import record_check
 from hansard_store.policy.stored_policy import AskPolicy, PolicyQuestion, ids_of, note_of

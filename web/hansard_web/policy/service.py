@@ -24,7 +24,7 @@ from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.policy.files import read_document, shipped_document
 from hansard_compiler.policy.rules import parse_rule_set
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, StoreError
 from hansard_store.policy.rules import (
     GivenSet,

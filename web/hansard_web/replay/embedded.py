@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config
 from hansard_web.replay.json import replay_body
 from hansard_web.replay.request import AskReplay, GoOn

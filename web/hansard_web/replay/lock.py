@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from hansard._runtime.locks import FolderLock, try_lock
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.private_folders import make_private
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)

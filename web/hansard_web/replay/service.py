@@ -11,7 +11,7 @@ from hansard_compiler.policy.engine import Policy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import Accountability
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.policy.check_rows import CheckKeeper
 from hansard_web.app.config import Config
 from hansard_web.app.model_script import script_in

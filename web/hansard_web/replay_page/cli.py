@@ -16,7 +16,7 @@ from hansard_collector.transfer import import_files
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.replay.errors import NotReplayable
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.api.values import Body
 from hansard_web.app.config import data_folder
 from hansard_web.app.readers import Readers

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import apsw
 import click
 
-from hansard_store.database.connections import data_version
+from hansard_store.database.readers import data_version
 from hansard_store.runs.queries import RunItem, changed_runs, last_change
 from hansard_web.api.bodies import run_body
 from hansard_web.cli.base import Command, setting_options

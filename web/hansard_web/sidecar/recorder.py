@@ -51,7 +51,7 @@ from hansard_collector.receivers.status import STORE_WAIT_S
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import prepare_payload
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreBusyError
 from hansard_web.sidecar.errors import NotStored, RecordingOff
 

@@ -12,9 +12,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from hansard_compiler.calls import Call, Json
-from hansard_compiler.providers.transport.failures import CallFailed
-
 # What is kept of an answer's headers. Cookies and everything unknown stay out of the record.
 KEPT_HEADERS = frozenset(
     {
@@ -22,7 +19,11 @@ KEPT_HEADERS = frozenset(
         "retry-after-ms", "x-should-retry", "openai-processing-ms", "openai-version",
     }
 )  # fmt: skip
+
+
 _KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
+
+
 # What another request like it needs, and which package in which version sent it. Never a key.
 SENT_HEADERS = frozenset(
     {
@@ -135,21 +136,6 @@ def tell_exchange(exchange: Exchange) -> None:
     watcher = _watcher.get()
     if watcher is not None:
         watcher.exchanged(exchange)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A call that came back: its normal form, the response as JSON, and the exchange itself.
-
-    `shortfall` is an answer's own failure: cut at the limit, stopped by a filter. What there is of
-    the answer is in `call` all the same.
-    """
-
-    call: Call
-    response: Json
-    exchange: Exchange
-    metadata: Json = field(default_factory=dict)  # what belongs on the step beside the call
-    shortfall: CallFailed | None = None
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:

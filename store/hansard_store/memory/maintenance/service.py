@@ -19,8 +19,9 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
-from hansard_store.database.connections import DataFolder, snapshot, transaction
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.detection.rules import (
     DOUBTFUL_CORRECTION,
     DOUBTFUL_SUPERSESSION,

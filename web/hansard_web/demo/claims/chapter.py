@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config
 from hansard_web.app.judges import judges_of
 from hansard_web.app.server_file import Doors

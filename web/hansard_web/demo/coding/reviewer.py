@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hansard_store.database.connections import DataFolder
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.errors import UnknownToken
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
