@@ -180,14 +180,14 @@ def _decorated(word: str, found: Any, make_plan: _MakePlan, options: dict[str, A
     if isinstance(found, staticmethod | classmethod):
         function: Callable[..., Any] = found.__func__
         receives = isinstance(found, classmethod)
-        wrapped = _wrapped(function, make_plan(function, receives=receives, **options))
+        wrapped = with_span(function, make_plan(function, receives=receives, **options))
         return type(found)(wrapped)
     if not callable(found) or isinstance(found, type):
         raise NotDecoratable(word, found)
-    return _wrapped(found, make_plan(found, receives=None, **options))
+    return with_span(found, make_plan(found, receives=None, **options))
 
 
-def _wrapped(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def with_span(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     for is_such, wrap in (
         (inspect.isasyncgenfunction, _wrapped_async_generator),
         (inspect.iscoroutinefunction, _wrapped_coroutine),
@@ -195,11 +195,13 @@ def _wrapped(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     ):
         # An object that is called is what its class's `__call__` is.
         if is_such(function) or is_such(inspect.getattr_static(type(function), "__call__", None)):
-            return _dressed(wrap(function, plan), function)
-    return _dressed(_wrapped_plain(function, plan), function)
+            return with_metadata_of(wrap(function, plan), function)
+    return with_metadata_of(_wrapped_plain(function, plan), function)
 
 
-def _dressed(wrapper: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+def with_metadata_of(
+    wrapper: Callable[..., Any], function: Callable[..., Any]
+) -> Callable[..., Any]:
     """Give the wrapper the function's name, docstring, annotations and `__wrapped__`."""
     # The attributes of an object that is called are its state, and none of a function's.
     updated = ("__dict__",) if inspect.isroutine(function) else ()

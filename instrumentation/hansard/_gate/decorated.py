@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hansard._decorators import function_spec
-from hansard._decorators.decorators import _dressed
-from hansard._decorators.decorators import _wrapped as _observed
+from hansard._decorators.decorators import with_metadata_of, with_span
 from hansard._gate import invocation
 from hansard._gate.flow import adrive, begin
 from hansard._gate.gate import gate_for
@@ -42,8 +41,8 @@ def _wrapped(
     tool = make_tool(function, plan, name=name, effect=effect, **gating)
     register(tool)
     # Where no gate is, a tool that reads is observed like any other.
-    observed = _observed(function, plan)
-    wrapper = _dressed((_async if tool.is_async else _plain)(tool, observed), function)
+    observed = with_span(function, plan)
+    wrapper = with_metadata_of((_async if tool.is_async else _plain)(tool, observed), function)
     setattr(wrapper, MARK, tool)
     return wrapper
 

@@ -95,21 +95,16 @@ def replay(
 
     Raises NotReplayable with a reason, ReplayUnavailable where nobody can make it, NotFoundError.
     """
-    bounds = {"max_turns": max_turns, "max_usd": max_usd}
-    if not live and (tools or any(one is not None for one in bounds.values())):
-        raise ValueError("tools, max_turns and max_usd are of a fork that goes on: say live=True")
-    changes = [
-        *_changes(model, provider, token_budget, response_reserve, weights, policy, remove),
-        *(dict(one) for one in mutations),
-    ]
+    bounds = _bounds_of_live(live, tools, max_turns, max_usd)
+    changes = _changes(model, provider, token_budget, response_reserve, weights, policy, remove)
     made_with = _made_with(elsewhere, allow_provider_side_effects, script, timeout_s)
     body: Json = {
         "step_id": _step_id(step),
         "mode": "forward" if forward or live else None,
         "live": live,
-        **{name: value for name, value in bounds.items() if value is not None},
+        **bounds,
         "recorded": recorded,
-        "mutations": changes,
+        "mutations": [*changes, *map(dict, mutations)],
         "n": n,
         "notes": notes,
         **made_with,
@@ -180,6 +175,17 @@ def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
         if answers.is_empty:
             break
     return found
+
+
+def _bounds_of_live(
+    live: bool, tools: Tools, max_turns: int | None, max_usd: float | None
+) -> dict[str, float]:
+    """Return the bounds that are given; raises ValueError where there is nothing to bound."""
+    named = {"max_turns": max_turns, "max_usd": max_usd}
+    bounds = {name: value for name, value in named.items() if value is not None}
+    if not live and (tools or bounds):
+        raise ValueError("tools, max_turns and max_usd require live=True")
+    return bounds
 
 
 def _changes(

@@ -186,12 +186,8 @@ class Server:
             )
             opened.callback(self._grpc.stop)
             pipeline.start()
-            opened.enter_context(SilenceWatch(folder).working())
-            opened.enter_context(HookSpoolWatch(config.data, pipeline).working())
-            opened.enter_context(RebuildContinuation(folder).working())
-            limits = Limits(config.keep, config.max_disk)
-            opened.enter_context(Janitor(folder, limits).working())
-            opened.enter_context(_heartbeat(config))
+            for beside in _background_work(config, folder, pipeline):
+                opened.enter_context(beside)
         keep_reserve(folder)
         self.doors = self._doors()
         shows = self._half is not Half.COLLECTOR
@@ -302,6 +298,17 @@ def running(config: Config, *, half: Half = Half.BOTH) -> Iterator[Server]:
 
 
 # ---- the parts
+
+
+def _background_work(
+    config: Config, folder: DataFolder, pipeline: Pipeline
+) -> Iterator[AbstractContextManager[object]]:
+    """Yield what a server that receives does beside answering, each as long as its block."""
+    yield SilenceWatch(folder).working()
+    yield HookSpoolWatch(config.data, pipeline).working()
+    yield RebuildContinuation(folder).working()
+    yield Janitor(folder, Limits(config.keep, config.max_disk)).working()
+    yield _heartbeat(config)
 
 
 def _heartbeat(config: Config) -> AbstractContextManager[None]:

@@ -170,6 +170,10 @@ def pane_of(
     address = around.tab(tab)
     events = events_tab(connection, step, reading, now_ns=now_ns)
     named = named_payloads(connection, reading.view, reading.normal, with_items=tab == "io")
+    content = _content(
+        connection, run, step, reading, placed, compiled, tab, address, query or {}, events, named,
+        now_ns=now_ns, is_page=around.close_href is None,
+    )  # fmt: skip
     return Pane(
         step=step,
         tab=tab,
@@ -194,21 +198,7 @@ def pane_of(
         uncaptured=uncaptured(reading, flags=step.flags),
         claims=evaluating.panel_of_step(connection, step.run_id, step.step_id),
         annotations=annotating.panel_of_step(connection, step, back=address),
-        **_content(
-            connection,
-            run,
-            step,
-            reading,
-            placed,
-            compiled,
-            tab,
-            address,
-            query or {},
-            events,
-            named,
-            now_ns=now_ns,
-            is_page=around.close_href is None,
-        ),
+        **content,
     )
 
 
