@@ -104,7 +104,7 @@ def test_an_annotation_says_who_when_and_by_which_kind_of_judge(
 
     assert told["score"] == {"value": 0.9, "label": "pass"}
     assert (told["name"], told["explanation"], told["text"]) == ("correctness", "all there", None)
-    assert (told["author"], told["source"], told["door"]) == ("noor", "human", "api")
+    assert (told["author"], told["source"], told["origin"]) == ("noor", "human", "api")
     assert before <= int(told["created_ns"]) <= time.time_ns()
     assert (told["run_id"], told["step_id"], told["state"]) == (RUN, None, "standing")
     assert annotation_json(say("note", step_id=STEP, text="x"))["step_id"] == STEP
@@ -451,7 +451,7 @@ def test_what_one_store_exported_another_restores_with_its_history(
     ]
     there = StoreMaker(tmp_path / "there")
     there.span("a", run="r")
-    other = AnnotationBook(there.folder, door="import")
+    other = AnnotationBook(there.folder, origin="import")
 
     first = [other.restore(one) for one in told]
     again = [other.restore(one) for one in told]

@@ -102,7 +102,7 @@ ALTERED = {
         "UPDATE task SET decided_method = 'session'", "approved",
         "has decided_method session, and token by event"),
     "through what it was decided": (
-        "UPDATE task SET decided_door = 'cli'", "approved", "has decided_door cli"),
+        "UPDATE task SET decided_origin = 'cli'", "approved", "has decided_origin cli"),
     "a dismissal made an approval": (
         "UPDATE task SET state = 'approved'", "dismissed",
         "has state approved, and dismissed by event"),

@@ -326,7 +326,7 @@ class _Writer:
         self._step_id, self._now_ns = step_id, now_ns
         self._memory = None
         if mode is not RetentionMode.METADATA_ONLY:
-            self._memory = MemoryBook(folder, mode, door="cli", clock=lambda: now_ns)
+            self._memory = MemoryBook(folder, mode, origin="cli", clock=lambda: now_ns)
 
     def close(self) -> None:
         self._connections.close()

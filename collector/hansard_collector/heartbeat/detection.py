@@ -19,7 +19,7 @@ def run(context: CycleContext) -> PhaseResult:
     with closing(open_reader(context.folder)) as connection:
         found = scan(connection, wanted, now_ns=context.now_ns)
     with closing(
-        TaskBook(context.folder, context.mode, door="cli", clock=lambda: context.now_ns)
+        TaskBook(context.folder, context.mode, origin="cli", clock=lambda: context.now_ns)
     ) as book:
         recorded = book.record(found.findings)
     opened = sum(one.outcome == "opened" for one in recorded)

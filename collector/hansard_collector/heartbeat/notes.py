@@ -30,7 +30,7 @@ class PhaseNotes:
     ) -> None:
         self._memory = None
         if mode is not RetentionMode.METADATA_ONLY:
-            self._memory = MemoryBook(folder, mode, door="cli", clock=clock)
+            self._memory = MemoryBook(folder, mode, origin="cli", clock=clock)
 
     def close(self) -> None:
         """Close all connections."""

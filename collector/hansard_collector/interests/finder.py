@@ -156,7 +156,7 @@ class InterestFinder:
             yield FoundTopic(text, place, "new", cited)
 
     def _written(self, topics: Sequence[FoundTopic], step_id: str) -> list[FoundTopic]:
-        with closing(MemoryBook(self.folder, self.mode, door="cli", clock=self.clock)) as memory:
+        with closing(MemoryBook(self.folder, self.mode, origin="cli", clock=self.clock)) as memory:
             return [
                 one if one.outcome != "new" else self._write(memory, one, step_id) for one in topics
             ]

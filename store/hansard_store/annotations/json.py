@@ -29,7 +29,7 @@ def annotation_json(one: Annotation) -> Json:
         "expected": own_copy(row.expected),
         "source": row.source,
         "author": row.author or None,
-        "door": row.door,
+        "origin": row.origin,
         "created_at": time_text(row.created_ns),
         "created_ns": str(row.created_ns),
         "state": one.state,

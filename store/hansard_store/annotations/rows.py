@@ -18,12 +18,12 @@ from hansard_store.database.read_only_json import read_only
 from hansard_store.steps.shared_span_ids import shared_side
 
 MOST_ENDED: Final = 200  # replaced, and as many withdrawn, that are kept of one run or step
-Door = Literal["page", "api", "cli", "import", "otlp"]
+Origin = Literal["page", "api", "cli", "import", "otlp"]
 State = Literal["standing", "replaced", "withdrawn"]
 
 _COLUMNS = """
 annotation_id, span, trace_id, span_id, side, kind, name, value, label, text, expected, source,
-author, door, created_ns, removed, ended_ns, ended, ended_by, ended_reason
+author, origin, created_ns, removed, ended_ns, ended, ended_by, ended_reason
 """
 ADD: Final = f"INSERT INTO annotation ({_COLUMNS}) VALUES ({', '.join('?' * 20)})"
 _RESTORE = f"{ADD} ON CONFLICT (annotation_id) DO NOTHING"
@@ -52,7 +52,7 @@ WHERE id = :id
 """
 _ADD_OF_SPAN = """
 INSERT INTO annotation (
-  span, trace_id, span_id, side, kind, name, value, label, text, source, author, door, created_ns,
+  span, trace_id, span_id, side, kind, name, value, label, text, source, author, origin, created_ns,
   removed
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'otlp', ?, '[]')
 """
@@ -127,7 +127,7 @@ class AnnotationRow(NamedTuple):
     expected: str | None
     source: str | None
     author: str
-    door: Door
+    origin: Origin
     created_ns: int
     removed: Sequence[str] = ()
     ended_ns: int | None = None

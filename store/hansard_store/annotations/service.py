@@ -32,7 +32,7 @@ from hansard_store.annotations.errors import (
     TooMany,
 )
 from hansard_store.annotations.queries import get_annotation
-from hansard_store.annotations.rows import Annotation, AnnotationRow, Door
+from hansard_store.annotations.rows import Annotation, AnnotationRow, Origin
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import transaction
@@ -50,19 +50,19 @@ class AnnotationBook:
         folder: DataFolder,
         mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
         *,
-        door: Door = "api",
+        origin: Origin = "api",
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.mode = mode
-        self._door: Door = door
+        self._origin: Origin = origin
         self._clock = clock
         self._redactor = Redactor(folder.key())
         self._connections = OwnConnections(folder)
 
-    def through(self, door: Door) -> AnnotationBook:
-        """Return the same book as it is used through another door."""
+    def through(self, origin: Origin) -> AnnotationBook:
+        """Return the same book as it is used from another origin."""
         other = copy(self)
-        other._door = door
+        other._origin = origin
         return other
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class AnnotationBook:
             expected=expected,
             source=asked.source,
             author=self._author(by),
-            door=self._door,
+            origin=self._origin,
             created_ns=now_ns,
             removed=tuple(dict.fromkeys((*found, *more))),
         )

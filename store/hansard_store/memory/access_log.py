@@ -11,13 +11,13 @@ from hansard_store.memory.records import Access, AccessKind, Toucher
 from hansard_store.memory.rows import gone_runs, ids_of
 
 _ADD = """
-INSERT INTO memory_access (time_ns, kind, memory, trace_id, span_id, agent, door)
+INSERT INTO memory_access (time_ns, kind, memory, trace_id, span_id, agent, origin)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _COUNT_READ = """
 UPDATE memory SET reads = reads + 1, last_read_ns = max(last_read_ns, ?) WHERE id = ?
 """
-_COLUMNS = "id, time_ns, kind, memory, trace_id, span_id, agent, door"
+_COLUMNS = "id, time_ns, kind, memory, trace_id, span_id, agent, origin"
 _OF_MEMORY = f"""
 SELECT {_COLUMNS} FROM memory_access INDEXED BY memory_access_memory
 WHERE memory IN (SELECT value FROM json_each(:memories)) AND id < :before
@@ -50,7 +50,7 @@ def record(
     now_ns: int,
 ) -> None:
     """Say who touched records, inside a transaction; of none, that nothing was found."""
-    place = (who.trace_id, who.span_id, who.agent, who.door)
+    place = (who.trace_id, who.span_id, who.agent, who.origin)
     touched: Sequence[int | None] = memories or [None]
     connection.executemany(_ADD, [(now_ns, kind, one, *place) for one in touched])
     if kind == "read":
@@ -104,8 +104,8 @@ def _accesses(connection: apsw.Connection, rows: Sequence[Any]) -> list[Access]:
             run_id=trace_id.hex() if trace_id else None,
             step_id=f"{trace_id.hex()}-{span_id.hex()}" if trace_id and span_id else None,
             agent=agent,
-            door=door,
+            origin=origin,
             run_is_gone=trace_id in gone,
         )
-        for number, time_ns, kind, memory, trace_id, span_id, agent, door in rows
+        for number, time_ns, kind, memory, trace_id, span_id, agent, origin in rows
     ]

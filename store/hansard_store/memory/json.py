@@ -74,6 +74,6 @@ def access_json(one: Access) -> Json:
         "run_id": one.run_id,
         "step_id": one.step_id,
         "agent": one.agent,
-        "door": one.door,
+        "origin": one.origin,
         "run_is_gone": one.run_is_gone,
     }

@@ -12,7 +12,7 @@ AccessKind = Literal[
     "read", "candidate", "write", "repeat", "accept", "invalidate", "expire", "purge",
     "supersede", "unsupersede",
 ]  # fmt: skip
-Door = Literal["sdk", "api", "cli", "page"]
+Origin = Literal["sdk", "api", "cli", "page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Toucher:
-    """Who touches memory: the step, the agent, and the door it came through."""
+    """Who touches memory: the step, the agent, and the origin of the request."""
 
-    door: Door
+    origin: Origin
     run_id: str | None = None
     step_id: str | None = None
     agent: str | None = None
@@ -171,7 +171,7 @@ class Access:
     run_id: str | None
     step_id: str | None
     agent: str | None
-    door: str
+    origin: str
     run_is_gone: bool
 
 

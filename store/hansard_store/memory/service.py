@@ -51,11 +51,11 @@ from hansard_store.memory.maintenance.supersession_writes import Applying, unsup
 from hansard_store.memory.maintenance.supersessions import Cause, NewSupersession
 from hansard_store.memory.records import (
     AccessKind,
-    Door,
     Ended,
     Memory,
     MemoryConflict,
     NewMemory,
+    Origin,
     Toucher,
 )
 from hansard_store.memory.retention import MemoryKeeper
@@ -106,23 +106,23 @@ class MemoryBook:
         folder: DataFolder,
         mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
         *,
-        door: Door = "sdk",
+        origin: Origin = "sdk",
         clock: Callable[[], int] = time.time_ns,
         decide: DecideMode = "claimed",
     ) -> None:
         self._authority = Authority.of(decide)
         self._folder = folder
-        self._door: Door = door
+        self._origin: Origin = origin
         self._clock = clock
         key = folder.key()
         self._keeper = MemoryKeeper(mode, Redactor(key), key)
         self._arguments = Keeper(mode, Redactor(key), key)
         self._connections = OwnConnections(folder)
 
-    def through(self, door: Door) -> MemoryBook:
-        """Return the same book as it is used through another door."""
+    def through(self, origin: Origin) -> MemoryBook:
+        """Return the same book as it is used from another origin."""
         other = copy(self)
-        other._door = door
+        other._origin = origin
         return other
 
     def acting(self, principal: Principal | None) -> MemoryBook:
@@ -189,7 +189,7 @@ class MemoryBook:
             found = self._found(connection, asked.memory_id)
             newer = asked.superseded_by
             based_on = None if newer is None else self._found(connection, newer).memory_id
-            applying = Applying(self._door, self._clock(), by, asked.step_id)
+            applying = Applying(self._origin, self._clock(), by, asked.step_id)
             unsupersede(connection, found.memory_id, applying, reason=reason, based_on=based_on)
             return self._one(connection, found.id, now_ns=applying.now_ns)
 
@@ -224,7 +224,7 @@ class MemoryBook:
 
     def expire_due(self) -> int:
         """Mark what is past its time, and return how much; reads leave it out before that."""
-        total, now_ns, who = 0, self._clock(), Toucher(self._door)
+        total, now_ns, who = 0, self._clock(), Toucher(self._origin)
         while True:
             with self._transaction() as connection:
                 gone = memories.expire(connection, now_ns=now_ns, most=_AT_ONCE)
@@ -383,7 +383,7 @@ class MemoryBook:
             actor=actor,
             who=by.name,
             action=f"memory.{kind}",
-            source=who.door,
+            source=who.origin,
             subject=f"memory:{memory_id.hex()}",
             time_ns=self._clock(),
             approval_id=approval_key,
@@ -411,7 +411,7 @@ class MemoryBook:
 
     def _toucher(self, asked: Told) -> Toucher:
         agent = None if asked.agent is None else self._keeper.clean_text(asked.agent)
-        return Toucher(self._door, asked.run, asked.step_id, agent)
+        return Toucher(self._origin, asked.run, asked.step_id, agent)
 
     @contextmanager
     def _transaction(self) -> Iterator[apsw.Connection]:

@@ -20,7 +20,7 @@ from hansard_store.errors import StoreError
 from hansard_store.memory.access_log import record
 from hansard_store.memory.errors import NotRemembered
 from hansard_store.memory.queries import MemoryFilter, list_memories
-from hansard_store.memory.records import Door, Memory, Toucher
+from hansard_store.memory.records import Origin, Memory, Toucher
 from hansard_store.memory.retention import MemoryKeeper
 from hansard_store.memory.service import MemoryBook, WrittenMemory
 from hansard_store.stories import rows as stories
@@ -49,7 +49,7 @@ class StoryBook:
         folder: DataFolder,
         mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
         *,
-        door: Door = "cli",
+        origin: Origin = "cli",
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         """Open it; raises NotRemembered where the store keeps no content to make notes of."""
@@ -57,9 +57,9 @@ class StoryBook:
             raise NotRemembered
         key = folder.key()
         self._keeper = MemoryKeeper(mode, Redactor(key), key)
-        self._memory = MemoryBook(folder, mode, door=door, clock=clock)
+        self._memory = MemoryBook(folder, mode, origin=origin, clock=clock)
         self._connections = OwnConnections(folder)
-        self._door: Door = door
+        self._origin: Origin = origin
         self._clock = clock
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class StoryBook:
         wanted = MemoryFilter(memory_type="interest")
         found = list_memories(connection, wanted, now_ns=now_ns, limit=MOST_INTERESTS).items
         with transaction(connection):
-            who = Toucher(self._door, agent=SCANNER)
+            who = Toucher(self._origin, agent=SCANNER)
             record(connection, "read", [one.id for one in found], who, now_ns=now_ns)
         return list(found)
 

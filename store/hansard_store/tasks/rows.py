@@ -17,7 +17,7 @@ from hansard_store.detection.rules import EvidenceKind, Level
 
 State = Literal["blocked", "approved", "dismissed", "done"]
 Decided = Literal["approved", "dismissed"]
-Door = Literal["page", "api", "cli"]
+Origin = Literal["page", "api", "cli"]
 STATES: Final[tuple[State, ...]] = get_args(State)
 OPEN: Final = ("blocked", "approved")
 _ABOVE_ALL: Final = (1 << 63) - 1
@@ -58,7 +58,7 @@ class Task:
     updated_ns: int
     decided_by: str | None = None
     decided_ns: int | None = None
-    decided_door: str | None = None
+    decided_origin: str | None = None
     note: str | None = None
     done_by: str | None = None
     done_ns: int | None = None
@@ -109,7 +109,7 @@ WHERE id = :id AND state IN ('blocked', 'approved')
 # Compare and set: of two who decide at once, one finds the state that it saw.
 _DECIDE: Final = """
 UPDATE task SET state = :state, review = 0, decided_by = :by, decided_ns = :now,
-  decided_door = :door, decided_method = :method, note = :note, updated_ns = :now
+  decided_origin = :origin, decided_method = :method, note = :note, updated_ns = :now
 WHERE id = :id AND state = 'blocked'
 """
 _FINISH: Final = """
@@ -200,12 +200,12 @@ def set_decided(
     state: Decided,
     *,
     by: Who,
-    door: Door,
+    origin: Origin,
     note: str | None,
     now_ns: int,
 ) -> bool:
     """Decide about a blocked task; False where it is blocked no more."""
-    given = {"id": task.id, "state": state, "door": door, "note": note, "now": now_ns}
+    given = {"id": task.id, "state": state, "origin": origin, "note": note, "now": now_ns}
     given |= {"by": by.name, "method": by.method}
     connection.execute(_DECIDE, given)
     return bool(connection.changes())

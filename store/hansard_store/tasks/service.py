@@ -43,7 +43,7 @@ from hansard_store.tasks.errors import (
     TaskDecided,
     TaskNotApproved,
 )
-from hansard_store.tasks.rows import Decided, Door, Evidence, State, Task, get_task
+from hansard_store.tasks.rows import Decided, Origin, Evidence, State, Task, get_task
 
 MOST_EVIDENCE: Final = 20  # ids that a task keeps: the first one and the newest
 _PATTERN_BYTES: Final = 16
@@ -88,22 +88,22 @@ class TaskBook:
         folder: DataFolder,
         mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
         *,
-        door: Door = "api",
+        origin: Origin = "api",
         clock: Callable[[], int] = time.time_ns,
         decide: DecideMode = "claimed",
     ) -> None:
         self._authority = Authority.of(decide)
         self.mode = mode
-        self._door: Door = door
+        self._origin: Origin = origin
         self._clock = clock
         self._key = folder.key()
         self._redactor = Redactor(self._key)
         self._connections = OwnConnections(folder)
 
-    def through(self, door: Door) -> TaskBook:
-        """Return the same book as it is used through another door."""
+    def through(self, origin: Origin) -> TaskBook:
+        """Return the same book as it is used from another origin."""
         other = copy(self)
-        other._door = door
+        other._origin = origin
         return other
 
     def acting(self, principal: Principal | None) -> TaskBook:
@@ -210,7 +210,7 @@ class TaskBook:
     ) -> None:
         now_ns = self._clock()
         if tasks.set_decided(
-            connection, task, state, by=by, door=self._door, note=note, now_ns=now_ns
+            connection, task, state, by=by, origin=self._origin, note=note, now_ns=now_ns
         ):
             self._tell(connection, task, state, by)
             self._apply(connection, task, state, by=by, now_ns=now_ns)
@@ -224,7 +224,7 @@ class TaskBook:
     ) -> None:
         """Do what a task proposes, in the name of who approved it; then it is done."""
         proposed = [one for one in of_task(connection, task.task_id) if one.state == "proposed"]
-        applying = Applying(self._door, now_ns, by)
+        applying = Applying(self._origin, now_ns, by)
         for one in proposed:
             if state == "approved":
                 apply_proposal(connection, one, applying)
@@ -252,7 +252,7 @@ class TaskBook:
             actor=by.actor,
             who=by.name,
             action=f"task.{_VERBS[state]}",
-            source=self._door,
+            source=self._origin,
             subject=f"task:{task.task_id}",
             time_ns=self._clock(),
             body={"state": state, "rule": task.rule, **by.proof},
@@ -281,7 +281,7 @@ def decision_of(task: Task) -> Json | None:
         "by": task.decided_by or None,
         "method": task.decided_method or CLAIMED.method,
         "ns": str(task.decided_ns),
-        "door": task.decided_door,
+        "origin": task.decided_origin,
         "note": task.note,
     }
 

@@ -22,7 +22,7 @@ SELECT id, lower(hex(memory_id)), state, ended_by, ended_method FROM memory
 WHERE id > ? AND ended_ns IS NOT NULL ORDER BY id LIMIT ?
 """
 _TASKS: Final = """
-SELECT id, lower(hex(task_id)), state, decided_by, decided_method, decided_door, done_by,
+SELECT id, lower(hex(task_id)), state, decided_by, decided_method, decided_origin, done_by,
   done_method
 FROM task WHERE id > ? ORDER BY id LIMIT ?
 """
@@ -79,7 +79,7 @@ def _ended_memory(connection: apsw.Connection) -> Found:
 
 
 def _decided_tasks(connection: apsw.Connection) -> Found:
-    names = ("state", "decided_by", "decided_method", "decided_door", "done_by", "done_method")
+    names = ("state", "decided_by", "decided_method", "decided_origin", "done_by", "done_method")
     for rows in _pages(connection, _TASKS):
         events = _events_of(connection, "task", rows, EventType.TASK_DECIDED)
         for _, task_id, *values in rows:
@@ -87,7 +87,7 @@ def _decided_tasks(connection: apsw.Connection) -> Found:
             for seq, action, source, who, body in events.get(f"task:{task_id}", ()):
                 method = body.get("auth_method")
                 if action in _DECIDED:
-                    expected.set(seq, state=_DECIDED[action], decided_by=who, decided_door=source)
+                    expected.set(seq, state=_DECIDED[action], decided_by=who, decided_origin=source)
                     expected.set(seq, decided_method=method)
                 elif action == "task.done":
                     expected.set(seq, state="done", done_by=who, done_method=method)

@@ -149,7 +149,7 @@ def test_interests_that_do_not_stand_are_none(scanning: Scanning) -> None:
 def test_the_interests_of_a_scan_were_read_by_it(searching: Scanning) -> None:
     searching.scan()
 
-    rows = searching.rows("SELECT kind, agent, door FROM memory_access WHERE kind = 'read'")
+    rows = searching.rows("SELECT kind, agent, origin FROM memory_access WHERE kind = 'read'")
     assert rows == [("read", "scanner", "cli")] * 2
 
 

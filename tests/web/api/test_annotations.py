@@ -76,7 +76,7 @@ def test_what_programs_send_as_evaluations_stands_in_the_same_list(api: Api) -> 
 
     assert api.checked(measured)["annotation"]["source"] == "code"
     found = api.items("/v1/annotations", step=step_id("chat"))
-    assert [(one["name"], one["score"]["value"], one["door"]) for one in found] == [
+    assert [(one["name"], one["score"]["value"], one["origin"]) for one in found] == [
         ("length", 12.0, "api"),
         ("relevance", 0.25, "otlp"),
     ]

@@ -100,9 +100,9 @@ def test_a_task_is_approved_before_it_is_done_and_the_first_decision_stands(
     assert api.error_of(early)["code"] == "task_not_approved"
     told = api.checked(approved)["task"]
     assert (told["state"], told["review"]) == ("approved", False)
-    decision = {name: told["decision"][name] for name in ("decision", "by", "door", "note")}
+    decision = {name: told["decision"][name] for name in ("decision", "by", "origin", "note")}
     assert decision == {
-        "decision": "approve", "by": "noor", "door": "api", "note": "look at the fixture",
+        "decision": "approve", "by": "noor", "origin": "api", "note": "look at the fixture",
     }  # fmt: skip
     assert api.checked(again)["task"] == told
     error = api.error_of(other)

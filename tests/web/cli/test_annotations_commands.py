@@ -131,7 +131,7 @@ def test_an_export_that_is_imported_brings_what_was_said(
     whole, one_run = tmp_path / "all.jsonl", tmp_path / "run.json"
     store("export", "-o", str(whole))
     store("runs", "export", run, "-o", str(one_run))
-    before = [{**one, "door": ""} for one in items(store, "--all")]
+    before = [{**one, "origin": ""} for one in items(store, "--all")]
 
     for file in (whole, one_run):
         data = tmp_path / file.stem
@@ -143,7 +143,7 @@ def test_an_export_that_is_imported_brings_what_was_said(
         second = told(there("import", str(file), "--json"))
         assert (first["annotations"], second["annotations"]) == (3, 0)
         assert first["problems"] == second["problems"] == []
-        found = [{**one, "door": ""} for one in items(there, "--all")]
+        found = [{**one, "origin": ""} for one in items(there, "--all")]
         assert sorted(found, key=str) == sorted(before, key=str)
         told(there("rebuild", "--json"))
         assert len(items(there, "--all")) == 3

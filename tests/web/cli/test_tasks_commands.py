@@ -151,7 +151,7 @@ def test_tasks_are_listed_shown_approved_and_closed(run: Cli, failing: TaskMaker
     assert (other.exit_code, "was approved already by noor" in other.stderr) == (1, True)
     for words in ("mend it", "by noor", "5 times or more within 24 hours", "connection refused"):
         assert words in shown
-    assert (done["state"], done["done"]["by"], done["decision"]["door"]) == (
+    assert (done["state"], done["done"]["by"], done["decision"]["origin"]) == (
         "done", "mender", "cli",
     )  # fmt: skip
     assert told(run("tasks", "list", "--json"))["items"] == []

@@ -213,7 +213,7 @@ class Annotation(Body):
     expected: str | None = Field(description="what the output should have been")
     source: Literal["human", "code", "llm"] | None
     author: str | None
-    door: str = Field(description="page, api, cli, import; otlp: a span tells it")
+    origin: str = Field(description="page, api, cli, import; otlp: a span tells it")
     created_at: str
     created_ns: str
     state: Literal["standing", "replaced", "withdrawn"]

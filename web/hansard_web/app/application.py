@@ -128,7 +128,7 @@ def _add_books(app: FastAPI, site: Site) -> None:
 
     state, store = app.state, site.folder
     mode, decide = RetentionMode(site.settings.retention), site.settings.decide_mode
-    state.memory = MemoryBook(store, mode, door="api", decide=decide)
+    state.memory = MemoryBook(store, mode, origin="api", decide=decide)
     state.annotations = AnnotationBook(store, mode)
     state.tasks = TaskBook(store, mode, decide=decide)
     state.replays = make_replays(state.door, state.desk, state.accounts.store)

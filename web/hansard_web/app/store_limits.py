@@ -148,7 +148,7 @@ class Janitor:
     def _clean(self, stop: threading.Event) -> None:
         from hansard_store.memory.service import MemoryBook  # with all that reads memory
 
-        with closing(MemoryBook(self._folder, door="api")) as book:
+        with closing(MemoryBook(self._folder, origin="api")) as book:
             book.expire_due()
         if not self._limits.any:
             return

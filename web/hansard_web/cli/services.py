@@ -21,7 +21,7 @@ B_co = TypeVar("B_co", bound=Book, covariant=True)
 
 class MakeBook(Protocol[B_co]):
     def __call__(
-        self, folder: DataFolder, mode: RetentionMode, /, *, door: Literal["cli"]
+        self, folder: DataFolder, mode: RetentionMode, /, *, origin: Literal["cli"]
     ) -> B_co: ...
 
 
@@ -36,5 +36,5 @@ def opened_book(
     folder = find_store(data)
     open_store(folder).close()  # of this version, or refused
     config = read_config(data=data, retention=retention)
-    with closing(make(folder, RetentionMode(config.retention), door="cli")) as book:
+    with closing(make(folder, RetentionMode(config.retention), origin="cli")) as book:
         yield book

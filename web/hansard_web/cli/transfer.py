@@ -63,7 +63,7 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
     folder.create()
     pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(folder.key())))
     pipeline.start()
-    book = AnnotationBook(folder, RetentionMode(config.retention), door="import")
+    book = AnnotationBook(folder, RetentionMode(config.retention), origin="import")
     try:
         with progress_of() as tell:
             return import_files(

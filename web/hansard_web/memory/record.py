@@ -273,7 +273,7 @@ def _used(found: FoundReceipt) -> Touch:
 def _touched(one: Access) -> Touch:
     where = one.step_id or one.run_id
     if where is None:
-        text, href = f"over the {one.door}", ""
+        text, href = f"over the {one.origin}", ""
     else:
         text = f"run {where[:8]}" + (" (deleted)" if one.run_is_gone else "")
         href = f"/steps/{one.step_id}" if one.step_id else f"/runs/{one.run_id}"

@@ -148,7 +148,7 @@ class Access(Body):
     run_id: str | None
     step_id: str | None
     agent: str | None
-    door: str
+    origin: str
     run_is_gone: bool
 
 

@@ -35,7 +35,7 @@ class TaskDecision(Body):
     method: Method
     at: str
     ns: str
-    door: str | None = Field(description="page, api, cli")
+    origin: str | None = Field(description="page, api, cli")
     note: str | None
 
 

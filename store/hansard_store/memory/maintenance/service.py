@@ -34,7 +34,7 @@ from hansard_store.memory.maintenance.retrievals import Stale, count_stale
 from hansard_store.memory.maintenance.supersession_writes import Applying, supersede
 from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.maintenance.verdicts import PairOutcome, Waiting
-from hansard_store.memory.records import Door, Memory
+from hansard_store.memory.records import Origin, Memory
 from hansard_store.memory.rows import memories_by_number
 from hansard_store.tasks.service import Recorded, TaskBook
 
@@ -60,17 +60,17 @@ class MaintenanceBook:
         folder: DataFolder,
         mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
         *,
-        door: Door = "cli",
+        origin: Origin = "cli",
         by: str = "maintain",
         step_id: str | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         """Open it; `by` and `step_id` say in events what superseded a record."""
         self._connections = OwnConnections(folder)
-        self._tasks = TaskBook(folder, mode, door="cli", clock=clock)
+        self._tasks = TaskBook(folder, mode, origin="cli", clock=clock)
         self._redactor = Redactor(folder.key())
         self._is_clean = mode is not RetentionMode.FULL_PAYLOADS  # memory was cleaned when written
-        self._door: Door = door
+        self._origin: Origin = origin
         self._by = Who(Actor.SYSTEM, by)
         self._step_id = step_id
         self._clock = clock
@@ -179,7 +179,7 @@ class MaintenanceBook:
     def supersede(self, link: NewSupersession, judged: Judged | None = None) -> bool:
         """Let one record supersede another; False where one of both does not stand any more."""
         connection, now_ns = self._connections.get(), self._clock()
-        applying = Applying(self._door, now_ns, self._by, self._step_id)
+        applying = Applying(self._origin, now_ns, self._by, self._step_id)
         with transaction(connection):
             is_applied = supersede(connection, self._clean(link), applying)
             if judged is not None and is_applied:

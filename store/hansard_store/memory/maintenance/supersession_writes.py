@@ -19,7 +19,7 @@ from hansard_store.memory.access_log import record
 from hansard_store.memory.errors import NotCurrent
 from hansard_store.memory.maintenance import supersessions, verdicts
 from hansard_store.memory.maintenance.supersessions import NewSupersession, Supersession
-from hansard_store.memory.records import AccessKind, Door, Toucher
+from hansard_store.memory.records import AccessKind, Origin, Toucher
 
 _STANDING: Final = """
 SELECT count(*) FROM memory WHERE id IN (:older, :newer) AND state = 'current'
@@ -41,16 +41,16 @@ _ID: Final = "SELECT lower(hex(memory_id)) FROM memory WHERE id = ?"
 
 @dataclass(frozen=True, slots=True)
 class Applying:
-    """Where a change comes from: a door, a time, who does it, and the step that does."""
+    """Where a change comes from: an origin, a time, who does it, and the step that does."""
 
-    door: Door
+    origin: Origin
     now_ns: int
     by: Who
     step_id: str | None = None
 
     @property
     def toucher(self) -> Toucher:
-        return Toucher(self.door, step_id=self.step_id)
+        return Toucher(self.origin, step_id=self.step_id)
 
 
 def supersede(connection: apsw.Connection, link: NewSupersession, applying: Applying) -> bool:
@@ -156,7 +156,7 @@ def _tell(
         actor=applying.by.actor,
         who=applying.by.name,
         action=f"memory.{kind}",
-        source=applying.door,
+        source=applying.origin,
         subject=f"memory:{memory_id}",
         time_ns=applying.now_ns,
         trace_id=who.trace_id,
