@@ -20,7 +20,7 @@ from hansard_store.errors import StoreError
 from hansard_store.memory.access_log import record
 from hansard_store.memory.errors import NotRemembered
 from hansard_store.memory.queries import MemoryFilter, list_memories
-from hansard_store.memory.records import Origin, Memory, Toucher
+from hansard_store.memory.records import Memory, Origin, Toucher
 from hansard_store.memory.retention import MemoryKeeper
 from hansard_store.memory.service import MemoryBook, WrittenMemory
 from hansard_store.stories import rows as stories

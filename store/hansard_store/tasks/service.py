@@ -43,7 +43,7 @@ from hansard_store.tasks.errors import (
     TaskDecided,
     TaskNotApproved,
 )
-from hansard_store.tasks.rows import Decided, Origin, Evidence, State, Task, get_task
+from hansard_store.tasks.rows import Decided, Evidence, Origin, State, Task, get_task
 
 MOST_EVIDENCE: Final = 20  # ids that a task keeps: the first one and the newest
 _PATTERN_BYTES: Final = 16

@@ -34,7 +34,7 @@ from hansard_store.memory.maintenance.retrievals import Stale, count_stale
 from hansard_store.memory.maintenance.supersession_writes import Applying, supersede
 from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.maintenance.verdicts import PairOutcome, Waiting
-from hansard_store.memory.records import Origin, Memory
+from hansard_store.memory.records import Memory, Origin
 from hansard_store.memory.rows import memories_by_number
 from hansard_store.tasks.service import Recorded, TaskBook
 
