@@ -29,7 +29,7 @@ class HansardError(Exception):
 class ConfigError(HansardError):
     """A setting that cannot work, found before anything was started."""
 
-    code = "bad_config"
+    code = "invalid_config"
 
 
 class NotFoundError(HansardError):

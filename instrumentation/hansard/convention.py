@@ -292,7 +292,7 @@ OWN: Final = (
          "Input tokens as estimated before sending, beside what was billed."),
     Name("hansard.tokens.estimator", "string", _CALL, "What estimated, with its version."),
     Name("hansard.call.shortfall", "string", _CALL,
-         "Why an answer is not whole: `answer_truncated`, `content_filtered`"),
+         "Why an answer is not whole: `response_truncated`, `content_filtered`"),
     Name("hansard.token_count", "event", _CALL, "The provider was asked to count before the call."),
     Name("hansard.error.code", "string", "what failed",
          "Code of a typed error: `rate_limited`, `required_over_budget`, …"),

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 class InstrumentationError(HansardError):
     """Something the program asked of the SDK that it cannot do."""
 
-    code = "instrumentation"
+    code = "instrumentation_error"
 
 
 class NotStarted(InstrumentationError):
@@ -120,13 +120,13 @@ class MemoryUnavailable(InstrumentationError):
 class SpoolError(InstrumentationError):
     """The disk spool cannot be read or written."""
 
-    code = "spool"
+    code = "spool_error"
 
 
 class PayloadError(InstrumentationError):
     """A payload cannot be found, or its bytes are not what its digest says."""
 
-    code = "payload"
+    code = "payload_error"
 
 
 class TranscriptUnavailable(InstrumentationError):
@@ -156,7 +156,7 @@ class EmbeddedMissing(ConfigError):
 class GateError(InstrumentationError):
     """A gate did not let a call through."""
 
-    code = "gate"
+    code = "gate_error"
 
 
 class GateUnavailable(GateError):
@@ -212,7 +212,7 @@ class NoConfirmation(CallRefused):
 class BadArguments(CallRefused):
     """The arguments do not fit the tool, or cannot be shown and bound exactly."""
 
-    code = "bad_arguments"
+    code = "invalid_arguments"
 
 
 class PolicyDenied(CallRefused):
@@ -260,7 +260,7 @@ class MustAwait(GateError):
     It is raised before anything is claimed: the approval can still be run.
     """
 
-    code = "must_await"
+    code = "await_required"
 
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(
@@ -305,7 +305,7 @@ class UnfinishedResult(PendingResult):
 class NotBegun(PendingResult):
     """A future stood for longer than it may, and nobody had begun its work; it was cancelled."""
 
-    code = "not_begun"
+    code = "future_not_started"
 
     def __init__(self, kind: str, after_s: float) -> None:
         GateError.__init__(
@@ -319,7 +319,7 @@ class NotBegun(PendingResult):
 class AsyncPort(GateError, TypeError):
     """What keeps the decisions is asked without await, and has an async method."""
 
-    code = "async_port"
+    code = "async_backend"
 
     def __init__(self, method: str) -> None:
         super().__init__(
@@ -345,8 +345,8 @@ class LazyResult(GateError):
 class DecisionRefused(GateError):
     """A decision was not taken because of who sent it; nothing ran.
 
-    `code` is the store's: `credential_needed`, `own_request`, `not_asked` (`details["asked"]` names
-    the approvers), `scope_missing`, `unauthenticated`.
+    `code` is the store's: `credentials_required`, `self_approval`, `not_an_approver` (with the
+    approvers in `details["asked"]`), `scope_missing`, `unauthenticated`.
     """
 
     def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:

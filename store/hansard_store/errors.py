@@ -147,7 +147,7 @@ class NotEmptyError(StoreError):
 class NotABackupError(StoreError):
     """What was given to restore from is no backup, or is damaged."""
 
-    code = "no_backup"
+    code = "backup_not_found"
 
 
 class RebuildRunningError(StoreError):
@@ -177,7 +177,7 @@ class QueryLimitError(StoreError):
 class BadQueryError(StoreError):
     """A value of a query that cannot be meant; `name` is the parameter it came in."""
 
-    code = "bad_query"
+    code = "invalid_query"
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -187,7 +187,7 @@ class BadQueryError(StoreError):
 class BadCursorError(BadQueryError):
     """Not a cursor that this list gave."""
 
-    code = "bad_cursor"
+    code = "invalid_cursor"
 
     def __init__(self, name: str = "cursor") -> None:
         super().__init__(name, f"{name} is not a cursor of this list; begin again without it")
@@ -218,7 +218,7 @@ class VersionConflictError(StoreError):
 class BadDigestError(StoreError):
     """Bytes whose sha256 is not the one in their reference."""
 
-    code = "bad_digest"
+    code = "digest_mismatch"
 
     def __init__(self, wanted: str, found: str) -> None:
         super().__init__(f"the bytes are sha256:{found}, not {wanted}")

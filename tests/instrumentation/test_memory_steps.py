@@ -251,7 +251,7 @@ def test_a_program_that_keeps_no_content_remembers_nothing(
     try:
         with pytest.raises(MemoryRefused) as refused:
             remember()
-        assert refused.value.code == "memory_not_kept"
+        assert refused.value.code == "memory_not_retained"
     finally:
         hansard.shutdown()
 

@@ -8,7 +8,7 @@ from hansard_compiler.errors import HansardError
 class HeartbeatUnderWay(HansardError):
     """Another process runs a cycle on this store; nothing was changed."""
 
-    code = "heartbeat_under_way"
+    code = "heartbeat_running"
 
     def __init__(self) -> None:
         super().__init__("a heartbeat is under way on this store; it does not run twice at once")

@@ -32,7 +32,7 @@ class JudgeTimeout(JudgeError):
 class BadJudgement(JudgeError):
     """An answer in another form than was asked for, or about something else."""
 
-    code = "bad_judgement"
+    code = "invalid_judgement"
 
     def __init__(self, judge: str, what: str) -> None:
         super().__init__(f"the answer of {judge!r} cannot be used: {what}")

@@ -21,7 +21,7 @@ _CONNECTIONS: Final = {"http": HTTPConnection, "https": HTTPSConnection}
 class ReportNotSent(HansardError):
     """The address did not take a report. The message names its host alone: the rest is a secret."""
 
-    code = "report_not_sent"
+    code = "report_delivery_failed"
 
 
 def send_report(

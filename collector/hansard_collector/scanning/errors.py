@@ -23,19 +23,19 @@ class ScanError(HansardError):
 class SourceDown(ScanError):
     """The source cannot be reached now."""
 
-    code = "source_down"
+    code = "source_unavailable"
 
 
 class BadAnswer(ScanError):
     """An answer that cannot be meant, or is larger than any that can."""
 
-    code = "bad_answer"
+    code = "invalid_response"
 
 
 class BadVerdict(ScanError):
     """A classifier answered with a label that it was not given, or a score that is no share."""
 
-    code = "bad_verdict"
+    code = "invalid_verdict"
 
     def __init__(self, classifier: str) -> None:
         super().__init__(f"the classifier {classifier!r} answered with another label, or no share")
@@ -68,7 +68,7 @@ class ScanIncomplete(ScanError):
 class ScanUnderWay(ScanError):
     """Two scans at once would classify stories twice."""
 
-    code = "scan_under_way"
+    code = "scan_running"
 
     def __init__(self) -> None:
         super().__init__("another scan of this store is under way")

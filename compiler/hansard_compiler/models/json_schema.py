@@ -17,7 +17,7 @@ Schema = dict[str, Any]
 FORMATS: Final[Mapping[str, str]] = {
     "cursor": "`next_cursor` of the page before, as it was answered",
     "printable": "Unicode without control characters, formatting and line breaks; not blank",
-    "rule-set": "a rule set as docs/policy.md has it, or `shipped:NAME`; else 422 `bad_policy`",
+    "rule-set": "a rule set as docs/policy.md has it, or `shipped:NAME`; else 422 `invalid_policy`",
     "search": 'words, `"a phrase"`, `prefix*` of three letters or more, `-word` beside them',
     "tag": "1 to 64 letters, digits and . : / + - _, the first a letter or digit",
     "sql": "one SELECT over the views of docs/columns.md",

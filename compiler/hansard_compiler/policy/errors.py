@@ -8,7 +8,7 @@ from hansard_compiler.errors import ConfigError, HansardError
 class PolicyRuleError(ConfigError):
     """A rule set that cannot be used as it is; nothing of it takes effect."""
 
-    code = "bad_policy"
+    code = "invalid_policy"
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(f"{where}: {problem}")

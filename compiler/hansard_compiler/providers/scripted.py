@@ -67,7 +67,7 @@ _USAGE = {
 class ScriptError(ConfigError):
     """A script that cannot be used as it is."""
 
-    code = "bad_script"
+    code = "invalid_script"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,13 @@ from hansard_compiler.errors import HansardError
 class TranscriptError(HansardError):
     """A transcript cannot do what was asked."""
 
-    code = "transcript"
+    code = "transcript_error"
 
 
 class BadConversationId(TranscriptError, ValueError):
     """Text that names neither a conversation nor a sub-agent."""
 
-    code = "bad_conversation_id"
+    code = "invalid_conversation_id"
 
     def __init__(self, wanted: str, kind: str) -> None:
         super().__init__(f"{wanted[:80]!r} is no id of a {kind}")
@@ -36,7 +36,7 @@ class BadConversationId(TranscriptError, ValueError):
 class BadMessage(TranscriptError, ValueError):
     """What is no message, or too large for one."""
 
-    code = "bad_message"
+    code = "invalid_message"
 
 
 class MessageIdUsed(TranscriptError):
@@ -65,7 +65,7 @@ class ResultWithoutCall(TranscriptError):
 class HeadMoved(TranscriptError):
     """A fold would stand for messages that its summary never saw."""
 
-    code = "head_moved"
+    code = "head_stale"
 
     def __init__(self, *, expected: int, found: int) -> None:
         super().__init__(

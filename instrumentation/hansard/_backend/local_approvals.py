@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from hansard._config.settings import Settings
 
 GROUP: Final = "hansard.accountability"
-_OF_PEOPLE: Final = frozenset({"not_asked", "own_request", "credential_needed", "name_reserved"})
+_OF_PEOPLE: Final = frozenset(
+    {"not_an_approver", "self_approval", "credentials_required", "name_reserved"}
+)
 _T = TypeVar("_T")
 
 
@@ -130,7 +132,7 @@ def _refusal(error: Exception, tool: str) -> GateError:
         return PolicyDenied(tool, str(getattr(error, "reason", error)), told)
     if error.code in ("not_found", "ambiguous_id"):
         return UnknownApproval(str(error))
-    if error.code == "bad_proposal":
+    if error.code == "invalid_proposal":
         return BadArguments(tool, str(error))
     if error.code in _OF_PEOPLE:
         return DecisionRefused(error.code, str(error), details)

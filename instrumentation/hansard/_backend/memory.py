@@ -113,7 +113,8 @@ class HttpMemory:
             return told
         if self._mode is RetentionMode.METADATA_ONLY and verb == "write":
             raise MemoryRefused(
-                "memory_not_kept", "retention metadata_only keeps no content: nothing is remembered"
+                "memory_not_retained",
+                "retention metadata_only keeps no content: nothing is remembered",
             )
         clean: Json = {}
         for key, value in told.items():

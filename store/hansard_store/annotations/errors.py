@@ -37,7 +37,7 @@ class BadAnnotation(AnnotationRefused):
 class TextNotKept(AnnotationRefused):
     """Better refused than kept without what it says."""
 
-    code = "annotation_text_not_kept"
+    code = "annotation_text_not_retained"
 
     def __init__(self) -> None:
         super().__init__(
@@ -49,7 +49,7 @@ class TextNotKept(AnnotationRefused):
 class NotStanding(AnnotationRefused):
     """Somebody was first; `state` is how it stands now."""
 
-    code = "annotation_not_standing"
+    code = "annotation_not_current"
 
     def __init__(self, annotation_id: str, *, state: str) -> None:
         super().__init__(f"the annotation {annotation_id} was {state} already")

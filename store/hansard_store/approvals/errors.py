@@ -73,13 +73,13 @@ class RevisionRequired(ApprovalConflict):
 class ApprovedByYou(ApprovalConflict):
     """Another person has to approve: this one approved the same draft before."""
 
-    code = "approved_by_you"
+    code = "another_approver_required"
 
 
 class NotAsked(ApprovalConflict):
     """Others are asked about this one; `details["asked"]` names them. Answered with 403."""
 
-    code = "not_asked"
+    code = "not_an_approver"
 
 
 class RecordAltered(ApprovalConflict):
@@ -129,7 +129,7 @@ class ActionBlocked(StoreError):
 class BadProposal(StoreError):
     """Something about a proposal or a decision cannot be meant; `name` is which part."""
 
-    code = "bad_proposal"
+    code = "invalid_proposal"
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)

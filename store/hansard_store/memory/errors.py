@@ -35,7 +35,7 @@ class WriterRefused(MemoryRefused):
 class NotApproved(MemoryRefused):
     """Without a token that may decide, only what a person approved is ended, while that runs."""
 
-    code = "not_the_approved_end"
+    code = "approval_mismatch"
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no approval permits this: {why}")
@@ -44,7 +44,7 @@ class NotApproved(MemoryRefused):
 class NotRemembered(MemoryRefused):
     """Without content there is nothing to remember: better refused than remembered empty."""
 
-    code = "memory_not_kept"
+    code = "memory_not_retained"
 
     def __init__(self) -> None:
         super().__init__(

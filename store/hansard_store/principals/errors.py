@@ -31,7 +31,7 @@ class PrincipalError(StoreError):
 class CredentialNeeded(PrincipalError):
     """A decision needs to know who decides."""
 
-    code = "credential_needed"
+    code = "credentials_required"
 
     def __init__(self, *, was_sent: bool = False) -> None:
         found = "the token is wrong or revoked" if was_sent else "a decision needs a token"
@@ -41,7 +41,7 @@ class CredentialNeeded(PrincipalError):
 class OwnRequest(PrincipalError):
     """Nobody decides about what they requested themselves."""
 
-    code = "own_request"
+    code = "self_approval"
 
     def __init__(self, name: str, requester: str) -> None:
         who = repr(name) if name == requester else f"{requester!r}, as which {name!r} is read,"
@@ -76,7 +76,7 @@ def reserved_text(name: str) -> str:
 class BadTokenName(ConfigError):
     """A name that no token may have."""
 
-    code = "bad_token_name"
+    code = "invalid_token_name"
 
 
 class TokenExists(PrincipalError):
@@ -93,7 +93,7 @@ class TokenExists(PrincipalError):
 class TokenLooksAlike(PrincipalError):
     """A token in force has a name that people take for this one."""
 
-    code = "token_looks_alike"
+    code = "token_name_confusable"
 
     def __init__(self, name: str, other: str) -> None:
         super().__init__(

@@ -8,7 +8,7 @@ from hansard_compiler.errors import HansardError
 class BadAck(HansardError):
     """Nobody is named who acknowledges it; nothing was changed."""
 
-    code = "ack_invalid"
+    code = "invalid_acknowledgement"
 
 
 class ReportsUnusable(HansardError):

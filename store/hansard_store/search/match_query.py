@@ -22,7 +22,7 @@ _WORDS = re.compile(r"[^\W_]+")  # as unicode61 cuts a text
 class BadSearchError(BadQueryError):
     """A search that cannot be meant."""
 
-    code = "bad_search"
+    code = "invalid_search"
 
     def __init__(self, message: str) -> None:
         super().__init__("q", message)

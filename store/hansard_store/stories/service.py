@@ -33,7 +33,7 @@ SCANNER: Final = "scanner"  # who reads interests and writes notes
 class PlaceTaken(StoreError):
     """A note would take the place of a record that somebody else wrote, or wait behind it."""
 
-    code = "place_taken"
+    code = "subject_conflict"
 
     def __init__(self, story: Story) -> None:
         super().__init__(

@@ -51,7 +51,7 @@ class TaskNotApproved(TaskRefused):
 class NoteNotKept(TaskRefused):
     """Better refused than kept without what it says."""
 
-    code = "task_note_not_kept"
+    code = "task_note_not_retained"
 
     def __init__(self) -> None:
         super().__init__(

@@ -151,7 +151,7 @@ def test_a_scan_that_failed_is_tried_again_by_the_next_cycle(house: House) -> No
     del house.source.answers["/topstories.json"]
     done = phase(house.beat(), "scan")
 
-    assert (failed.status, failed.figures["error"]) == ("failed", "bad_answer")
+    assert (failed.status, failed.figures["error"]) == ("failed", "invalid_response")
     assert done.status == "done"
 
 
@@ -263,7 +263,7 @@ def test_a_malformed_answer_is_a_typed_failure_and_no_entry(house: House, server
     failed = phase(house.beat(judges, outbound=False), "interests")
     judges.close()
 
-    assert (failed.status, failed.figures["error"]) == ("failed", "bad_judgement")
+    assert (failed.status, failed.figures["error"]) == ("failed", "invalid_judgement")
     assert house.memory("interest") == []
 
 

@@ -262,7 +262,7 @@ def test_the_same_compile_has_one_hash_whoever_records() -> None:
         ([item("x", source_ref=None)], {}, MissingProvenance, "missing_provenance"),
         (ITEMS, {"token_budget": 101}, RequiredOverBudget, "required_over_budget"),
         (ITEMS, {"config": {"weights": {"fame": 1}}}, InvalidInput, "invalid_input"),
-        (ITEMS, {"policy": [{"id": "x", "effect": "maybe"}]}, PolicyRuleError, "bad_policy"),
+        (ITEMS, {"policy": [{"id": "x", "effect": "maybe"}]}, PolicyRuleError, "invalid_policy"),
     ],
 )
 @pytest.mark.covers("RC-12")

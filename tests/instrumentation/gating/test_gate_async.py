@@ -307,7 +307,7 @@ def test_the_error_names_what_to_call(store: Desk) -> None:
         with one.gate, pytest.raises(MustAwait) as caught:
             approvals.run(identity)
         assert f"`await approvals.arun('{identity}')`" in str(caught.value)
-        assert caught.value.code == "must_await"
+        assert caught.value.code == "await_required"
 
     asyncio.run(main())
 

@@ -334,7 +334,7 @@ def test_a_program_decides_with_the_token_of_a_person_and_never_with_its_own(
         rejected = approvals.reject(second, token=add_token(server.data, "kim"), reason="no")
     decisions.close()
 
-    assert (unknown.value.code, mine.value.code) == ("credential_needed", "own_request")
+    assert (unknown.value.code, mine.value.code) == ("credentials_required", "self_approval")
     assert asked[0]["requested_by"] == ["program"]
     assert (granted["decided_by"], granted["decided_method"]) == ("noor", "token")
     assert (rejected["decided_by"], rejected["status"]) == ("kim", "rejected")

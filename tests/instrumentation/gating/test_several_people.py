@@ -92,8 +92,11 @@ def test_a_call_runs_once_as_many_people_approved_it_as_it_requires(
     assert asked["approvals"] == "0 of 2 approved; 2 more needed"
     assert (first["status"], first["approvals_left"], first["decided_by"]) == ("awaiting", 1, None)
     assert [(one["name"], one["method"]) for one in first["approved_by"]] == [("ana", "token")]
-    assert again.value.code == "approved_by_you"
-    assert (other.value.code, other.value.details["asked"]) == ("not_asked", ["ana", "bo", "cid"])
+    assert again.value.code == "another_approver_required"
+    assert (other.value.code, other.value.details["asked"]) == (
+        "not_an_approver",
+        ["ana", "bo", "cid"],
+    )
     assert "ana, bo, cid" in str(other.value)
     assert before == []
     assert (last["status"], last["approvals_left"]) == ("approved", 0)
@@ -161,7 +164,7 @@ def test_an_embedded_store_counts_names_that_are_claimed(
         granted = approvals.approve(identity, by="Bo")
         approvals.run(identity)
 
-    assert (again.value.code, other.value.code) == ("approved_by_you", "not_asked")
+    assert (again.value.code, other.value.code) == ("another_approver_required", "not_an_approver")
     assert [one["method"] for one in granted["approved_by"]] == ["claimed", "claimed"]
     assert ran == [("acme", 5)]
 
@@ -256,7 +259,7 @@ def test_a_decision_takes_the_token_that_is_given_with_it_alone(
     decisions.close()
     asking.close()
 
-    assert refused.value.code == "credential_needed"
+    assert refused.value.code == "credentials_required"
     events = json.loads(server.get(f"/v1/events?approval={identity}&limit=50"))["items"]
     if verb == "undo":
         [undoing] = [
@@ -308,7 +311,7 @@ def test_memory_ends_with_the_token_of_a_person_alone(
         env={**os.environ, "HANSARD_TOKEN": own, "HANSARD_DATA": str(tmp_path)},
     )  # fmt: skip
 
-    assert told.stdout.split() == ["credential_needed", "invalidated"], told.stderr
+    assert told.stdout.split() == ["credentials_required", "invalidated"], told.stderr
     listed = json.loads(server.get(f"/v1/memory?project=books-{way}&state=all"))["items"]
     assert [(one["ended"]["by"], one["ended"]["method"]) for one in listed] == [("ana", "token")]
 

@@ -95,7 +95,7 @@ def test_a_note_is_withdrawn_and_stays_in_the_history(api: Api) -> None:
     again = post(api, path)
 
     assert (gone["state"], gone["ended"]["by"]) == ("withdrawn", "iris")
-    assert (again.status_code, api.error_of(again)["code"]) == (409, "annotation_not_standing")
+    assert (again.status_code, api.error_of(again)["code"]) == (409, "annotation_not_current")
     assert api.items("/v1/annotations") == []
     assert api.items("/v1/annotations", state="all") == [gone]
 
@@ -126,7 +126,7 @@ def test_a_sparing_store_says_what_it_keeps(sparing_api: Api) -> None:
                   tag="ghp_" + "a1b2c3d4e5f6" * 3)  # fmt: skip
 
     if note.status_code == 409:
-        assert sparing_api.error_of(note)["code"] == "annotation_text_not_kept"
+        assert sparing_api.error_of(note)["code"] == "annotation_text_not_retained"
     else:
         assert note.status_code == 201
     assert sparing_api.error_of(secret)["code"] == "annotation_secret"

@@ -73,7 +73,7 @@ def test_a_draft_is_sent_back_and_comes_again(api: TestClient) -> None:
     revised = post(api, made, "revise", note="less formal", by="ann").json()
     back = post(api, made, "repropose", arguments={**EMAIL, "body": "Hey"}).json()
 
-    assert (empty.status_code, empty.json()["error"]["code"]) == (400, "bad_proposal")
+    assert (empty.status_code, empty.json()["error"]["code"]) == (400, "invalid_proposal")
     assert (revised["status"], revised["note"]) == ("revised", "less formal")
     assert (back["status"], back["revision"]) == ("awaiting", 2)
     assert [one["note"] for one in back["drafts"]] == ["less formal", None]
@@ -242,7 +242,7 @@ def test_numbers_that_cannot_be_told_apart_are_refused(api: TestClient, number: 
     body = f'{{"tool": "pay", "arguments": {{"amount": {number}}}}}'
     answer = api.post("/v1/approvals", content=body, headers={"Content-Type": "application/json"})
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_json")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_json")
 
 
 def test_waiting_ends_with_the_decision(make_client: MakeClient) -> None:
@@ -266,7 +266,7 @@ def test_waiting_ends_with_its_time_and_with_another_draft(api: TestClient) -> N
     assert api.get(f"{at}?wait=0.05").json()["status"] == "awaiting"
     assert api.get(f"{at}?wait=30&revision=7").json()["revision"] == 1
     for bad in ("61", "nan", "x", "-1"):
-        assert api.get(f"{at}?wait={bad}").json()["error"]["code"] == "bad_query"
+        assert api.get(f"{at}?wait={bad}").json()["error"]["code"] == "invalid_query"
 
 
 def test_waiting_ends_when_the_action_expires(api: TestClient) -> None:
@@ -362,8 +362,8 @@ def test_a_list_is_paged_by_cursor_and_filtered(api: TestClient) -> None:
     assert numbers == [4, 3, 2, 1]
     assert first["waiting"] == {"awaiting": 5, "revised": 0}
     assert len(api.get("/v1/approvals?tool=t1&status=awaiting").json()["items"]) == 2
-    assert api.get("/v1/approvals?status=done").json()["error"]["code"] == "bad_query"
-    assert api.get("/v1/approvals?cursor=x").json()["error"]["code"] == "bad_cursor"
+    assert api.get("/v1/approvals?status=done").json()["error"]["code"] == "invalid_query"
+    assert api.get("/v1/approvals?cursor=x").json()["error"]["code"] == "invalid_cursor"
 
 
 def test_ids_may_be_short_and_unknown_ones_are_told(api: TestClient) -> None:

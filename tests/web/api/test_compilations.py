@@ -258,10 +258,10 @@ def test_receipts_are_narrowed(api: Api, query: dict[str, str], items: list[str]
 @pytest.mark.parametrize(
     ("query", "status", "code"),
     [
-        ({"limit": "0"}, 400, "bad_query"),
-        ({"limit": "501"}, 400, "bad_query"),
-        ({"cursor": "x"}, 400, "bad_cursor"),
-        ({"since": "yesterday"}, 400, "bad_query"),
+        ({"limit": "0"}, 400, "invalid_query"),
+        ({"limit": "501"}, 400, "invalid_query"),
+        ({"cursor": "x"}, 400, "invalid_cursor"),
+        ({"since": "yesterday"}, 400, "invalid_query"),
         ({"run": "f" * 32}, 404, "not_found"),
     ],
 )

@@ -213,11 +213,11 @@ def test_a_compaction_offers_what_was_sent_before_and_after_it(world: World) -> 
         ("/v1/diff/steps/dead-beef/dead-beef", 404, "not_found"),
         (f"/v1/diff/steps/{LEFT}/{RIGHT}", 409, "ambiguous_id"),
         ("/v1/diff/runs/00000000/00000001", 404, "not_found"),
-        (f"/v1/diff/runs/{LEFT}/{RIGHT}?cursor=x", 400, "bad_cursor"),
-        (f"/v1/diff/runs/{LEFT}/{RIGHT}?only=x", 400, "bad_query"),
-        (f"/v1/diff/runs/{LEFT}/{RIGHT}?limit=501", 400, "bad_query"),
+        (f"/v1/diff/runs/{LEFT}/{RIGHT}?cursor=x", 400, "invalid_cursor"),
+        (f"/v1/diff/runs/{LEFT}/{RIGHT}?only=x", 400, "invalid_query"),
+        (f"/v1/diff/runs/{LEFT}/{RIGHT}?limit=501", 400, "invalid_query"),
         (f"/v1/diff/compaction/{step(LEFT, 3)}", 404, "no_compaction"),
-        (f"/v1/diff/saved/{LEFT}/{step(RIGHT, 3)}", 400, "mixed_sides"),
+        (f"/v1/diff/saved/{LEFT}/{step(RIGHT, 3)}", 400, "mixed_target_types"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_words(

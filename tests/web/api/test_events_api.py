@@ -115,7 +115,7 @@ def test_the_events_of_one_approval_or_moment_are_found(api: TestClient) -> None
 def test_events_of_approvals_are_not_told_by_programs(api: TestClient) -> None:
     for type in ("action.approved", "action.executed", "made.up"):
         answer = api.post("/v1/events", json={"type": type, "tool": "x"})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_proposal")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_proposal")
 
     assert api.get("/v1/events/head").json()["seq"] == 0
 
@@ -135,7 +135,7 @@ def test_the_log_is_verified_against_an_anchor(api: TestClient) -> None:
     assert (sound["sound"], sound["checked"]) == (True, 3)
     assert (ahead["sound"], ahead["broken"]["seq"]) == (False, 4)
     assert (other["sound"], other["broken"]["seq"]) == (False, 2)
-    assert bad.json()["error"]["code"] == "bad_query"
+    assert bad.json()["error"]["code"] == "invalid_query"
 
 
 def test_pages_of_events_join_without_a_gap(api: TestClient) -> None:

@@ -83,7 +83,7 @@ def test_a_run_without_logs_has_an_empty_list_of_them(api: Api) -> None:
 def test_unknown_formats_and_runs_are_refused_before_anything_is_sent(api: Api) -> None:
     api.send(traces(span("s")))
 
-    assert api.refused(400, f"/v1/runs/{run_id()}/export", format="csv")["code"] == "bad_query"
+    assert api.refused(400, f"/v1/runs/{run_id()}/export", format="csv")["code"] == "invalid_query"
     assert api.refused(404, f"/v1/runs/{run_id('other')}/export")["code"] == "not_found"
 
 

@@ -88,7 +88,7 @@ def test_an_upload_of_wrong_bytes_leaves_the_right_ones(api: Api) -> None:
     assert api.http.put(f"/v1/payloads/{ref_of(DATA)}", content=DATA).status_code == 201
     wrong = api.http.put(f"/v1/payloads/{ref_of(DATA)}", content=b"other")
 
-    assert (wrong.status_code, api.error_of(wrong)["code"]) == (400, "bad_digest")
+    assert (wrong.status_code, api.error_of(wrong)["code"]) == (400, "digest_mismatch")
     assert api.http.get(f"/v1/payloads/{ref_of(DATA)}").content == DATA
 
 

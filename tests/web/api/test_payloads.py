@@ -139,7 +139,7 @@ def test_bytes_of_another_digest_are_refused_and_not_kept(api: Api) -> None:
     answer = api.http.put(path, content=b"those")
 
     assert answer.status_code == 400
-    assert api.error_of(answer)["code"] == "bad_digest"
+    assert api.error_of(answer)["code"] == "digest_mismatch"
     assert api.refused(404, path)["code"] == "not_found"
 
 

@@ -64,7 +64,10 @@ def test_where_anyone_decides_a_name_is_needed_and_is_claimed(
     nameless = client.post(f"/v1/reports/{name}/ack", json={})
     named = client.post(f"/v1/reports/{name}/ack", json={"by": "ana"})
 
-    assert (nameless.status_code, nameless.json()["error"]["code"]) == (400, "ack_invalid")
+    assert (nameless.status_code, nameless.json()["error"]["code"]) == (
+        400,
+        "invalid_acknowledgement",
+    )
     assert named.json()["report"]["acks"][0]["method"] == "claimed"
 
 

@@ -130,27 +130,27 @@ def test_every_filter_narrows_the_list(api: Api) -> None:
 @pytest.mark.parametrize(
     ("query", "code", "parameter"),
     [
-        ({"limit": 501}, "bad_query", "limit"),
-        ({"limit": 0}, "bad_query", "limit"),
-        ({"limit": -1}, "bad_query", "limit"),
-        ({"limit": "many"}, "bad_query", "limit"),
-        ({"limit": "٥"}, "bad_query", "limit"),
-        ({"cursor": "nonsense"}, "bad_cursor", "cursor"),
-        ({"cursor": "é"}, "bad_cursor", "cursor"),
-        ({"q": '"open'}, "bad_search", "q"),
-        ({"q": "ab*"}, "bad_search", "q"),
-        ({"status": "done"}, "bad_query", "status"),
-        ({"sort": "age"}, "bad_query", "sort"),
-        ({"attribute": "key"}, "bad_query", "attribute"),
-        ({"attribute": ":value"}, "bad_query", "attribute"),
-        ({"attribute": "k:" + "x" * 600}, "bad_query", "attribute"),
-        ({"since": "yesterday"}, "bad_query", "since"),
-        ({"since": "2026-02-30"}, "bad_query", "since"),
-        ({"until": "99999999999999999999"}, "bad_query", "until"),
-        ({"min_duration_ms": "-1"}, "bad_query", "min_duration_ms"),
-        ({"min_duration_ms": "1e400"}, "bad_query", "min_duration_ms"),
-        ({"min_cost": "NaN"}, "bad_query", "min_cost"),
-        ({"min_cost": "cheap"}, "bad_query", "min_cost"),
+        ({"limit": 501}, "invalid_query", "limit"),
+        ({"limit": 0}, "invalid_query", "limit"),
+        ({"limit": -1}, "invalid_query", "limit"),
+        ({"limit": "many"}, "invalid_query", "limit"),
+        ({"limit": "٥"}, "invalid_query", "limit"),
+        ({"cursor": "nonsense"}, "invalid_cursor", "cursor"),
+        ({"cursor": "é"}, "invalid_cursor", "cursor"),
+        ({"q": '"open'}, "invalid_search", "q"),
+        ({"q": "ab*"}, "invalid_search", "q"),
+        ({"status": "done"}, "invalid_query", "status"),
+        ({"sort": "age"}, "invalid_query", "sort"),
+        ({"attribute": "key"}, "invalid_query", "attribute"),
+        ({"attribute": ":value"}, "invalid_query", "attribute"),
+        ({"attribute": "k:" + "x" * 600}, "invalid_query", "attribute"),
+        ({"since": "yesterday"}, "invalid_query", "since"),
+        ({"since": "2026-02-30"}, "invalid_query", "since"),
+        ({"until": "99999999999999999999"}, "invalid_query", "until"),
+        ({"min_duration_ms": "-1"}, "invalid_query", "min_duration_ms"),
+        ({"min_duration_ms": "1e400"}, "invalid_query", "min_duration_ms"),
+        ({"min_cost": "NaN"}, "invalid_query", "min_cost"),
+        ({"min_cost": "cheap"}, "invalid_query", "min_cost"),
     ],
 )
 @pytest.mark.covers("SC-20")
@@ -272,7 +272,7 @@ def test_a_cursor_of_another_run_is_refused(api: Api) -> None:
 
     error = api.refused(400, f"/v1/runs/{run_id('other')}/steps", after=cursor)
 
-    assert (error["code"], error["details"]) == ("bad_cursor", {"parameter": "after"})
+    assert (error["code"], error["details"]) == ("invalid_cursor", {"parameter": "after"})
 
 
 def test_loops_and_lost_parents_are_marked(api: Api) -> None:

@@ -34,7 +34,7 @@ def test_pages_of_hits_join_to_the_whole_list(api: Api) -> None:
 
 @pytest.mark.parametrize("q", ["", '"open', "-only", "a*", "***"])
 def test_a_search_that_cannot_be_meant_is_refused(api: Api, q: str) -> None:
-    assert api.refused(400, "/v1/search", q=q)["code"] == "bad_search"
+    assert api.refused(400, "/v1/search", q=q)["code"] == "invalid_search"
 
 
 @pytest.mark.parametrize("q", ["NEAR(a b)", "a AND NOT", "{x}: y", "body:word", "^x", "a\x00b"])

@@ -15,5 +15,5 @@ def test_a_select_is_answered_with_columns_and_rows(api: Api) -> None:
 def test_anything_else_is_a_bad_query_that_names_its_parameter(api: Api) -> None:
     error = api.refused(400, "/v1/sql", q="DELETE FROM run")
 
-    assert (error["code"], error["details"]) == ("bad_query", {"parameter": "q"})
+    assert (error["code"], error["details"]) == ("invalid_query", {"parameter": "q"})
     assert api.refused(400, "/v1/sql")["code"] == "bad_request"

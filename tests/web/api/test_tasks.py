@@ -128,10 +128,10 @@ def test_lists_have_pages_states_and_levels(api: Api, failing: TaskMaker) -> Non
 @pytest.mark.parametrize(
     ("query", "code"),
     [
-        ({"state": "waiting"}, "bad_query"),
-        ({"level": "metric"}, "bad_query"),
-        ({"limit": "501"}, "bad_query"),
-        ({"cursor": "x"}, "bad_cursor"),
+        ({"state": "waiting"}, "invalid_query"),
+        ({"level": "metric"}, "invalid_query"),
+        ({"limit": "501"}, "invalid_query"),
+        ({"cursor": "x"}, "invalid_cursor"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(api: Api, query: dict[str, str], code: str) -> None:

@@ -72,7 +72,7 @@ def test_a_long_transcript_is_read_page_by_page(api: Api, talk: str) -> None:
     items = api.items(f"/v1/transcripts/{talk}", limit=10)
 
     assert [one["position"] for one in items] == list(range(25))
-    assert api.refused(400, f"/v1/transcripts/{talk}", cursor="zzz")["code"] == "bad_cursor"
+    assert api.refused(400, f"/v1/transcripts/{talk}", cursor="zzz")["code"] == "invalid_cursor"
 
 
 def test_transcripts_are_listed_and_found_by_their_conversation(api: Api, talk: str) -> None:
@@ -163,9 +163,9 @@ def test_a_message_sent_again_under_its_id_stands_once(api: Api, talk: str) -> N
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
-        ({"messages": [{"message": {"role": "system", "content": "x"}}]}, 400, "bad_message"),
+        ({"messages": [{"message": {"role": "system", "content": "x"}}]}, 400, "invalid_message"),
         ({"messages": []}, 400, "bad_request"),
-        ({"messages": [{"message": {"role": "user"}}]}, 400, "bad_message"),
+        ({"messages": [{"message": {"role": "user"}}]}, 400, "invalid_message"),
         ({"messages": [{"message": {"role": "user", "content": "x"}, "message_id": "X"}]}, 400,
          "bad_request"),
         ({"messages": [{"message": {"role": "user", "content": "x"}, "position": 3}]}, 400,
@@ -181,7 +181,7 @@ def test_what_cannot_be_appended_is_refused_in_words(
 
 def test_other_ids_and_unknown_ones_are_told_apart(api: Api) -> None:
     run_id = "4bf92f3577b34da6a3ce929d0e0e4736"
-    assert api.refused(400, f"/v1/transcripts/{run_id}")["code"] == "bad_conversation_id"
+    assert api.refused(400, f"/v1/transcripts/{run_id}")["code"] == "invalid_conversation_id"
     assert api.refused(404, f"/v1/transcripts/conv_{run_id}")["code"] == "not_found"
     assert api.refused(404, f"/v1/transcripts/br_{run_id}", view="active")["code"] == "not_found"
 
@@ -190,7 +190,7 @@ def test_a_fold_that_comes_too_late_is_told_where_the_head_is(api: Api, talk: st
     append(api, talk, user("a"), user("b"))
     error = refused(api, f"/v1/transcripts/{talk}/fold", 409, summary="a", expected_head=0)
 
-    assert (error["code"], error["details"]) == ("head_moved", {"expected": 0, "found": 1})
+    assert (error["code"], error["details"]) == ("head_stale", {"expected": 0, "found": 1})
 
 
 def test_a_server_that_keeps_no_content_keeps_no_transcript(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_programs_are_told_story_by_story(scan: Cli, server: HackerNewsServer) -
     accepted, refused, failed = found["stories"]
     assert (accepted["interest"], accepted["score"]) == ("search", 110)
     assert refused["memory_id"] is None
-    assert failed["error"]["code"] == "bad_answer"
+    assert failed["error"]["code"] == "invalid_response"
 
 
 def test_a_dry_run_shows_and_keeps_nothing(scan: Cli) -> None:

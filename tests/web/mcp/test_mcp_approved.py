@@ -96,7 +96,7 @@ def test_without_an_approval_it_takes_a_token_that_may_decide(desk: Desk) -> Non
     as_sender = desk.post("/v1/memory/invalidate", end, sender)
     with_token = desk.post("/v1/memory/invalidate", end, desk.person)
 
-    assert (without.status_code, without.json()["error"]["code"]) == (401, "credential_needed")
+    assert (without.status_code, without.json()["error"]["code"]) == (401, "credentials_required")
     assert (as_sender.status_code, as_sender.json()["error"]["code"]) == (403, "scope_missing")
     assert with_token.status_code == 200
     assert desk.state_of(memory_id) == "invalidated"
@@ -120,7 +120,7 @@ def test_an_approval_ends_only_the_memory_that_it_names_while_it_is_being_run(de
 
     refused = [unclaimed, elsewhere, reason, guessed, late]
     assert [one.status_code for one in refused] == [403] * 5
-    assert {one.json()["error"]["code"] for one in refused} == {"not_the_approved_end"}
+    assert {one.json()["error"]["code"] for one in refused} == {"approval_mismatch"}
     assert taken.status_code == 200
     assert (desk.state_of(mine), desk.state_of(other)) == ("invalidated", "current")
 

@@ -179,7 +179,7 @@ def test_sql_answers_one_select_and_nothing_else(office: Office) -> None:
 
     assert told["columns"] == ["run_id", "agent_name"]
     assert told["rows"] == [[step_id[:32], "clerk"]]
-    assert refused["code"] == "bad_query"
+    assert refused["code"] == "invalid_query"
 
 
 def test_what_was_recorded_is_marked_as_data_that_gives_no_orders(office: Office) -> None:
@@ -230,7 +230,7 @@ def test_arguments_that_cannot_be_meant_are_a_typed_error(
 ) -> None:
     error = office.agent.call(name, **arguments).error
 
-    assert error["code"] == "bad_arguments"
+    assert error["code"] == "invalid_arguments"
     assert at in [one["at"] for one in error["details"]["problems"]]
 
 
@@ -262,8 +262,8 @@ def test_pages_of_other_sites_are_refused(office: Office) -> None:
     crossed = post(office, Authorization=token, Sec_Fetch_Site="cross-site")
 
     assert [one.status_code for one in (foreign, rebound, crossed)] == [403, 403, 403]
-    assert foreign.json()["error"]["code"] == "wrong_origin"
-    assert rebound.json()["error"]["code"] == "wrong_host"
+    assert foreign.json()["error"]["code"] == "origin_not_allowed"
+    assert rebound.json()["error"]["code"] == "host_not_allowed"
 
 
 def test_there_is_no_stream_to_get(office: Office) -> None:
@@ -311,7 +311,7 @@ def test_the_door_can_be_closed(office: Office) -> None:
     ) as client:
         answer = client.post("/mcp", json=INITIALIZE, headers=ACCEPT)
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "mcp_off")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "mcp_disabled")
 
 
 def test_true_and_false_are_no_numbers_of_a_tool(office: Office) -> None:

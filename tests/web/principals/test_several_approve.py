@@ -56,8 +56,8 @@ def test_the_api_counts_principals_and_refuses_everybody_else(api: TestClient) -
     assert (made["approvals_required"], made["approvals_left"], made["approved_by"]) == (2, 2, [])
     assert (first["status"], first["approvals_left"]) == ("awaiting", 1)
     assert [(one["name"], one["method"]) for one in first["approved_by"]] == [("ana", "token")]
-    assert (again.status_code, again.json()["error"]["code"]) == (409, "approved_by_you")
-    assert (other.status_code, other.json()["error"]["code"]) == (403, "not_asked")
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "another_approver_required")
+    assert (other.status_code, other.json()["error"]["code"]) == (403, "not_an_approver")
     assert "ana, bo, cid" in other.json()["error"]["message"]
     assert other.json()["error"]["details"]["approvers"] == ["ana", "bo", "cid"]
     assert (early.status_code, early.json()["error"]["code"]) == (409, "not_approved")
@@ -69,7 +69,7 @@ def test_the_api_counts_principals_and_refuses_everybody_else(api: TestClient) -
     by_other = api.post(f"{at}/settle", json=settling, headers=bearer(people["eve"]))
     by_one = api.post(f"{at}/settle", json=settling, headers=bearer(people["ana"]))
 
-    assert (by_other.status_code, by_other.json()["error"]["code"]) == (403, "not_asked")
+    assert (by_other.status_code, by_other.json()["error"]["code"]) == (403, "not_an_approver")
     assert (by_one.status_code, by_one.json()["error"]["code"]) == (409, "outcome_known")
 
 
@@ -91,7 +91,7 @@ def test_who_is_no_approver_is_refused_with_their_names_on_the_page_too(
     assert "You are signed in as eve, and ana decide about this" in page.one("p", id="may-not").text
     assert by_form.status_code == 403
     assert "not among those who decide about this one: ana" in by_form.text
-    assert (by_api.status_code, by_api.json()["error"]["code"]) == (403, "not_asked")
+    assert (by_api.status_code, by_api.json()["error"]["code"]) == (403, "not_an_approver")
     api.cookies.clear()
     assert api.get(f"/v1/approvals/{approval_id}").json()["status"] == "awaiting"
 
@@ -106,7 +106,7 @@ def test_the_case_of_a_name_makes_no_other_person_of_it(api: TestClient) -> None
 def test_what_cannot_be_approved_is_not_proposed(api: TestClient, required: Any) -> None:
     told = propose(api, {**TWO, "approvals_required": required}, status=400)
 
-    assert told["error"]["code"] in ("bad_proposal", "bad_request")
+    assert told["error"]["code"] in ("invalid_proposal", "bad_request")
     assert "approvals_required" in json.dumps(told)
     assert api.get("/v1/approvals").json()["items"] == []
 

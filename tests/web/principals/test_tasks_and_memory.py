@@ -45,7 +45,7 @@ def test_a_task_is_decided_in_the_name_of_a_token(
     refused = api.post(path, json=body)
     decided = api.post(path, json=body, headers=bearer(add_token(folder_of(api), "ana")))
 
-    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "credential_needed")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "credentials_required")
     assert decided.status_code == 200
     stored = decided.json()["task"]["decision"]
     assert (stored["by"], stored["method"]) == ("ana", "token")
@@ -68,7 +68,7 @@ def test_memory_is_accepted_and_ended_in_the_name_of_a_token(api: TestClient, ve
     decided = api.post(f"/v1/memory/{verb}", json=body, headers=bearer(secret))
 
     assert rival["state"] == "review"
-    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "credential_needed")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "credentials_required")
     assert decided.status_code == 200, decided.text
     event = last_event(api, f"memory:{rival['memory_id']}")
     assert (event["action"], event["who"]) == (f"memory.{verb}", "ana")

@@ -78,7 +78,7 @@ def test_the_agent_cannot_approve_its_own_action_in_anybodys_name(agent: TestCli
     answer = agent.post(f"/v1/approvals/{approval_id}/approve", json={"by": "kim"})
 
     assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "credential_needed"
+    assert answer.json()["error"]["code"] == "credentials_required"
     assert "hansard tokens add" in answer.json()["error"]["message"]
     assert agent.get(f"/v1/approvals/{approval_id}").json()["status"] == "awaiting"
 
@@ -118,7 +118,7 @@ def test_who_requested_an_action_cannot_decide_about_it_whatever_its_scopes(
     )  # fmt: skip
 
     assert answer.status_code == 403
-    assert answer.json()["error"]["code"] == "own_request"
+    assert answer.json()["error"]["code"] == "self_approval"
     assert "hansard tokens add" in answer.json()["error"]["message"]
     other = add_token(folder_of(agent), "ana")
     path = f"/v1/approvals/{approval_id}/approve"
@@ -138,7 +138,7 @@ def test_who_sends_a_proposal_a_second_time_requested_it_too(agent: TestClient) 
     refused = agent.post(path, json={}, headers=bearer(second))
     granted = agent.post(path, json={}, headers=bearer(add_token(folder_of(agent), "ana")))
 
-    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "own_request")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "self_approval")
     assert sent[-1].json()["requested_by"] == granted.json()["requested_by"] == ["bot", "helper"]
     again = [one for one in events(agent, approval_id) if one["type"] == "action.requested"]
     assert [one["body"]["principal"] for one in again] == ["helper"]
@@ -244,7 +244,7 @@ def test_a_configured_token_is_a_principal_and_cannot_approve_what_it_requested(
     own = client.post(path, json={}, headers=mine)
     granted = client.post(path, json={}, headers=other)
 
-    assert (own.status_code, own.json()["error"]["code"]) == (403, "own_request")
+    assert (own.status_code, own.json()["error"]["code"]) == (403, "self_approval")
     assert granted.status_code == 200
     assert granted.json()["decided_by"].startswith("config:admin+decide+ingest+read:")
     assert granted.json()["decided_by"] not in granted.json()["requested_by"]
@@ -258,7 +258,7 @@ def test_a_token_is_known_at_once_and_refused_at_once_when_revoked(agent: TestCl
     add_token(folder_of(agent), "ana")  # which revokes the one before
 
     answer = agent.post(path, json={"note": "less"}, headers=bearer(secret))
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "credential_needed")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "credentials_required")
 
 
 def test_no_secret_of_a_token_is_in_the_store(agent: TestClient) -> None:

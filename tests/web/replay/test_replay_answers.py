@@ -50,7 +50,7 @@ def test_a_server_that_only_shows_makes_none(stage: Stage) -> None:
     with TestClient(app, base_url="http://localhost") as client:
         answer = client.post("/v1/replay", json={"step_id": step_id})
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_off")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_disabled")
 
 
 def test_sent_again_under_its_key_a_replay_is_made_once(stage: Stage) -> None:

@@ -334,7 +334,7 @@ def test_a_store_without_content_says_why_it_has_no_memory(house: House) -> None
 
     answer = agent.post("/v1/memory/write", record())
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "memory_not_kept")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "memory_not_retained")
 
 
 def test_secrets_do_not_come_back(agent: Agent) -> None:

@@ -251,7 +251,7 @@ def test_a_bad_rule_is_refused_with_its_place_and_nothing_changes(
     answer = agent.put("/v1/policy/rules", {"rule_sets": sets, "version": before})
 
     error = answer.json()["error"]
-    assert (answer.status_code, error["code"]) == (422, "bad_policy")
+    assert (answer.status_code, error["code"]) == (422, "invalid_policy")
     assert error["details"]["at"].startswith(place)
     assert agent.get("/v1/policy/rules")["version"] == before
 
@@ -356,7 +356,7 @@ def test_rules_of_files_and_of_the_api_hold_together(house: House, tmp_path: Pat
     clash = agent.put("/v1/policy/rules", {"rule_sets": [rule_set(name="house")]}, if_match="*")
 
     assert ask(agent, tool={"name": "rm", "effect": "write"})["effect"] == "deny"
-    assert (clash.status_code, clash.json()["error"]["code"]) == (422, "bad_policy")
+    assert (clash.status_code, clash.json()["error"]["code"]) == (422, "invalid_policy")
     sources = [one["source"] for one in agent.get("/v1/policy/rules")["rule_sets"]]
     assert sources == ["api", "file", "file"]
 

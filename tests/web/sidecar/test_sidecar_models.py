@@ -234,7 +234,7 @@ def test_what_may_never_be_dropped_and_does_not_fit_is_told_with_its_numbers(age
         ({"token_budget": -1}, 400, "invalid_budget"),
         ({"context_items": [{"id": "x", "kind": "file", "content": "a"}]}, 400, None),
         ({"compile_config": {"nonsense": 1}}, 400, "invalid_input"),
-        ({"policy_rules": [{"id": "a", "name": "a", "effect": "forbid"}]}, 422, "bad_policy"),
+        ({"policy_rules": [{"id": "a", "name": "a", "effect": "forbid"}]}, 422, "invalid_policy"),
         ({"token_budget": "many"}, 400, "bad_request"),
         ({"run_id": "f" * 32}, 404, "not_found"),
         ({"now": "soon"}, 400, "invalid_input"),
@@ -254,9 +254,9 @@ def test_a_compile_that_cannot_be_says_why(
 @pytest.mark.parametrize(
     ("change", "status", "code"),
     [
-        ({"provider": "nobody"}, 422, "no_provider"),
-        ({"script": None}, 422, "no_provider"),
-        ({"script": {"answers": []}}, 422, "bad_script"),
+        ({"provider": "nobody"}, 422, "provider_unavailable"),
+        ({"script": None}, 422, "provider_unavailable"),
+        ({"script": {"answers": []}}, 422, "invalid_script"),
         ({"provider": "openai_compatible"}, 501, "provider_setup"),
         ({"messages": []}, 400, "bad_request"),
         ({"model": None}, 400, "bad_request"),
@@ -307,8 +307,8 @@ def test_where_no_content_is_kept_a_compile_answers_and_is_not_told_twice(house:
     )
 
     assert told["result_ref"] is None
-    assert (again.status_code, again.json()["error"]["code"]) == (409, "not_kept")
-    assert (call.status_code, call.json()["error"]["code"]) == (409, "not_kept")
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "not_retained")
+    assert (call.status_code, call.json()["error"]["code"]) == (409, "not_retained")
     house.stop()
     stored = b"".join(path.read_bytes() for path in house.folder.path.rglob("*") if path.is_file())
     assert b"canary" not in stored

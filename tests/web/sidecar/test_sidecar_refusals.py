@@ -129,14 +129,14 @@ def test_a_message_that_is_none_is_named_by_its_place(
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"{", "bad_json"),
-        (b"\xff\xfe", "bad_json"),
-        (b'{"metadata": {"a": NaN}}', "bad_json"),
-        (b'{"agent_name": "a", "agent_name": "b"}', "bad_json"),
-        (b'{"input": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", "bad_json"),
-        (b'{"input": ' + b"[" * 150 + b"]" * 150 + b"}", "bad_json"),
-        (b'{"input": "\\ud800"}', "bad_json"),
-        (b'{"input": ' + b"9" * 5_000 + b"}", "bad_json"),
+        (b"{", "invalid_json"),
+        (b"\xff\xfe", "invalid_json"),
+        (b'{"metadata": {"a": NaN}}', "invalid_json"),
+        (b'{"agent_name": "a", "agent_name": "b"}', "invalid_json"),
+        (b'{"input": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", "invalid_json"),
+        (b'{"input": ' + b"[" * 150 + b"]" * 150 + b"}", "invalid_json"),
+        (b'{"input": "\\ud800"}', "invalid_json"),
+        (b'{"input": ' + b"9" * 5_000 + b"}", "invalid_json"),
         (b'{"input": "' + b"x" * (16 * 1024 * 1024) + b'"}', "too_large"),
     ],
 )
@@ -172,7 +172,7 @@ def test_what_has_ended_does_not_go_on(agent: Agent) -> None:
     late = agent.post(f"/v1/runs/{run_id}/steps", {"name": "b"})
 
     assert (again.status_code, again.json()["error"]["code"]) == (409, "not_open")
-    assert (twice.status_code, twice.json()["error"]["code"]) == (409, "already_answered")
+    assert (twice.status_code, twice.json()["error"]["code"]) == (409, "result_exists")
     assert (late.status_code, late.json()["error"]["code"]) == (409, "not_open")
 
 
@@ -205,7 +205,7 @@ def test_a_server_that_only_shows_refuses_to_record(house: House) -> None:
     with TestClient(app, base_url="http://localhost") as client:
         answer = client.post("/v1/runs/start", json={})
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_off")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_disabled")
 
 
 def test_a_message_of_an_unknown_role_is_refused(agent: Agent) -> None:

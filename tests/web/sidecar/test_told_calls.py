@@ -136,7 +136,7 @@ def test_a_piece_is_there_before_the_model_said_the_next(stage: Stage, url: str)
 @pytest.mark.parametrize(
     ("change", "status", "code"),
     [
-        ({"provider": "nobody"}, 422, "no_provider"),
+        ({"provider": "nobody"}, 422, "provider_unavailable"),
         ({"run_id": "f" * 32}, 404, "not_found"),
         ({"stream": "often"}, 400, "bad_request"),
     ],
@@ -153,7 +153,7 @@ def test_what_is_refused_before_it_began_is_an_ordinary_answer(
     ("reply", "status", "code", "text"),
     [
         (json_reply({"error": {"message": "slow down"}}, status=429), 429, "rate_limited", ""),
-        (stream_reply(*CHAT[1:2], breaks_off=True), 502, "stream_broken", "Grü"),
+        (stream_reply(*CHAT[1:2], breaks_off=True), 502, "stream_interrupted", "Grü"),
     ],
     ids=["refused", "broken"],
 )

@@ -253,7 +253,7 @@ class Security:
         named = ", ".join(hosts) or "none"
         return Refused(
             HTTPStatus.FORBIDDEN,
-            "wrong_host",
+            "host_not_allowed",
             f"the Host header is {named[:200]!r}, which is not an address of this server; "
             "use localhost, start the server with --allow-host NAME, or send a token",
         )
@@ -368,7 +368,7 @@ def _judge_origin(scope: Scope, headers: Headers) -> Refused | None:
         if not has_scheme or address != headers.get("host", "").lower():
             return Refused(
                 HTTPStatus.FORBIDDEN,
-                "wrong_origin",
+                "origin_not_allowed",
                 f"requests from the origin {origin[:200]!r} are refused; "
                 "--cors-origin allows one to send telemetry",
             )

@@ -20,7 +20,7 @@ from hansard_web.app.config import data_folder
 class NoStoreError(HansardError):
     """The data folder holds no database that this version reads."""
 
-    code = "no_store"
+    code = "store_not_found"
 
 
 def find_store(data: str | None) -> DataFolder:

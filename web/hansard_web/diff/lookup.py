@@ -15,7 +15,7 @@ Comparisons = Recent[RunDiff]
 class MixedSidesError(BadQueryError):
     """One id names a run and the other a step."""
 
-    code = "mixed_sides"
+    code = "mixed_target_types"
 
     def __init__(self, left: str, right: str) -> None:
         super().__init__(

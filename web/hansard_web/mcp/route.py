@@ -32,7 +32,7 @@ class McpDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = scope["app"]
         if not app.state.site.settings.mcp:
-            off = Problem(HTTPStatus.NOT_FOUND, "mcp_off", "this server runs with --mcp off")
+            off = Problem(HTTPStatus.NOT_FOUND, "mcp_disabled", "this server runs with --mcp off")
             await answer_problem(Request(scope), off)(scope, receive, send)
             return
         try:

@@ -116,7 +116,7 @@ async def called(tool: Tool, api: Api, arguments: Json) -> types.CallToolResult:
     try:
         asked = tool.takes.model_validate(arguments)
     except ValidationError as wrong:
-        return _error("bad_arguments", *_problems(wrong))
+        return _error("invalid_arguments", *_problems(wrong))
     try:
         return _answer(await tool.do(api, asked))
     except Refused as refused:

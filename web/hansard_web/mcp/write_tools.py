@@ -74,7 +74,7 @@ async def remember_fact(api: Api, asked: given.RememberFact) -> Json:
     await _need(api, "/v1/memory/write")
     fact = asked.model_dump(exclude={"confirmation"}, exclude_none=True)
     if not fact["namespace"]:
-        raise Refused("bad_arguments", "namespace: name a project, a user or an agent")
+        raise Refused("invalid_arguments", "namespace: name a project, a user or an agent")
 
     async def work(approval: Json) -> Json:
         written_by = {

@@ -80,7 +80,7 @@ def invalidate_approved_memory(book: BookDep, door: DoorDep, asked: EndApprovedM
     """Do what an approval says that is being run: the decision is that of the person who approved.
 
     The approval is of the tool `hansard.invalidate_memory`, with `memory_id` and `reason` as here,
-    and `claim_id` is that of its run. Anything else is 403 `not_the_approved_end`.
+    and `claim_id` is that of its run. Anything else is 403 `approval_mismatch`.
     """
     return Answer(books.invalidate(book, door, asked))
 

@@ -19,7 +19,7 @@ from hansard_web.ui.format import file_size, plural
 _SCRIPTED: Final = "scripted"
 _ENDS_HERE: Final = Refusal("no_later_call", "No later call of the run holds this answer")
 READ_ONLY: Final = Refusal(
-    "recording_off", "This process only shows what a collector stores; replay it there"
+    "recording_disabled", "This process only shows what a collector stores; replay it there"
 )
 
 

@@ -30,7 +30,7 @@ class SidecarError(HansardError):
 class RecordingOff(SidecarError):
     """This process only reads, or OpenTelemetry is switched off in it."""
 
-    code = "recording_off"
+    code = "recording_disabled"
 
 
 class NotOpen(SidecarError):
@@ -45,7 +45,7 @@ class NotOpen(SidecarError):
 class NotOurs(SidecarError):
     """Another program tells this run or step."""
 
-    code = "not_ours"
+    code = "not_owner"
 
     def __init__(self, kind: str, wanted: str) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class NotOurs(SidecarError):
 class AlreadyAnswered(SidecarError):
     """A tool call has one result."""
 
-    code = "already_answered"
+    code = "result_exists"
 
     def __init__(self, call_id: str, step_id: str) -> None:
         super().__init__(f"the tool call {call_id!r} has its result: step {step_id}")
@@ -88,7 +88,7 @@ class StillWorking(SidecarError):
 class BadBody(SidecarError):
     """No JSON, or more than can be meant."""
 
-    code = "bad_json"
+    code = "invalid_json"
 
 
 class NotJson(SidecarError):
@@ -107,19 +107,19 @@ class NotJson(SidecarError):
 class NotKept(SidecarError):
     """What is needed was not kept: the retention mode forbids it, or it was deleted."""
 
-    code = "not_kept"
+    code = "not_retained"
 
 
 class NotStored(SidecarError):
     """The collector refuses it, as it would from any sender; the message says why."""
 
-    code = "not_stored"
+    code = "rejected"
 
 
 class VersionNeeded(SidecarError):
     """Whoever replaces rules says which."""
 
-    code = "version_needed"
+    code = "version_required"
 
     def __init__(self) -> None:
         super().__init__(
@@ -131,7 +131,7 @@ class VersionNeeded(SidecarError):
 class NoProvider(SidecarError):
     """No adapter of this name, or it lacks what the request must bring."""
 
-    code = "no_provider"
+    code = "provider_unavailable"
 
 
 class ProviderNotSetUp(NoProvider):

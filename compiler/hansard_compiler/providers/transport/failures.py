@@ -98,7 +98,7 @@ class OverLimit(RequestRefused):
 class FeatureOff(RequestRefused):
     """Asked for something that must be switched on first."""
 
-    code = "feature_off"
+    code = "feature_disabled"
 
 
 class CallFailed(ProviderError):
@@ -145,7 +145,7 @@ class Overloaded(CallFailed):
 class ProviderBroken(CallFailed):
     """The provider failed inside."""
 
-    code = "provider_broken"
+    code = "provider_server_error"
     is_retryable = True
 
 
@@ -166,7 +166,7 @@ class ConnectionFailed(CallFailed):
 class StreamBroken(CallFailed):
     """A streamed answer stopped before its end; what came is in `exchange`."""
 
-    code = "stream_broken"
+    code = "stream_interrupted"
     is_retryable = True
 
 
@@ -191,7 +191,7 @@ class AuthenticationFailed(CallFailed):
 class NotPermitted(CallFailed):
     """The key is good and may not do this."""
 
-    code = "not_permitted"
+    code = "permission_denied"
 
 
 class ModelUnknown(CallFailed):
@@ -215,10 +215,10 @@ class BadRequest(CallFailed):
 class BadAnswer(CallFailed):
     """The answer is not what the provider's API promises."""
 
-    code = "bad_answer"
+    code = "invalid_response"
 
 
 class AnswerTruncated(CallFailed):
     """The answer was cut at the token limit; what there is of it is usable."""
 
-    code = "answer_truncated"
+    code = "response_truncated"
