@@ -93,10 +93,10 @@ COMPILE_WHOLE: Final = "hansard.compilation.request_whole"  # bool; see conventi
 COMPILE_PORTS: Final = "hansard.compilation.ports"  # string[]
 POLICY_CHECKS_REF: Final = "hansard.policy.checks_ref"
 RECIPE: Final = "hansard.recipe"  # .ref
-REQUEST_LEFT_OUT: Final = "hansard.request.left_out"  # content; a list of sentences
+REQUEST_OMITTED: Final = "hansard.request.omitted"  # content; a list of sentences
 TOKENS_ESTIMATED: Final = "hansard.tokens.estimated"  # int; of the input, before sending
 TOKENS_ESTIMATOR: Final = "hansard.tokens.estimator"
-CALL_SHORTFALL: Final = "hansard.call.shortfall"  # code of an answer that is not whole
+CALL_INCOMPLETE_REASON: Final = "hansard.call.incomplete_reason"  # code: why it is not whole
 ERROR_CODE: Final = "hansard.error.code"  # of a HansardError
 ERROR_RETRYABLE: Final = "hansard.error.retryable"  # bool
 ERROR_RETRY_AFTER_S: Final = "hansard.error.retry_after_s"  # double
@@ -120,12 +120,12 @@ RUN_METADATA: Final = "hansard.run.metadata."  # prefix; the rest is the key, te
 STEP_METADATA: Final = "hansard.step.metadata."  # prefix, the same of a step
 STEP_INDEX: Final = "hansard.step.index"  # int; how many steps of the run were begun before
 STEP_INPUT_REFS: Final = "hansard.step.input_refs"  # string[]; payloads, each a list of items
-LEFT_OPEN: Final = "hansard.left_open"  # bool; the program never ended it, its run or its end did
-TOOL_TOLD: Final = "hansard.tool.told"  # "call" or "result", where only one of the two was told
+UNENDED: Final = "hansard.unended"  # bool; the program never ended it, its run or its end did
+TOOL_RECORDED_PART: Final = "hansard.tool.recorded_part"  # the only one: "call" or "result"
 LINK_TYPE: Final = (
     "hansard.link.type"  # of a link: "caller", the span in which a run was started; "replay_of";
 )
-# "asked", the span of the call that waited for the decision
+# "approval_request", the span of the call that waited for the decision
 REPLAY_OF: Final = "hansard.replay.of"  # step id: what this run, compile or call is a replay of
 REPLAY_MODE: Final = "hansard.replay.mode"  # exact mutated forward
 REPLAY_ID: Final = "hansard.replay.id"
@@ -135,7 +135,7 @@ REPLAY_LIVE: Final = "hansard.replay.live"  # bool; past the recording, on reque
 REPLAY_RESULT: Final = "hansard.replay.result"  # "recorded" or "hand": no tool ran for it
 REPLAY_RESULT_BY: Final = "hansard.replay.result_by"  # who gave a result by hand
 BAGGAGE_RUN_ID: Final = "hansard.run.id"  # in baggage, never on a span: that is its trace id
-EVENT_RESULT_AGAIN: Final = "hansard.tool.result_again"  # a second result for an answered call
+EVENT_DUPLICATE_RESULT: Final = "hansard.tool.duplicate_result"  # of an answered call
 
 # Of the audit log: its head, told once a day, so that its end cannot be cut off unseen.
 SPAN_EVENTS_HEAD: Final = "hansard.events.head"

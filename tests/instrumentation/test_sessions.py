@@ -260,11 +260,11 @@ def test_what_is_still_open_ends_with_the_run_and_says_so() -> None:
         after = get_current_span()
 
     assert after is INVALID_SPAN
-    assert spans.text("hansard.left_open", "hansard.tool.told") == (
+    assert spans.text("hansard.unended", "hansard.tool.recorded_part") == (
         "invoke_agent clerk\n"
-        "  outer hansard.left_open=True\n"
-        "    inner hansard.left_open=True\n"
-        "      execute_tool search hansard.left_open=True hansard.tool.told=call\n"
+        "  outer hansard.unended=True\n"
+        "    inner hansard.unended=True\n"
+        "      execute_tool search hansard.tool.recorded_part=call hansard.unended=True\n"
     )
 
 
@@ -278,15 +278,15 @@ def test_a_run_that_the_program_forgot_is_closed_as_cancelled() -> None:
         thread.join()
         gc.collect()
 
-    shown = spans.text("hansard.left_open")
-    assert shown == "invoke_agent clerk [cancelled] hansard.left_open=True\n"
+    shown = spans.text("hansard.unended")
+    assert shown == "invoke_agent clerk [cancelled] hansard.unended=True\n"
 
 
 _LEFT_OPEN = """
 import hansard, hansard.testing, atexit, sys
 held = hansard.testing.capture()
 spans = held.__enter__()
-atexit.register(lambda: print(spans.text("hansard.left_open", "error.type"), end=""))
+atexit.register(lambda: print(spans.text("hansard.unended", "error.type"), end=""))
 run = hansard.start_run("clerk")
 {end}
 """
@@ -295,12 +295,12 @@ run = hansard.start_run("clerk")
 @pytest.mark.parametrize(
     ("end", "line"),
     [
-        ("", "invoke_agent clerk [cancelled] hansard.left_open=True"),
+        ("", "invoke_agent clerk [cancelled] hansard.unended=True"),
         (
             "raise ValueError",
-            "invoke_agent clerk [error] error.type=ValueError hansard.left",
+            "invoke_agent clerk [error] error.type=ValueError hansard.unended",
         ),
-        ("sys.exit(3)", "invoke_agent clerk [cancelled] hansard.left_open=True"),
+        ("sys.exit(3)", "invoke_agent clerk [cancelled] hansard.unended=True"),
         ("run.end()", "invoke_agent clerk"),
     ],
 )
@@ -492,12 +492,12 @@ def test_a_result_without_a_call_is_a_step_of_its_own() -> None:
         run.record_tool_result("whole", 1, arguments={"a": 1})
         run.record_tool_result()
 
-    told = spans.text("hansard.tool.told", "gen_ai.tool.call.arguments")
+    told = spans.text("hansard.tool.recorded_part", "gen_ai.tool.call.arguments")
     assert told == (
         "invoke_agent clerk\n"
-        "  execute_tool alone hansard.tool.told=result\n"
+        "  execute_tool alone hansard.tool.recorded_part=result\n"
         '  execute_tool whole gen_ai.tool.call.arguments={"a":1}\n'
-        "  execute_tool hansard.tool.told=result\n"
+        "  execute_tool hansard.tool.recorded_part=result\n"
     )
     alone = spans.one("execute_tool alone")
     assert alone.start_time is not None
@@ -516,8 +516,8 @@ def test_a_second_result_for_a_call_is_told_and_changes_nothing() -> None:
 
     root = spans.one("invoke_agent clerk")
     assert [(e.name, dict(e.attributes or {})) for e in root.events] == [
-        ("hansard.tool.result_again", {"gen_ai.tool.call.id": "1"}),
-        ("hansard.tool.result_again", {"gen_ai.tool.call.id": "2"}),
+        ("hansard.tool.duplicate_result", {"gen_ai.tool.call.id": "1"}),
+        ("hansard.tool.duplicate_result", {"gen_ai.tool.call.id": "2"}),
     ]
     assert len(spans) == 3
     assert attribute(spans, "execute_tool search", "gen_ai.tool.call.result") == '"first"'

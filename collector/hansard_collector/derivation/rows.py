@@ -28,7 +28,7 @@ from hansard_store.search.attributes import resource_tokens_of, tokens_of
 from hansard_store.steps.flags import SpanFlag
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 10
+DERIVED_VERSION = 11
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 # <session_context> of Gemini CLI, <environment_context> of Codex, <system-reminder> of Claude Code.

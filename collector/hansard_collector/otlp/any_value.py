@@ -90,6 +90,7 @@ def span_view(
     `attributes` are the span's own, from who has read them already.
     """
     status = span.status
+    sent = attributes_dict(span.attributes) if attributes is None else attributes
     return SpanView(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -100,7 +101,7 @@ def span_view(
         end_ns=span.end_time_unix_nano,
         status_code=status.code,
         status_message=status.message,
-        attributes=attributes_dict(span.attributes) if attributes is None else attributes,
+        attributes=current_attributes(sent),
         events=_event_views(span.events) if span.events else (),
         scope_name=scope_name,
         scope_version=scope_version,
@@ -114,12 +115,12 @@ def span_view(
 def _event_views(events: Iterable[Span.Event]) -> list[EventView]:
     return [
         EventView(
-            name=_span_event_name(event.name, attributes),
+            name=current_event(_span_event_name(event.name, attributes)),
             time_ns=event.time_unix_nano,
             attributes=attributes,
         )
         for event in events
-        for attributes in (attributes_dict(event.attributes),)
+        for attributes in (current_attributes(attributes_dict(event.attributes)),)
     ]
 
 

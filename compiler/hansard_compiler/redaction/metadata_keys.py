@@ -14,6 +14,8 @@ import re
 from enum import Enum
 from functools import lru_cache
 
+from hansard_compiler.renamed import current_attribute
+
 
 class Kind(Enum):
     CONTENT = "content"  # withheld
@@ -146,7 +148,7 @@ sandbox_policy auth_mode originator codex.request.reasoning_effort tool_origin
 _HANSARD = """
 hansard.schema_version hansard.kind hansard.run.domain hansard.run.tags hansard.link.type
 hansard.transcript.id
-hansard.tool.told hansard.compilation.id hansard.item.ids hansard.item.kinds
+hansard.tool.recorded_part hansard.compilation.id hansard.item.ids hansard.item.kinds
 hansard.item.decisions hansard.item.passes hansard.item.reasons hansard.item.sections
 hansard.item.rule_ids hansard.memory.writer hansard.memory.type hansard.memory.outcome
 hansard.approval.id hansard.approval.status hansard.replay.of hansard.replay.id
@@ -158,8 +160,8 @@ hansard.compilation.ports hansard.pulse.trace_ids
 hansard.loss.signal hansard.loss.reason hansard.compilation.counter hansard.compilation.ports
 hansard.policy.hash hansard.policy.actions hansard.policy.subjects hansard.policy.effects
 hansard.policy.rule_sets hansard.policy.reasons hansard.policy.obligations
-hansard.tokens.estimator hansard.call.shortfall hansard.error.code hansard.error.provider_code
-hansard.events.hash
+hansard.tokens.estimator hansard.call.incomplete_reason hansard.error.code
+hansard.error.provider_code hansard.events.hash
 """
 
 _NUMBERS = """
@@ -218,7 +220,8 @@ _LONGEST_KEY = 256
 
 @lru_cache(maxsize=16_384)
 def _known_kind(key: str) -> Kind:
-    return next((kind for kind, names in _KINDS if names.fullmatch(key)), Kind.CONTENT)
+    name = current_attribute(key)
+    return next((kind for kind, names in _KINDS if names.fullmatch(name)), Kind.CONTENT)
 
 
 def kind_of(key: str) -> Kind:

@@ -135,4 +135,4 @@ def _links_to(step_id: str | None) -> tuple[Link, ...]:
         return ()
     trace_id, span_id = (int(digits, 16) for digits in found.groups())
     asked = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(1))
-    return (Link(asked, {semconv.LINK_TYPE: "asked"}),) if asked.is_valid else ()
+    return (Link(asked, {semconv.LINK_TYPE: "approval_request"}),) if asked.is_valid else ()

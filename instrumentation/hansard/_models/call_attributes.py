@@ -81,7 +81,7 @@ def answered(raw: Answer) -> Attributes:
             "gen_ai.response.finish_reasons": [reason] if reason else None,
             semconv.TOKENS_ESTIMATED: integer(raw.metadata.get("estimated_input_tokens")),
             semconv.TOKENS_ESTIMATOR: text(raw.metadata.get("estimated_by")),
-            semconv.CALL_SHORTFALL: raw.shortfall.code if raw.shortfall else None,
+            semconv.CALL_INCOMPLETE_REASON: raw.shortfall.code if raw.shortfall else None,
         }
     ) | known(tokens)
     tier_key = _TIERS.get(call.provider or "")

@@ -225,7 +225,7 @@ class CallSpan:
         self._content(names.OUTPUT_MESSAGES, said)
         left_out = raw.metadata.get("left_out")
         if left_out:
-            self._content(semconv.REQUEST_LEFT_OUT, left_out)
+            self._content(semconv.REQUEST_OMITTED, left_out)
 
     @observing
     def _tell_failure(self, error: BaseException) -> None:

@@ -180,7 +180,7 @@ class Run(EnteredEitherWay):
         """Tell what a tool gave: the end of the call with this id, or else of this name.
 
         A result without a call is a step of its own, of `duration_ms` up to now. A second result
-        for a call is told as an event `hansard.tool.result_again` and changes nothing.
+        for a call is told as an event `hansard.tool.duplicate_result` and changes nothing.
         """
         return self.tools.result(
             name,
@@ -234,7 +234,7 @@ class Run(EnteredEitherWay):
     ) -> None:
         """End the run: completed, or as `status` or `error` say. A second end does nothing.
 
-        Steps and tool calls that are still open end with it, marked `hansard.left_open`. In a
+        Steps and tool calls that are still open end with it, marked `hansard.unended`. In a
         forked child the run is its parent's to end.
         """
         self._close(outcome_of(status, error), output)

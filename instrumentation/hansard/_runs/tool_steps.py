@@ -82,7 +82,7 @@ class ToolSteps:
                     step, context, arguments=arguments, start_ns=_ago_ns(duration_ms)
                 )
                 if arguments is None:
-                    call.span.set_attribute(semconv.TOOL_TOLD, "result")
+                    call.span.set_attribute(semconv.TOOL_RECORDED_PART, "result")
             call.close(outcome_of(status, error), output=result)
             return call
         return step
@@ -138,14 +138,14 @@ def _ago_ns(duration_ms: float | None) -> int | None:
 
 
 def _leave_open(call: Step, status: Ended) -> None:
-    call.span.set_attribute(semconv.TOOL_TOLD, "call")
+    call.span.set_attribute(semconv.TOOL_RECORDED_PART, "call")
     call.close(Outcome(status, left_open=True))
 
 
 def _tell_again(span: Span, call_id: str | None) -> None:
     """A result for a call that has one: its step has ended, so the one above says it."""
     with quietly("result"):
-        span.add_event(semconv.EVENT_RESULT_AGAIN, {semconv.TOOL_CALL_ID: call_id or ""})
+        span.add_event(semconv.EVENT_DUPLICATE_RESULT, {semconv.TOOL_CALL_ID: call_id or ""})
 
 
 def _trace_of(context: Context) -> str:

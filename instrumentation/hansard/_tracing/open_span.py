@@ -96,7 +96,7 @@ class OpenSpan:
         """End the span; the caller has claimed it."""
         with quietly("outcome"):
             if outcome.left_open:
-                self.span.set_attribute(semconv.LEFT_OPEN, True)
+                self.span.set_attribute(semconv.UNENDED, True)
             if outcome.status == "cancelled":
                 self.span.set_attribute(semconv.CANCELLED, True)
             elif outcome.status == "failed":

@@ -178,5 +178,5 @@ def _phase(row: Any) -> PhaseRecord:
         started_ns,
         ended_ns,
         summary,
-        read_only(json.loads(figures)),
+        read_only(with_current_code(json.loads(figures), "error")),
     )

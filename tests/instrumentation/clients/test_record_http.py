@@ -255,7 +255,7 @@ def test_counting_tokens_is_no_usage(
     assert [span.name for span in recorded.spans] == ["count_tokens c", "count_tokens m"]
     for span in recorded.spans:
         sent = dict(span.attributes or {})
-        assert sent["hansard.counted.input_tokens"] == 11
+        assert sent["hansard.token_count.input_tokens"] == 11
         assert "gen_ai.usage.input_tokens" not in sent
 
 

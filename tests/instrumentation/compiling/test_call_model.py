@@ -247,7 +247,9 @@ def test_an_answer_cut_at_the_limit_is_given_and_named() -> None:
 
     assert answer.text == "In the"
     assert answer.shortfall is not None
-    assert attributes(spans, f"chat {MODEL}")["hansard.call.shortfall"] == "response_truncated"
+    assert (
+        attributes(spans, f"chat {MODEL}")["hansard.call.incomplete_reason"] == "response_truncated"
+    )
 
 
 def test_there_is_no_call_without_a_provider() -> None:

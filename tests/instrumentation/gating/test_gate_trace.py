@@ -61,7 +61,7 @@ def test_the_step_that_asks_says_so_and_the_one_that_runs_is_linked_to_it(store:
     assert dict(ran.events[0].attributes or {})[semconv.APPROVAL_BY] == "ana"
     [link] = ran.links
     assert link.context.span_id == asked.context.span_id
-    assert dict(link.attributes or {}) == {semconv.LINK_TYPE: "asked"}
+    assert dict(link.attributes or {}) == {semconv.LINK_TYPE: "approval_request"}
 
 
 def test_the_approval_names_the_run_and_step_that_asked(store: Desk) -> None:

@@ -120,7 +120,7 @@ def test_what_is_open_when_a_run_ends_ends_with_it_and_says_so(agent: Agent) -> 
     assert len(ended["left_open"]) == 2
     assert agent.get(f"/v1/runs/{run_id}")["status"] == "error"
     assert look["status"] == "cancelled"
-    assert look["attributes"]["hansard.left_open"] is True
+    assert look["attributes"]["hansard.unended"] is True
 
 
 def test_a_failure_is_told_with_its_type_and_message(agent: Agent) -> None:
@@ -179,7 +179,7 @@ def test_a_result_without_a_call_is_a_step_of_its_own(agent: Agent) -> None:
     )
 
     step = agent.step(told["step_id"])
-    assert step["attributes"]["hansard.tool.told"] == "result"
+    assert step["attributes"]["hansard.tool.recorded_part"] == "result"
     assert 249 <= step["duration_ms"] <= 5_000
 
 

@@ -10,6 +10,7 @@ import apsw
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.errors import NotFoundError
+from hansard_compiler.renamed import with_current_code
 from hansard_compiler.replay.errors import Reason
 from hansard_compiler.replay.spread import Repeat, spread_of
 from hansard_store.replays import ReplayRow, list_replays, replays_of_run
@@ -59,6 +60,7 @@ def replay_body(
 ) -> Body:
     """Return everything about a replay: changes, notes, answers, and the comparison."""
     report = row.report or {}
+    error = report.get("error")
     mutations = (report.get("recipe") or {}).get("context_mutations", [])
     recorded_hash = _recorded_hash(connection, row, now_ns=now_ns)
     source, made = compared_steps(row)
@@ -72,7 +74,7 @@ def replay_body(
         "changes": change_notes(mutations),
         "user_notes": (report.get("recipe") or {}).get("notes"),
         "notes": report.get("notes", []),
-        "error": report.get("error"),
+        "error": error and with_current_code(error, "code"),
         "divergence": report.get("divergence"),
         "ask": report.get("ask"),
         "live": report.get("live"),

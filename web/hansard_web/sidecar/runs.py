@@ -218,7 +218,7 @@ def _leave_open(recording: Recording, place: Place, outcome: Outcome, end_ns: in
     step = recording.go_on(place.stored)
     ended: Ended = "completed" if outcome.status == "completed" else "cancelled"
     if place.step.tool_name is not None:
-        step.span.set_attribute(semconv.TOOL_TOLD, "call")
+        step.span.set_attribute(semconv.TOOL_RECORDED_PART, "call")
     if step.claim():
         start_ns = place.stored.message.start_time_unix_nano
         last_ns = None if end_ns is None else max(end_ns, start_ns)

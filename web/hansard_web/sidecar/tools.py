@@ -205,7 +205,7 @@ def _untold(
         start_ns=max(end_ns - round((told.duration_ms or 0) * 1e6), 0),
     ).made
     if told.arguments is None:
-        made.span.set_attribute(semconv.TOOL_TOLD, "result")
+        made.span.set_attribute(semconv.TOOL_RECORDED_PART, "result")
     return made
 
 

@@ -191,7 +191,7 @@ def _links(
                 "run_id": run_id,
                 "span_id": span_id,
                 "step": None if target is None else skeleton_body(target),
-                "attributes": plain(attributes_dict(link.attributes)),
+                "attributes": plain(current_attributes(attributes_dict(link.attributes))),
                 "trace_state": link.trace_state,
             }
         )

@@ -255,7 +255,7 @@ def _notes(reading: Reading) -> tuple[str, ...]:
             f"{dropped} attributes were dropped by the sender's SDK; of flattened messages the "
             "last ones are missing"
         )
-    if reading.attributes.get("hansard.left_open") is True:
+    if reading.attributes.get("hansard.unended") is True:
         reading.notes.append("the program never ended it; it was closed with its run")
     return tuple(reading.notes)
 

@@ -181,7 +181,7 @@ def answered_count(body: Body) -> Answer:
 
 
 # Tokens that a provider counted without answering: they were not used and cost nothing.
-COUNTED = "hansard.counted.input_tokens"
+COUNTED = "hansard.token_count.input_tokens"
 
 RESPONSES = Route("chat", asked, answered, assembled)
 COUNT = Route("count_tokens", asked, answered_count)
