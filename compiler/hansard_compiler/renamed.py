@@ -50,12 +50,20 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
 LINKS: Final[Mapping[str, str]] = {"asked": "approval_request"}
 """Values of `hansard.link.type`."""
 
+FIELDS: Final[Mapping[str, str]] = {"elsewhere": "allow_other_address"}
+"""Fields of requests for replays, which are stored while they wait for an approval."""
+
 _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     "hansard.error.code": CODES,
     "hansard.call.incomplete_reason": CODES,
     "hansard.link.type": LINKS,
 }
 _READ: Final = frozenset((*ATTRIBUTES, *_VALUES))
+
+
+def current_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored request under the names that its fields have now."""
+    return {FIELDS.get(name, name): value for name, value in stored.items()}
 
 
 def with_current_code(stored: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -346,7 +346,7 @@ class DecisionRefused(GateError):
     """A decision was not taken because of who sent it; nothing ran.
 
     `code` is the store's: `credentials_required`, `self_approval`, `not_an_approver` (with the
-    approvers in `details["asked"]`), `scope_missing`, `unauthenticated`.
+    approvers in `details["requested_approvers"]`), `scope_missing`, `unauthenticated`.
     """
 
     def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:

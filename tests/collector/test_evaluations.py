@@ -47,7 +47,7 @@ def told(ingesting: Ingesting, number: int | None = None) -> list[tuple[Any, ...
 
 def _said(one: Annotation) -> tuple[Any, ...]:
     row = one.row
-    assert (one.annotation_id, row.origin, one.state) == (None, "otlp", "standing")
+    assert (one.annotation_id, row.origin, one.state) == (None, "otlp", "current")
     return row.name, row.value, row.label, row.text, row.source, row.author
 
 

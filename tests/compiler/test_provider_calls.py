@@ -286,7 +286,7 @@ def test_hashes_and_the_estimate_stand_beside_the_answer(opened: Opened) -> None
     assert answer.metadata["volatile_suffix_hash"] == "sha256:" + "cd" * 32
     assert answer.metadata["estimated_input_tokens"] > 50
     assert answer.metadata["estimated_by"].startswith("estimated by ")
-    assert len(answer.metadata["left_out"]) == 1
+    assert len(answer.metadata["omitted"]) == 1
 
 
 @pytest.mark.covers("PA-17")

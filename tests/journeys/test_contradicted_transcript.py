@@ -73,7 +73,7 @@ def test_a_false_claim_in_a_transcript_is_corrected_and_counted_once(tmp_path: P
         [correction] = told(served, "/v1/memory?type=correction")["items"]
         run = verdict["claim"]["run_id"]
         steps = {one["step_id"]: one for one in told(served, f"/v1/runs/{run}/steps")["items"]}
-    assert (verdict["claim"]["source"], verdict["claim"]["said"]) == ("message", CLAIM)
+    assert (verdict["claim"]["source"], verdict["claim"]["sentence"]) == ("message", CLAIM)
     assert verdict["claim"]["message_id"]
     assert verdict["count"] == 2  # seen by both cycles, written once
     assert verdict["correction_id"] == correction["memory_id"]

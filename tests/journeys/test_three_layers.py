@@ -71,7 +71,7 @@ def test_one_session_passes_all_three_layers_and_is_in_the_report(tmp_path: Path
 
         # after it
         [verdict] = told(served, f"/v1/evaluations?run={run_id}&verdict=contradicted")["items"]
-        assert verdict["claim"]["said"] == "All tests pass."
+        assert verdict["claim"]["sentence"] == "All tests pass."
         [correction] = told(served, "/v1/memory?type=correction")["items"]
         assert correction["memory_id"] == verdict["correction_id"]
         assert correction["source_step_ids"] == verdict["evidence"]["step_ids"]

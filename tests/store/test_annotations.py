@@ -106,7 +106,7 @@ def test_an_annotation_says_who_when_and_by_which_kind_of_judge(
     assert (told["name"], told["explanation"], told["text"]) == ("correctness", "all there", None)
     assert (told["author"], told["source"], told["origin"]) == ("noor", "human", "api")
     assert before <= int(told["created_ns"]) <= time.time_ns()
-    assert (told["run_id"], told["step_id"], told["state"]) == (RUN, None, "standing")
+    assert (told["run_id"], told["step_id"], told["state"]) == (RUN, None, "current")
     assert annotation_json(say("note", step_id=STEP, text="x"))["step_id"] == STEP
 
 
@@ -121,10 +121,10 @@ def test_a_newer_score_of_one_author_replaces_the_older_and_both_are_kept(
 
     assert states(marked) == [
         ("score", 0.2, "replaced"),
-        ("score", 0.9, "standing"),
-        ("score", 0.4, "standing"),
-        ("score", 0.7, "standing"),
-        ("score", 0.1, "standing"),
+        ("score", 0.9, "current"),
+        ("score", 0.4, "current"),
+        ("score", 0.7, "current"),
+        ("score", 0.1, "current"),
     ]
 
 

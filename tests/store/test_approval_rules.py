@@ -349,7 +349,7 @@ def test_the_second_is_asked_when_the_first_does_not_answer(
     (changed,) = desk.expire_due()
     granted = desk.approve(found, by="bob")
 
-    assert early.value.details["asked"] == ["ann"]
+    assert early.value.details["requested_approvers"] == ["ann"]
     assert changed.asked == 2
     assert granted.decided_by == "bob"
     escalated = desk.history(found)[2]

@@ -138,7 +138,7 @@ def test_a_much_less_trusted_record_waits_for_a_person(
     old = memory.write("Totals are rounded once.", confidence=0.8)
     new = memory.write("Totals are rounded twice.", confidence=confidence)
 
-    assert (new["outcome"], new["stands"]) == ("review", old["memory"]["memory_id"])
+    assert (new["outcome"], new["current_memory_id"]) == ("review", old["memory"]["memory_id"])
     assert new["memory"]["contests"] == old["memory"]["memory_id"]
     assert memory.contents() == ["Totals are rounded once."]
 
@@ -655,7 +655,9 @@ def test_what_contradicts_a_record_that_is_trusted_much_more_waits_for_a_person(
     unsure = memory.write("The request timeout is 45 seconds.", confidence=0.5, **about)
 
     assert unsure["outcome"] == unsure["memory"]["state"] == "review"
-    assert unsure["stands"] == unsure["memory"]["contests"] == sure["memory"]["memory_id"]
+    assert (
+        unsure["current_memory_id"] == unsure["memory"]["contests"] == sure["memory"]["memory_id"]
+    )
     assert memory.contents(subject="staging") == ["The request timeout is 30 seconds."]
 
 

@@ -208,7 +208,10 @@ def test_as_many_are_asked_at_once_as_have_to_approve_and_the_next_in_time(
     clock.advance(MINUTE)
 
     assert desk.approve(found, by="CID").status == "approved"
-    assert early.value.details == {"asked": ["ann", "bob"], "approvers": ["ann", "bob", "cid"]}
+    assert early.value.details == {
+        "requested_approvers": ["ann", "bob"],
+        "approvers": ["ann", "bob", "cid"],
+    }
     assert "ann, bob, then cid" in str(early.value)
     assert disagreement(desk) is None
 

@@ -23,7 +23,7 @@ class RequestDiff:
     first_difference: int | None  # offset of the first byte that differs; None: there is none
     json: JsonDiff | None  # None where a side is no JSON, or not here
     unified: str | None = None  # the bytes, as a unified diff; None where `json` is
-    is_unified_cut: bool = False
+    is_unified_truncated: bool = False
 
 
 def request_diff(left: bytes | None, right: bytes | None) -> RequestDiff:

@@ -165,7 +165,7 @@ class Adapter:
             "volatile_suffix_hash": compiled.volatile_suffix_hash,
             "estimated_input_tokens": estimate.tokens,
             "estimated_by": estimate.counted_by,
-            "left_out": self.format.notes(compiled),
+            "omitted": self.format.notes(compiled),
         }
 
     def _ask(

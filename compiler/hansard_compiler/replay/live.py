@@ -175,7 +175,7 @@ def with_results(
             state="held",
             by=by,
             approval_id=one.get("approval_id"),
-            held_because=one["because"],
+            held_because=one["reason"],
             message=one.get("message"),
         )
     return live

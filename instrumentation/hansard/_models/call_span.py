@@ -223,7 +223,7 @@ class CallSpan:
         reason = finish_reason_of(raw.call)
         said = plain_messages(raw.call.output, finish_reason=reason)
         self._content(names.OUTPUT_MESSAGES, said)
-        left_out = raw.metadata.get("left_out")
+        left_out = raw.metadata.get("omitted")
         if left_out:
             self._content(semconv.REQUEST_OMITTED, left_out)
 

@@ -68,7 +68,7 @@ def replay(
     remove: Iterable[str] = (),
     mutations: Iterable[Mapping[str, Any]] = (),
     notes: str | None = None,
-    elsewhere: bool = False,
+    allow_other_address: bool = False,
     allow_provider_side_effects: bool = False,
     script: Mapping[str, Any] | None = None,
     timeout_s: float = 600.0,
@@ -91,13 +91,14 @@ def replay(
 
     A request that has its provider run tools (MCP servers, web search, code) or keep state is
     refused with `provider_side_effects`. With `allow_provider_side_effects` the replay is `waiting`
-    until its approval (`replay.ask["approval_id"]`) is granted; `continue_replay` then sends it.
+    until its approval (`replay.continuation["approval_id"]`) is granted; `continue_replay` then
+    sends it.
 
     Raises NotReplayable with a reason, ReplayUnavailable where nobody can make it, NotFoundError.
     """
     bounds = _bounds_of_live(live, tools, max_turns, max_usd)
     changes = _changes(model, provider, token_budget, response_reserve, weights, policy, remove)
-    made_with = _made_with(elsewhere, allow_provider_side_effects, script, timeout_s)
+    made_with = _made_with(allow_other_address, allow_provider_side_effects, script, timeout_s)
     body: Json = {
         "step_id": _step_id(step),
         "mode": "forward" if forward or live else None,
@@ -114,14 +115,14 @@ def replay(
 
 
 def _made_with(
-    elsewhere: bool,
+    allow_other_address: bool,
     allow_provider_side_effects: bool,
     script: Mapping[str, Any] | None,
     timeout_s: float,
 ) -> Json:
     """Return what a fork is made with and goes on with."""
     return {
-        "elsewhere": elsewhere,
+        "allow_other_address": allow_other_address,
         "allow_provider_side_effects": allow_provider_side_effects,
         "script": None if script is None else dict(script),
         "timeout_s": timeout_s,
@@ -135,7 +136,7 @@ def continue_replay(
     results: Mapping[str, Any] | None = None,
     max_turns: int | None = None,
     max_usd: float | None = None,
-    elsewhere: bool = False,
+    allow_other_address: bool = False,
     allow_provider_side_effects: bool = False,
     script: Mapping[str, Any] | None = None,
     timeout_s: float = 600.0,
@@ -152,7 +153,7 @@ def continue_replay(
     wanted = replay if isinstance(replay, str) else str(replay.body["replay_id"])
     given = [{"call_id": key, "result": value} for key, value in (results or {}).items()]
     bounds = {"max_turns": max_turns, "max_usd": max_usd}
-    made_with = _made_with(elsewhere, allow_provider_side_effects, script, timeout_s)
+    made_with = _made_with(allow_other_address, allow_provider_side_effects, script, timeout_s)
     body = {**made_with, **bounds, "results": given}
     found = Replay(make(body, timeout_s, goes_on=wanted))
     return _answered(found, tools, made_with)
@@ -169,7 +170,7 @@ def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
             answer_calls(found.body, gate, answers)
         finally:  # what ran is told, also where the gate broke behind it
             if not answers.is_empty:
-                after = found.body["ask"]["step_id"]
+                after = found.body["continuation"]["step_id"]
                 body = {**made_with, **answers.json(), "after": after}
                 found = Replay(make(body, made_with["timeout_s"], goes_on=found.replay_id))
         if answers.is_empty:

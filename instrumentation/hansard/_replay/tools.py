@@ -58,7 +58,7 @@ class Answers:
         return not self.results and not self.held
 
     def json(self) -> Json:
-        return {"results": self.results, "held": self.held}
+        return {"results": self.results, "pending_calls": self.held}
 
 
 def answer_calls(body: Json, gate: Gate, answers: Answers) -> None:
@@ -67,7 +67,7 @@ def answer_calls(body: Json, gate: Gate, answers: Answers) -> None:
     Raises GateUnavailable where nobody can decide or record: then nothing more is run, and what
     was added by then still holds.
     """
-    ask = body["ask"] or {}
+    ask = body["continuation"] or {}
     with entered(context_of(None, ask.get("live_step_id"))):
         for call in ask.get("calls", ()):
             if call["state"] in ("needed", "held"):
@@ -159,7 +159,7 @@ def _hold(
     answers.held.append(
         {
             "call_id": call["call_id"],
-            "because": because,
+            "reason": because,
             "message": told,
             "approval_id": approval_id,
         }

@@ -19,7 +19,7 @@ from hansard_store.steps.shared_span_ids import shared_side
 
 MOST_ENDED: Final = 200  # replaced, and as many withdrawn, that are kept of one run or step
 Origin = Literal["page", "api", "cli", "import", "otlp"]
-State = Literal["standing", "replaced", "withdrawn"]
+State = Literal["current", "replaced", "withdrawn"]
 
 _COLUMNS = """
 annotation_id, span, trace_id, span_id, side, kind, name, value, label, text, expected, source,
@@ -171,7 +171,7 @@ class Annotation:
 
     @property
     def state(self) -> State:
-        return "standing" if self.row.ended is None else self.row.ended  # type: ignore[return-value] # one of two
+        return "current" if self.row.ended is None else self.row.ended  # type: ignore[return-value] # one of two
 
 
 class SpanAnnotation(NamedTuple):

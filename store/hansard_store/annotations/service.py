@@ -105,7 +105,7 @@ class AnnotationBook:
         connection = self._connections.get()
         with transaction(connection):
             found = get_annotation(connection, annotation_id)
-            if found.state != "standing":
+            if found.state != "current":
                 raise NotStanding(found.annotation_id or "", state=found.state)
             rows.end(connection, found.id, "withdrawn", by=author, reason=reason, now_ns=now_ns)
             rows.prune(connection, found.row.target, "withdrawn")

@@ -347,7 +347,7 @@ def _not_asked(approval: Approval, name: str, asked: Sequence[str]) -> NotAsked:
     alike = f"; it is read like {other!r}, and is another name" if other is not None else ""
     return NotAsked(
         f"{name!r} is not among those who decide about this one: {names}{alike}",
-        asked=list(asked),
+        requested_approvers=list(asked),
         approvers=[one.name for one in approval.approvers],
     )
 

@@ -77,7 +77,7 @@ class ApprovedByYou(ApprovalConflict):
 
 
 class NotAsked(ApprovalConflict):
-    """Others are asked about this one; `details["asked"]` names them. Answered with 403."""
+    """Others are to decide about this one: `details["requested_approvers"]`. Answered with 403."""
 
     code = "not_an_approver"
 

@@ -129,11 +129,11 @@ def report_json(report: ChainReport) -> Json:
     """Return what checking the chain found."""
     broken = report.broken
     return {
-        "sound": report.is_sound,
+        "valid": report.is_sound,
         "checked": report.checked,
         "head": head_json(report.head),
         "anchor": report.anchor.text if report.anchor else None,
-        "kept_heads": report.kept,
+        "heads_checked": report.kept,
         "broken": None if broken is None else {"seq": broken.seq, "problem": broken.problem},
     }
 
@@ -143,8 +143,8 @@ def _field(one: Field) -> Json:
         "name": one.name,
         "value": own_copy(one.value),
         "flag": one.flag,
-        "why": one.why,
-        "is_cut": one.is_cut,
+        "flag_reason": one.why,
+        "is_truncated": one.is_cut,
     }
 
 
@@ -173,7 +173,7 @@ def _approvers(approval: Approval) -> list[Any]:
         {
             "name": one.name,
             "within_s": None if one.within_ns is None else one.within_ns / 1e9,
-            "is_asked": is_open and number < approval.asked,
+            "is_requested": is_open and number < approval.asked,
         }
         for number, one in enumerate(approval.approvers)
     ]

@@ -75,5 +75,5 @@ def access_json(one: Access) -> Json:
         "step_id": one.step_id,
         "agent": one.agent,
         "origin": one.origin,
-        "run_is_gone": one.run_is_gone,
+        "run_deleted": one.run_is_gone,
     }

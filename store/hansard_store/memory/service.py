@@ -84,7 +84,11 @@ class WrittenMemory:
     change: Change  # what it is to the memory that stood before
 
     def json(self) -> Json:
-        told = {"outcome": self.outcome, "superseded": list(self.superseded), "stands": self.stands}
+        told = {
+            "outcome": self.outcome,
+            "superseded": list(self.superseded),
+            "current_memory_id": self.stands,
+        }
         told["change"] = self.change
         conflicts = [one.json() for one in self.conflicts]
         return {**told, "conflicts": conflicts, "memory": memory_json(self.memory)}
@@ -315,7 +319,7 @@ class MemoryBook:
             "change": change,
             "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
             "superseded": list(superseded),
-            "stands": stands,
+            "current_memory_id": stands,
             "approval_id": new.approval_id,
         }
         name = self._keeper.clean_text(asked.by or asked.agent or "")

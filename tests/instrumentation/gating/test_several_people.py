@@ -93,7 +93,7 @@ def test_a_call_runs_once_as_many_people_approved_it_as_it_requires(
     assert (first["status"], first["approvals_left"], first["decided_by"]) == ("awaiting", 1, None)
     assert [(one["name"], one["method"]) for one in first["approved_by"]] == [("ana", "token")]
     assert again.value.code == "another_approver_required"
-    assert (other.value.code, other.value.details["asked"]) == (
+    assert (other.value.code, other.value.details["requested_approvers"]) == (
         "not_an_approver",
         ["ana", "bo", "cid"],
     )

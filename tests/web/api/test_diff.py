@@ -43,7 +43,9 @@ def test_two_steps_of_two_runs_are_compared(world: World) -> None:
     body = steps_diff(world, step(LEFT, 3), step(RIGHT, 3))
 
     assert not body["is_empty"]
-    assert {"context", "messages", "request", "output", "tokens.output"} <= set(body["what"])
+    assert {"context", "messages", "request", "output", "tokens.output"} <= set(
+        body["changed_fields"]
+    )
     tokens = next(one for one in body["headline"] if one["name"] == "tokens.output")
     assert (tokens["left"], tokens["right"], tokens["delta"]) == (55, 40, -15)
     assert (tokens["direction"], tokens["verdict"]) == ("less", "better")
@@ -58,9 +60,9 @@ def test_the_compiles_of_two_calls_are_compared_with_verified_causes(world: Worl
     items = {one["item_id"]: one for one in compile_["items"]}
     flips = [one for one in compile_["items"] if one["change"] not in ("same", "score", "content")]
     assert items["earlier-fix"]["change"] == "added"
-    assert items["earlier-fix"]["because"]["kind"] == "input"
-    assert any(one["because"]["kind"] == "budget" for one in flips)
-    assert {one["because"]["basis"] for one in flips} == {"verified"}
+    assert items["earlier-fix"]["cause"]["kind"] == "input"
+    assert any(one["cause"]["kind"] == "budget" for one in flips)
+    assert {one["cause"]["basis"] for one in flips} == {"verified"}
     assert any(term["term"] == "freshness" for one in compile_["items"] for term in one["terms"])
     assert {one["name"]: one["delta"] for one in compile_["budget"]}["budget"] == 800
     (rule,) = compile_["policy"]
@@ -102,7 +104,7 @@ def test_messages_and_request_bytes_are_compared(world: World) -> None:
 
 def test_a_tool_step_is_compared_by_arguments_and_result(world: World) -> None:
     body = steps_diff(world, step(LEFT, 5), step(RIGHT, 5))
-    assert body["what"] == ["input", "output"]
+    assert body["changed_fields"] == ["input", "output"]
     paths = {one["path"]: one["right"] for one in body["input"]["json"]}
     assert paths == {"$.dry_run": False, "$.hunks": 2, "$.path": "money.py"}
     assert {one["path"] for one in body["output"]["json"]} == {"$.ok", "$.files[0]"}
@@ -112,13 +114,13 @@ def test_a_tool_step_is_compared_by_arguments_and_result(world: World) -> None:
 def test_a_step_against_itself_is_empty(world: World, number: int) -> None:
     body = steps_diff(world, step(RIGHT, number), step(RIGHT, number))
     assert body["is_empty"]
-    assert body["what"] == []
+    assert body["changed_fields"] == []
 
 
 def test_steps_swapped_are_the_mirror_image(world: World) -> None:
     one = steps_diff(world, step(LEFT, 3), step(RIGHT, 3))
     other = steps_diff(world, step(RIGHT, 3), step(LEFT, 3))
-    assert one["what"] == other["what"]
+    assert one["changed_fields"] == other["changed_fields"]
     assert [(a["left"], a["right"]) for a in one["headline"]] == [
         (b["right"], b["left"]) for b in other["headline"]
     ]
@@ -141,7 +143,7 @@ def test_two_runs_are_laid_side_by_side(world: World) -> None:
         "changed", step(LEFT, 3), step(RIGHT, 3),
     )  # fmt: skip
     assert body["detail"]["left"]["step_id"] == step(LEFT, 3)
-    assert body["parted"]["number"] == min(
+    assert body["first_divergence"]["number"] == min(
         one["number"] for one in body["steps"] if one["state"] != "same" and one["role"] != "agent"
     )
     assert sum(body["counts"].values()) == body["total"] == len(body["steps"])
@@ -151,7 +153,7 @@ def test_a_run_against_itself_is_empty(world: World) -> None:
     body = runs_diff(world, LEFT, LEFT)
     assert body["is_empty"]
     assert {one["state"] for one in body["steps"]} == {"same"}
-    assert body["parted"] is body["detail"] is None
+    assert body["first_divergence"] is body["detail"] is None
 
 
 def test_runs_swapped_are_the_mirror_image(world: World) -> None:
@@ -175,7 +177,7 @@ def test_one_conversation_through_two_libraries_is_aligned_across_their_dialects
     first = steps_diff(world, calls[0]["left"], calls[0]["right"])
     said = [one for one in first["messages"] if one["role"] == "user"]
     assert {one["state"] for one in said} <= {"same", "retold"}
-    assert "output" not in first["what"]  # both asked for the weather in Paris
+    assert "output" not in first["changed_fields"]  # both asked for the weather in Paris
 
 
 def test_pages_of_steps_hold_every_row_once(world: World) -> None:
@@ -243,8 +245,8 @@ def test_a_run_without_payloads_is_compared_by_its_receipts(
     """Requests and results never came: what is left is evidence, and says so."""
     for world in made_world(tmp_path_factory.mktemp("bare") / "data", keeps_payloads=False):
         body = steps_diff(world, step(LEFT, 2), step(RIGHT, 2))
-        flips = [one for one in body["compile"]["items"] if one["because"]]
+        flips = [one for one in body["compile"]["items"] if one["cause"]]
         assert flips
-        assert {one["because"]["basis"] for one in flips} == {"evidence"}
+        assert {one["cause"]["basis"] for one in flips} == {"evidence"}
         assert body["compile"]["settings"] is None
         assert any("request" in note for note in body["notes"])

@@ -132,9 +132,9 @@ def test_the_log_is_verified_against_an_anchor(api: TestClient) -> None:
     bad = api.get("/v1/events/verify", params={"anchor": "yesterday"})
 
     models.Verified.model_validate(sound)
-    assert (sound["sound"], sound["checked"]) == (True, 3)
-    assert (ahead["sound"], ahead["broken"]["seq"]) == (False, 4)
-    assert (other["sound"], other["broken"]["seq"]) == (False, 2)
+    assert (sound["valid"], sound["checked"]) == (True, 3)
+    assert (ahead["valid"], ahead["broken"]["seq"]) == (False, 4)
+    assert (other["valid"], other["broken"]["seq"]) == (False, 2)
     assert bad.json()["error"]["code"] == "invalid_query"
 
 

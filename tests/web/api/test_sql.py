@@ -9,7 +9,7 @@ def test_a_select_is_answered_with_columns_and_rows(api: Api) -> None:
     told = api.get("/v1/sql", q="SELECT 1 AS one, 'a' AS letter, NULL AS gap", limit=5)
 
     assert (told["columns"], told["rows"]) == (["one", "letter", "gap"], [[1, "a", None]])
-    assert (told["is_more"], told["cut_cells"]) == (False, 0)
+    assert (told["has_more"], told["truncated_cells"]) == (False, 0)
 
 
 def test_anything_else_is_a_bad_query_that_names_its_parameter(api: Api) -> None:

@@ -87,11 +87,11 @@ def test_each_person_reads_it_and_the_list_says_who_it_waits_for(
     after = told(run("report", "--pending", "--json", **people))["items"]
     table = run("report", "--list", **people)
 
-    assert [(one["waits_for"], one["passed_over"]) for one in before] == [
+    assert [(one["next_recipient"], one["escalated_past"]) for one in before] == [
         ("ana", []),
         ("kim", ["ana"]),
     ]
-    assert [one["waits_for"] for one in after] == ["ana"]  # the old one was kim's to read
+    assert [one["next_recipient"] for one in after] == ["ana"]  # the old one was kim's to read
     assert "kim (claimed)" in table.stdout
     third = run("report", "--latest", "--as", "kim", **people)
     assert "No report is unread by kim" in third.stderr

@@ -22,10 +22,10 @@ JSON = st.recursive(
 def test_an_answer_is_never_larger_and_what_it_lacks_is_said(
     answer: dict[str, Any], most: int
 ) -> None:
-    made, left_out = bounded(answer, most=most)
+    made, truncated = bounded(answer, most=most)
 
     assert len(json.dumps(made, ensure_ascii=False)) <= most
-    assert (made == answer) == (not left_out)
+    assert (made == answer) == (not truncated)
 
 
 def test_a_small_answer_stays_whole() -> None:
@@ -35,13 +35,13 @@ def test_a_small_answer_stays_whole() -> None:
 
 
 def test_what_was_cut_is_named_by_its_place() -> None:
-    made, left_out = bounded({"items": [{"text": "a" * 50_000}], "rows": list(range(900))})
+    made, truncated = bounded({"items": [{"text": "a" * 50_000}], "rows": list(range(900))})
 
-    assert [(one["at"], one["what"], one["of"]) for one in left_out] == [
+    assert [(one["at"], one["unit"], one["total"]) for one in truncated] == [
         ("items[0].text", "characters", 50_000),
         ("rows", "items", 900),
     ]
-    assert len(made["rows"]) == left_out[1]["kept"]
+    assert len(made["rows"]) == truncated[1]["shown"]
 
 
 def test_nesting_without_end_is_cut() -> None:
@@ -49,12 +49,12 @@ def test_nesting_without_end_is_cut() -> None:
     for _ in range(90):
         deep = {"a": deep}
 
-    _, left_out = bounded(deep)
+    _, truncated = bounded(deep)
 
-    assert [one["what"] for one in left_out] == ["levels"]
+    assert [one["unit"] for one in truncated] == ["levels"]
 
 
 def test_many_cuts_are_counted_and_not_all_listed() -> None:
-    _, left_out = bounded({"items": ["b" * 20_000] * 150})
+    _, truncated = bounded({"items": ["b" * 20_000] * 150})
 
-    assert left_out[-1] == {"at": "", "what": "further cuts", "kept": 0, "of": 120}
+    assert truncated[-1] == {"at": "", "unit": "further cuts", "shown": 0, "total": 120}

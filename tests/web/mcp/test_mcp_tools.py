@@ -126,7 +126,7 @@ def test_an_artifact_is_summarised_with_its_digest(office: Office) -> None:
     assert told["ref"] == told["stored_ref"] == payload["stored_ref"]
     assert told["size_bytes"] == payload["size"]
     assert len(told["beginning"]) == 20
-    assert told["is_whole"] is False
+    assert told["is_complete"] is False
 
 
 @pytest.mark.covers("MC-05")
@@ -209,7 +209,9 @@ def test_a_huge_answer_is_bounded_and_says_what_it_lacks(office: Office) -> None
 
     assert len(told.text) < 1.2 * MOST_CHARACTERS
     assert told.answer["step_id"] == step_id
-    assert any(one["what"] == "characters" and one["of"] > 400_000 for one in told.body["left_out"])
+    assert any(
+        one["unit"] == "characters" and one["total"] > 400_000 for one in told.body["truncated"]
+    )
 
 
 @pytest.mark.parametrize(

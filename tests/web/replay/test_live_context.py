@@ -85,7 +85,7 @@ def test_each_live_turn_of_compiled_calls_has_a_compile_with_its_receipts(stage:
 
     again = asking("d", None, ("get", {"k": 10}))
     waiting = go_on(stage, go_on(stage, parted), again, results=GIVEN)
-    call_id = waiting["ask"]["calls"][0]["call_id"]
+    call_id = waiting["continuation"]["calls"][0]["call_id"]
     done = go_on(stage, waiting, END, results=[{"call_id": call_id, "result": "lost"}])
 
     steps = live_steps(stage, done)

@@ -130,11 +130,11 @@ def test_the_first_tool_call_that_differs_is_named_and_nothing_is_run(
     assert len(stage.provider.received) == 2
     assert ran == []
     asked = second["choices"][0]["message"].get("tool_calls", [])
-    assert [one["name"] for one in told["ask"]["calls"]] == [
+    assert [one["name"] for one in told["continuation"]["calls"]] == [
         one["function"]["name"] for one in asked
     ]
-    states = [one["state"] for one in told["ask"]["calls"]]
-    assert told["ask"]["needs"] == ("results" if "needed" in states else "nothing")
+    states = [one["state"] for one in told["continuation"]["calls"]]
+    assert told["continuation"]["needs"] == ("results" if "needed" in states else "nothing")
 
 
 def test_other_words_with_the_same_calls_go_on_in_the_later_turns(stage: Stage) -> None:

@@ -48,9 +48,9 @@ def test_it_goes_on_only_on_request_and_waits_for_what_was_not_recorded(stage: S
 
     waiting = go_on(stage, parted)
 
-    assert (parted["state"], parted["ask"]["needs"]) == ("diverged", "results")
+    assert (parted["state"], parted["continuation"]["needs"]) == ("diverged", "results")
     assert (waiting["state"], waiting["reason"]) == ("waiting", "needs_results")
-    states = {one["call_id"]: one["state"] for one in waiting["ask"]["calls"]}
+    states = {one["call_id"]: one["state"] for one in waiting["continuation"]["calls"]}
     assert states == {"call_send_email_0": "recorded", "call_get_1": "needed"}
     assert len(stage.provider.received) == sent  # nothing was asked without the result
     assert ran == []
@@ -65,7 +65,7 @@ def test_a_result_by_hand_lets_it_go_on_and_says_whose_it_is(stage: Stage) -> No
 
     said = stage.provider.received[-1].json["messages"]
     before = stage.provider.received[-2].json
-    assert (done["state"], done["ask"]) == ("done", None)
+    assert (done["state"], done["continuation"]) == ("done", None)
     assert said[: len(before["messages"])] == before["messages"]
     assert {**stage.provider.received[-1].json, "messages": []} == {**before, "messages": []}
     assert [one["content"] for one in said[-2:]] == ["result of call_send_email_1", '{"at":"sea"}']
@@ -100,7 +100,7 @@ def test_a_recorded_result_is_used_once(stage: Stage) -> None:
 
     waiting = go_on(stage, parted)
 
-    assert [one["state"] for one in waiting["ask"]["calls"]] == ["recorded", "needed"]
+    assert [one["state"] for one in waiting["continuation"]["calls"]] == ["recorded", "needed"]
 
 
 def test_asked_for_at_once_it_goes_through_as_long_as_everything_was_recorded(stage: Stage) -> None:
@@ -132,7 +132,7 @@ def test_turns_are_bounded_and_more_can_be_allowed(stage: Stage) -> None:
     more = go_on(stage, bounded, END, max_turns=1, results=results)
 
     assert (bounded["state"], bounded["reason"]) == ("waiting", "turn_limit")
-    assert (bounded["ask"]["kind"], bounded["ask"]["needs"]) == ("bounds", "more")
+    assert (bounded["continuation"]["kind"], bounded["continuation"]["needs"]) == ("bounds", "more")
     assert more["state"] == "done"
 
 
@@ -142,7 +142,7 @@ def test_money_is_bounded_before_it_is_spent(stage: Stage) -> None:
 
     bounded = go_on(stage, parted, max_usd=0)
 
-    assert parted["ask"]["estimate"]["usd"] > 0
+    assert parted["continuation"]["estimate"]["usd"] > 0
     assert (bounded["state"], bounded["reason"]) == ("waiting", "spend_limit")
     assert len(stage.provider.received) == sent
 
@@ -196,7 +196,7 @@ def test_integers_over_64_bits_in_a_call_are_kept_as_they_are(stage: Stage) -> N
     told = forward(stage, recorded_run(stage)[0], [huge])
 
     assert told["state"] == "diverged"
-    assert told["ask"]["calls"][0]["arguments"] == {"k": 10**30}
+    assert told["continuation"]["calls"][0]["arguments"] == {"k": 10**30}
 
 
 def test_of_two_who_go_on_at_once_one_does(stage: Stage) -> None:
@@ -231,7 +231,7 @@ def test_sent_again_under_its_key_a_fork_goes_on_once(stage: Stage) -> None:
 def test_where_the_bytes_of_the_last_answer_are_gone_it_says_so(stage: Stage) -> None:
     large = saying("so many words " * 20_000, ("get", {"k": 9}))
     waiting = go_on(stage, forward(stage, recorded_run(stage)[0], [TURNS[0], large]))
-    ref = stage.step(waiting["ask"]["step_id"])["attributes"]["hansard.response.ref"]
+    ref = stage.step(waiting["continuation"]["step_id"])["attributes"]["hansard.response.ref"]
     blob_path(stage.folder, bytes.fromhex(ref.removeprefix("sha256:"))).unlink()
 
     told = refused(stage, waiting, results=[{"call_id": "call_get_0", "result": "lost"}])

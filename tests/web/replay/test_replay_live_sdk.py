@@ -75,7 +75,7 @@ def test_a_tool_that_reads_runs_behind_the_gate_and_the_fork_goes_on(stage: Stag
 def test_a_tool_that_writes_waits_for_an_approval_and_then_runs_once(stage: Stage) -> None:
     waiting = fork(stage, WRITE)
     still = hansard.continue_replay(waiting, tools=TOOLS)
-    [held] = waiting.ask["calls"]
+    [held] = waiting.continuation["calls"]
     nothing_yet = list(calls)
 
     stage.post(f"/v1/approvals/{held['approval_id']}/approve", {"by": "ada"})
@@ -84,7 +84,7 @@ def test_a_tool_that_writes_waits_for_an_approval_and_then_runs_once(stage: Stag
 
     assert (waiting.state, waiting.reason) == ("waiting", "needs_approval")
     assert (held["state"], held["held_because"], nothing_yet) == ("held", "pending", [])
-    assert still.ask["calls"][0]["approval_id"] == held["approval_id"]
+    assert still.continuation["calls"][0]["approval_id"] == held["approval_id"]
     assert (done.state, calls) == ("done", [("send_email", "grace")])
     assert done.live["calls"][0]["approval_id"] == held["approval_id"]
 
@@ -93,15 +93,15 @@ def test_what_was_rejected_does_not_run_and_a_person_may_still_say_what_came_of_
     stage: Stage,
 ) -> None:
     waiting = fork(stage, WRITE)
-    approval_id = waiting.ask["calls"][0]["approval_id"]
+    approval_id = waiting.continuation["calls"][0]["approval_id"]
     stage.post(f"/v1/approvals/{approval_id}/reject", {"by": "ada", "reason": "no"})
 
     held = hansard.continue_replay(waiting, tools=TOOLS)
-    call_id = held.ask["calls"][0]["call_id"]
+    call_id = held.continuation["calls"][0]["call_id"]
     stage.provider.replies.append(json_reply(END))
     done = hansard.continue_replay(held, results={call_id: "nobody was written to"})
 
-    assert (held.state, held.ask["calls"][0]["held_because"]) == ("waiting", "rejected")
+    assert (held.state, held.continuation["calls"][0]["held_because"]) == ("waiting", "rejected")
     assert (done.state, calls) == ("done", [])
     assert done.live["calls"][0]["origin"] == "hand"
 
@@ -116,7 +116,7 @@ def test_rules_hold_for_live_calls_and_tools_without_a_class_never_run(stage: St
         denied = fork(stage, READ)
     unclassified = fork(stage, WRITE, tools=[send_email])
 
-    because = [one.ask["calls"][0]["held_because"] for one in (denied, unclassified)]
+    because = [one.continuation["calls"][0]["held_because"] for one in (denied, unclassified)]
     assert because == ["policy_denied", "unclassified"]
     assert (denied.state, calls) == ("waiting", [])
 

@@ -272,7 +272,7 @@ def test_what_is_left_out_is_its_own_cause_whatever_else_was_changed(
     page = pages.get(at(scripted, *changes))
 
     [orders] = [one for one in shown["compile"]["items"] if one["item_id"] == "orders"]
-    assert orders["because"] == {
+    assert orders["cause"] == {
         "kind": "input", "detail": "it is left out", "basis": "verified",
         "changes": ["left_out.orders"], "is_minimal": True,
     }  # fmt: skip

@@ -313,7 +313,7 @@ def test_a_call_that_went_elsewhere_is_not_sent_with_our_key_unless_asked(
 
     told = stage.refused(step_id)
     stage.provider.replies.append(json_reply({"id": "r", "output": []}))
-    sent = stage.replay(step_id, elsewhere=True)
+    sent = stage.replay(step_id, allow_other_address=True)
 
     assert told["reason"] == "other_address"
     assert len(stage.provider.received) == asked + 1
@@ -374,7 +374,7 @@ def test_a_record_cannot_spend_our_key_on_another_path(
     asked = len(stage.provider.received)
 
     assert stage.refused(planted)["reason"] == "provider_unknown"
-    assert stage.refused(planted, elsewhere=True)["reason"] == "provider_unknown"
+    assert stage.refused(planted, allow_other_address=True)["reason"] == "provider_unknown"
     assert len(stage.provider.received) == asked
 
 
@@ -723,7 +723,7 @@ def test_an_exact_call_that_is_sent_elsewhere_says_so_before(
     recorded = stage.provider.address.removeprefix("http://")
     monkeypatch.setenv("OPENAI_BASE_URL", f"{stage.provider.address}/gateway/v1")
 
-    shown = stage.preview(step_id, elsewhere=True)
+    shown = stage.preview(step_id, allow_other_address=True)
 
     assert shown["recorded_address"] == f"{recorded}/v1/responses"
     assert f"the recorded call went to {recorded}/v1/responses; this one is sent to " in str(

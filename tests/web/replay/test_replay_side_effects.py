@@ -73,7 +73,7 @@ def approve(stage: Stage, approval_id: str) -> None:
 
 
 def approval_of(replay: Json) -> str:
-    found: str = replay["ask"]["approval_id"]
+    found: str = replay["continuation"]["approval_id"]
     return found
 
 
@@ -370,7 +370,7 @@ def test_a_program_is_refused_and_with_the_flag_waits_for_the_approval(
                 hansard.replay(step_id)
             waiting = hansard.replay(step_id, allow_provider_side_effects=True)
             sent = len(made.provider.received)
-            approve(made, waiting.ask["approval_id"])
+            approve(made, waiting.continuation["approval_id"])
             done = hansard.continue_replay(waiting)
         finally:
             hansard.shutdown()

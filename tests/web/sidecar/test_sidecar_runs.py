@@ -117,7 +117,7 @@ def test_what_is_open_when_a_run_ends_ends_with_it_and_says_so(agent: Agent) -> 
     ended = agent.tell(f"/v1/runs/{run_id}/end", {"status": "failed", "error": "no such order"})
 
     look = agent.step(step["step_id"])
-    assert len(ended["left_open"]) == 2
+    assert len(ended["unended_steps"]) == 2
     assert agent.get(f"/v1/runs/{run_id}")["status"] == "error"
     assert look["status"] == "cancelled"
     assert look["attributes"]["hansard.unended"] is True

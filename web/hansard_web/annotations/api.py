@@ -122,13 +122,13 @@ def list_of_annotations(
     name: Annotated[str | None, Query(description="of a score; the tag itself")] = None,
     author: Annotated[str | None, Query()] = None,
     state: Annotated[
-        str, one_of("standing", "all"), Query(description="standing, or all")
-    ] = "standing",
+        str, one_of("current", "all"), Query(description="current, or all")
+    ] = "current",
     cursor: Cursor = None,
 ) -> Answer:
     """List annotations, the newest first, those that spans tell among them."""
-    if state not in ("standing", "all"):
-        raise BadQueryError("state", f"state is {state!r}; it is standing or all")
+    if state not in ("current", "all"):
+        raise BadQueryError("state", f"state is {state!r}; it is current or all")
     with site.readers.read() as connection:
         target = read_target(connection, run=run, step=step)
         page = list_annotations(

@@ -270,7 +270,7 @@ def _print(items: Sequence[Annotation]) -> None:
                 fmt.shorten(" ".join((one.row.text or "").split()), 120),
                 one.row.author or source_words(one.row.source),
                 fmt.day_time(one.row.created_ns),
-                "" if one.state == "standing" else one.state,
+                "" if one.state == "current" else one.state,
             )
             for one in items
         ),

@@ -95,7 +95,7 @@ def hit_body(hit: SearchHit) -> Body:
         "snippet": hit.snippet.text,
         "highlights": [list(place) for place in hit.snippet.highlights],
         "uses": hit.uses,
-        "uses_are_more": hit.uses >= USES_COUNTED,
+        "uses_truncated": hit.uses >= USES_COUNTED,
         "step": skeleton_body(hit.step),
     }
 

@@ -216,7 +216,7 @@ class Annotation(Body):
     origin: str = Field(description="page, api, cli, import; otlp: a span tells it")
     created_at: str
     created_ns: str
-    state: Literal["standing", "replaced", "withdrawn"]
+    state: Literal["current", "replaced", "withdrawn"]
     ended: AnnotationEnd | None
     removed: list[str] = Field(description="rule:fingerprint of every secret cut out")
 
@@ -244,7 +244,7 @@ class Hit(Body):
     snippet: str
     highlights: list[tuple[int, int]]
     uses: int = Field(description="model calls that sent a message; of other texts, runs")
-    uses_are_more: bool
+    uses_truncated: bool
     step: StepMention
 
 
@@ -373,9 +373,9 @@ class Health(Answer):
 
 
 class SqlRows(Answer):
-    """`cut_cells`: values that were too long and are cut; `is_more`: there are further rows."""
+    """`truncated_cells`: values that were too long; `has_more`: there are further rows."""
 
     columns: list[str]
     rows: list[list[Any]]
-    is_more: bool
-    cut_cells: int
+    has_more: bool
+    truncated_cells: int

@@ -19,8 +19,8 @@ class ShownField(Body):
     name: str
     value: str
     flag: Literal["not_in_context", "changed", "hidden"] | None
-    why: str | None
-    is_cut: bool = Field(description="the value is longer than what is shown")
+    flag_reason: str | None
+    is_truncated: bool = Field(description="the value is longer than what is shown")
 
 
 class Draft(Body):
@@ -42,7 +42,7 @@ class Action(Body):
 class Approver(Body):
     name: str
     within_s: float | None
-    is_asked: bool
+    is_requested: bool
 
 
 class GivenApproval(Body):
@@ -212,9 +212,9 @@ class Broken(Body):
 class Verified(Answer):
     """What checking the chain found; without an anchor a cut end is not seen."""
 
-    sound: bool
+    valid: bool
     checked: int
     head: HeadItem
     anchor: str | None
-    kept_heads: int = Field(description="kept heads that it was held against")
+    heads_checked: int = Field(description="kept heads that it was held against")
     broken: Broken | None

@@ -90,7 +90,7 @@ def _comparison(comparison: Comparison) -> Body:
     return {
         "tokens": comparison.tokens,
         "previous_tokens": comparison.previous_tokens,
-        "tokens_are": "scaled to the billed input" if comparison.scaled else "estimated",
+        "tokens_basis": "scaled to the billed input" if comparison.scaled else "estimated",
         "messages": [_row(row) for row in comparison.rows],
         "cache_break": None
         if found is None

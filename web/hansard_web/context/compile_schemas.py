@@ -56,7 +56,7 @@ class CalledModel(Answer):
     finish_reason: str | None
     tokens: dict[str, int]
     estimated_input_tokens: int | None
-    shortfall: str | None
+    incomplete_reason: str | None
     request_ref: str | None
     response_ref: str | None
     recipe_ref: str | None

@@ -36,7 +36,7 @@ Limit = Annotated[int, Depends(read_limit)]
 def diff_steps(site: SiteDep, left: str, right: str) -> Answer:
     """Compare two steps of one run or of two, by id or unique beginning.
 
-    `because` names the cause of each flip: `verified` where taking it back and compiling again
+    `cause` names the cause of each flip: `verified` where taking it back and compiling again
     undid the flip, `evidence` where only the receipts speak. Times differ always and count for
     nothing: `is_empty` is about everything else.
     """

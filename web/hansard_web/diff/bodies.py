@@ -37,7 +37,7 @@ def step_diff_body(diff: StepDiff) -> Body:
         "left": skeleton_body(diff.left.step),
         "right": skeleton_body(diff.right.step),
         "is_empty": diff.is_empty,
-        "what": list(diff.what),
+        "changed_fields": list(diff.what),
         "headline": [delta_body(one) for one in diff.figures],
         **detail_body(diff),
         "notes": list(diff.notes),
@@ -78,7 +78,7 @@ def run_diff_body(
         "is_empty": diff.is_empty,
         "headline": [delta_body(one) for one in diff.figures],
         "counts": dict(diff.counts),
-        "parted": None if parted is None else aligned_body(parted),
+        "first_divergence": None if parted is None else aligned_body(parted),
         "steps": [aligned_body(one) for one in steps],
         "next_cursor": next_cursor,
         "total": len(diff.steps),
@@ -99,7 +99,7 @@ def aligned_body(one: AlignedStep) -> Body:
         "right": None if one.right is None else one.right.step.step_id,
         "left_duration_ms": _milliseconds(one.left.step.duration_ns if one.left else None),
         "right_duration_ms": _milliseconds(one.right.step.duration_ns if one.right else None),
-        "what": list(one.what),
+        "changed_fields": list(one.what),
     }
 
 
@@ -159,7 +159,7 @@ def item_body(one: ItemDiff, names: ItemNames) -> Body:
         "terms": [_term(term) for term in one.terms],
         "policy_changed": one.is_policy_changed,
         "redaction_changed": one.is_redaction_changed,
-        "because": None if one.because is None else _because(one.because),
+        "cause": None if one.because is None else _because(one.because),
     }
 
 
@@ -271,7 +271,7 @@ def request_diff_body(one: RequestDiff) -> Body:
 def json_diff_body(diff: JsonDiff) -> Body:
     """Return changes by path."""
     return {
-        "is_cut": diff.is_cut,
+        "is_truncated": diff.is_cut,
         "changes": [
             {
                 "path": one.path,

@@ -85,7 +85,7 @@ class DiffItem(Body):
     terms: list[TermDelta]
     policy_changed: bool
     redaction_changed: bool
-    because: DiffBecause | None
+    cause: DiffBecause | None
 
 
 class DiffAmount(Body):
@@ -152,7 +152,7 @@ class PathChange(Body):
 
 
 class PathDelta(Body):
-    is_cut: bool
+    is_truncated: bool
     changes: list[PathChange]
 
 
@@ -177,7 +177,7 @@ class RequestDelta(Body):
     first_difference: int | None = Field(description="offset of the first byte that differs")
     json_changes: PathDelta | None = Field(alias="json")
     unified: str | None = Field(description="the bytes as a unified diff; null where json is")
-    is_unified_cut: bool
+    is_unified_truncated: bool
 
 
 class ValueDelta(Body):
@@ -193,7 +193,7 @@ class StepDiffBody(Body):
     left: StepMention
     right: StepMention
     is_empty: bool
-    what: list[str]
+    changed_fields: list[str]
     headline: list[Delta]
     compile: CompileDelta | None = Field(description="null unless both compiled their context")
     messages: list[MessageDelta]
@@ -219,7 +219,7 @@ class AlignedStepBody(Body):
     right: str | None
     left_duration_ms: float | None
     right_duration_ms: float | None
-    what: list[str]
+    changed_fields: list[str]
 
 
 class StepCounts(Body):
@@ -238,7 +238,7 @@ class RunDiffAnswer(Answer):
     is_empty: bool
     headline: list[Delta]
     counts: StepCounts
-    parted: AlignedStepBody | None
+    first_divergence: AlignedStepBody | None
     steps: list[AlignedStepBody]
     next_cursor: str | None
     total: int

@@ -17,7 +17,7 @@ class EvaluatedClaim(Body):
     step_id: str | None
     memory_id: str | None
     message_id: str | None = Field(description="of a transcript")
-    said: str | None = Field(description="the sentence; null where it is not stored any more")
+    sentence: str | None = Field(description="the sentence; null where it is not stored any more")
     start: int = Field(description="its place in the text, in characters")
     language: Literal["en", "de", "fr", "es"]
     tool: str = Field(description="what it is about: a tool, or a topic such as tests")
@@ -47,8 +47,8 @@ class ClaimEvaluation(Body):
     action_status: Literal["acted", "verified", "contradicted", "unknown"] | None = Field(
         description="null of a claim that something failed"
     )
-    says: str = Field(description="claim and evidence in one sentence")
-    why: str
+    summary: str = Field(description="claim and evidence in one sentence")
+    reason: str
     claim: EvaluatedClaim
     evidence: EvaluationEvidence
     correction_id: str | None = Field(description="the memory record that corrects it")

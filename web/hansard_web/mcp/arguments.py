@@ -156,7 +156,7 @@ class Result(Arguments):
 class ContinueReplay(Arguments):
     replay_id: Id
     results: list[Result] = Field(
-        default=[], max_length=MOST_LIVE, description="of calls in its `ask` that need one"
+        default=[], max_length=MOST_LIVE, description="of calls in its `continuation` that need one"
     )
     max_turns: LiveTurns = Field(default=TURNS, description="further live turns at most")
     max_usd: LiveUsd = Field(default=USD, description="what they may cost at most")

@@ -16,7 +16,7 @@ _MOST_NOTED = 30
 class _Cutter:
     most_text: int
     most_items: int
-    left_out: list[dict[str, Any]] = field(default_factory=list)
+    truncated: list[dict[str, Any]] = field(default_factory=list)
 
     def cut(self, value: Any, at: str, depth: int = 0) -> Any:
         match value:
@@ -40,9 +40,9 @@ class _Cutter:
                 ]
         return value
 
-    def _note(self, at: str, what: str, kept: int, of: int) -> None:
+    def _note(self, at: str, unit: str, shown: int, total: int) -> None:
         at = at.removeprefix(".")
-        self.left_out.append({"at": at[:200], "what": what, "kept": kept, "of": of})
+        self.truncated.append({"at": at[:200], "unit": unit, "shown": shown, "total": total})
 
 
 def bounded(
@@ -57,18 +57,21 @@ def bounded(
         cutter = _Cutter(text, items)
         made = cutter.cut(answer, "")
         if len(json.dumps(made, ensure_ascii=False)) <= most:
-            return made, _noted(cutter.left_out)
+            return made, _noted(cutter.truncated)
         if text > _LEAST_TEXT:
             text = max(_LEAST_TEXT, text // 2)
         elif items > 1:
             items //= 2
         else:
-            lost = {"at": "", "what": "all", "kept": 0, "of": 1}
+            lost = {"at": "", "unit": "all", "shown": 0, "total": 1}
             return {}, [lost]
 
 
-def _noted(left_out: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    further = len(left_out) - _MOST_NOTED
+def _noted(truncated: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    further = len(truncated) - _MOST_NOTED
     if further <= 0:
-        return left_out
-    return [*left_out[:_MOST_NOTED], {"at": "", "what": "further cuts", "kept": 0, "of": further}]
+        return truncated
+    return [
+        *truncated[:_MOST_NOTED],
+        {"at": "", "unit": "further cuts", "shown": 0, "total": further},
+    ]

@@ -85,7 +85,7 @@ async def get_payload(api: Api, asked: given.GetPayload) -> Json:
         "size_bytes": size_bytes,
         "is_redacted": told.headers.get("hansard-redacted") == "true",
         "beginning": text,
-        "is_whole": text is not None and len(text.encode()) >= size_bytes,
+        "is_complete": text is not None and len(text.encode()) >= size_bytes,
     }
 
 

@@ -135,14 +135,14 @@ def _problems(wrong: ValidationError) -> tuple[str, Json]:
 
 
 def _answer(body: Json) -> types.CallToolResult:
-    answer, left_out = bounded(body)
-    return _result({"notice": NOTICE, "answer": answer, "left_out": left_out})
+    answer, truncated = bounded(body)
+    return _result({"notice": NOTICE, "answer": answer, "truncated": truncated})
 
 
 def _error(code: str, message: str, details: Json | None = None) -> types.CallToolResult:
     error = {"code": code, "message": message[:2_000], "details": details or {}}
-    kept, left_out = bounded(error, most=20_000)
-    return _result({"notice": NOTICE, "error": kept, "left_out": left_out}, is_error=True)
+    kept, truncated = bounded(error, most=20_000)
+    return _result({"notice": NOTICE, "error": kept, "truncated": truncated}, is_error=True)
 
 
 def _result(told: Json, *, is_error: bool = False) -> types.CallToolResult:

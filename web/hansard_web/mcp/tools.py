@@ -67,7 +67,7 @@ TOOLS: Final = (
          given.Replay, changing.replay, reads_only=False),
     Tool("continue_replay", "Go on with a fork",
          "Have a replay that stopped go on live, past the recording: the model is asked turn by "
-         "turn, within bounds. What its `ask` needs a result for and has none is given in "
+         "turn, within bounds. What its `continuation` needs a result for and has none is given in "
          "`results`; no tool is run." + _GATED,
          given.ContinueReplay, changing.continue_replay, reads_only=False),
     Tool("get_replay", "Get a replay", "State, result and comparison of a replay.",

@@ -39,7 +39,7 @@ async def continue_replay(api: Api, asked: given.ContinueReplay) -> Json:
     """Have a fork that stopped go on live, from exactly where a person saw it stand."""
     path = f"/v1/replay/{asked.replay_id}"
     told = await api.get(path, comparison="false")
-    if told["state"] not in _GOES_ON or told["ask"] is None:
+    if told["state"] not in _GOES_ON or told["continuation"] is None:
         raise Refused(
             "not_replayable", f"the replay is {told['state']}: it does not go on",
             {"reason": "not_waiting"},
@@ -47,7 +47,7 @@ async def continue_replay(api: Api, asked: given.ContinueReplay) -> Json:
     await _need(api, f"{path}/continue", {"max_turns": 0})
     results = [one.model_dump() for one in asked.results]
     bounds = {"max_turns": asked.max_turns, "max_usd": asked.max_usd}
-    body = {"results": results, "after": told["ask"]["step_id"], **bounds}
+    body = {"results": results, "after": told["continuation"]["step_id"], **bounds}
 
     async def work(approval: Json) -> Json:
         by = str(approval["decided_by"] or _BY)[:200]

@@ -212,7 +212,7 @@ def write(
         return
     print_facts([("outcome", answer["outcome"]), ("change", answer["change"]),
                  ("superseded", ", ".join(answer["superseded"])),
-                 ("stands", answer["stands"] or ""),
+                 ("current_memory_id", answer["current_memory_id"] or ""),
                  *(("contradicts" if one["is_certain"] else "may contradict", one["memory_id"])
                    for one in answer["conflicts"])])  # fmt: skip
     print_record(answer["memory"])

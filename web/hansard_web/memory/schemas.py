@@ -106,13 +106,13 @@ class Supersession(Body):
 
 
 class Written(Answer):
-    """What became of a write; `stands` is the record that was not superseded."""
+    """What became of a write; `current_memory_id` is the record that was not superseded."""
 
     outcome: Literal["current", "superseded", "review", "repeat"]
     change: Change = Field(description="what it is to the memory that stood before")
     superseded: list[str]
     conflicts: list[MemoryConflict]
-    stands: str | None
+    current_memory_id: str | None
     memory: Memory
     step_id: str | None
 
@@ -149,7 +149,7 @@ class Access(Body):
     step_id: str | None
     agent: str | None
     origin: str
-    run_is_gone: bool
+    run_deleted: bool
 
 
 class Use(Body):

@@ -18,6 +18,7 @@ from typing import Final
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy.engine import Policy
+from hansard_compiler.renamed import current_fields
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import Live, RecordedResult
 from hansard_compiler.replay.turns import Divergence
@@ -268,7 +269,7 @@ class Replays:
         report = row.report or {}
         if "approval" not in report or "asked" not in report:
             raise NotReplayable(Reason.NOT_WAITING, "it waits for no approval")
-        asked = AskReplay.model_validate(report["asked"])
+        asked = AskReplay.model_validate(current_fields(report["asked"]))
         turn = self.plan(asked)
         if turn.blocked is not None:
             raise turn.blocked
@@ -351,7 +352,7 @@ class Replays:
             # What the provider does besides answering was approved so many times: no retry.
             max_retries=0 if asked.allow_provider_side_effects else asked.max_retries,
             script=self._script if asked.script is None else asked.script,
-            elsewhere=asked.elsewhere,
+            elsewhere=asked.allow_other_address,
         )
 
     def _settle(self) -> None:

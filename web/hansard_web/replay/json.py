@@ -76,7 +76,7 @@ def replay_body(
         "notes": report.get("notes", []),
         "error": error and with_current_code(error, "code"),
         "divergence": report.get("divergence"),
-        "ask": report.get("ask"),
+        "continuation": report.get("ask"),
         "live": report.get("live"),
         "spread": _spread(connection, row, now_ns=now_ns),
         "comparison": None

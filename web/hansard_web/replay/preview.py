@@ -51,7 +51,7 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
         "cost": cost_body(turn, estimate, times=asked.n),
         "notes": [*turn.notes, *_ahead(turn, asked)],
-        "left_out": [] if turn.is_exact else turn.form.notes(turn.given),
+        "omitted": [] if turn.is_exact else turn.form.notes(turn.given),
     }
 
 

@@ -59,7 +59,7 @@ class AskReplay(Model):
     max_usd: LiveUsd = Field(default=USD, description="what live turns may cost at most")
     preview: bool = Field(default=False, description="show what would be sent, and send nothing")
     notes: Annotated[str, Field(max_length=10_000)] | None = None
-    elsewhere: bool = Field(
+    allow_other_address: bool = Field(
         default=False,
         description="send to the address configured here although the call went to another",
     )
@@ -100,7 +100,7 @@ class HeldCall(Model):
     """A call that has no result yet, and why."""
 
     call_id: Id
-    because: Annotated[str, Field(min_length=1, max_length=100)] = Field(
+    reason: Annotated[str, Field(min_length=1, max_length=100)] = Field(
         description="pending, rejected, expired, or a code of the gate's"
     )
     approval_id: Id | None = None
@@ -114,16 +114,18 @@ class GoOn(Model):
     results: Annotated[list[GivenResult], Field(max_length=MOST_LIVE)] = Field(
         default_factory=list, description="of tool calls that wait; each is given once"
     )
-    held: Annotated[list[HeldCall], Field(max_length=MOST_LIVE)] = Field(default_factory=list)
+    pending_calls: Annotated[list[HeldCall], Field(max_length=MOST_LIVE)] = Field(
+        default_factory=list
+    )
     after: Id | None = Field(
         default=None,
-        description="`step_id` of the `ask` that this answers: refused where it went on since",
+        description="`step_id` of the `continuation` that this answers; refused where it went on",
     )
     max_turns: LiveTurns | None = Field(default=None, description="further live turns from here")
     max_usd: LiveUsd | None = Field(default=None, description="what they may cost from here")
     by: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     script: Json | None = Field(default=None, description="lines of the scripted model")
-    elsewhere: bool = False
+    allow_other_address: bool = False
     allow_provider_side_effects: bool = Field(default=False, description=_ALLOWS)
     wait_s: Annotated[float, Field(ge=0, le=60), A_NUMBER] = 0
     timeout_s: Annotated[float, Field(gt=0, le=3_600), A_NUMBER] = 600.0

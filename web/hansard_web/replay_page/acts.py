@@ -76,7 +76,7 @@ def look_at(replays: Replays, asked: AskReplay) -> Look:
 def read_acts(replays: Replays, readers: Readers, state: ReplayState) -> Acts:
     """Find out which acts a step lets be done; where none was chosen, the first that it lets."""
     step, elsewhere = state.step_id, state.elsewhere
-    exact = look_at(replays, AskReplay(step_id=step, mode="exact", elsewhere=elsewhere))
+    exact = look_at(replays, AskReplay(step_id=step, mode="exact", allow_other_address=elsewhere))
     recorded = look_at(replays, AskReplay(step_id=step, mode="exact", recorded=True))
     # Offline: a provider that is not set up here can be changed for one that is.
     base = look_at(replays, AskReplay(step_id=step, mode="mutated", recorded=True))

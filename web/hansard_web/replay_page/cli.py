@@ -67,7 +67,9 @@ _SAME, _DIFFERENT, _REFUSED, _WAITS = 0, 1, 2, 3
 @click.option("--notes", help="Why; kept with the replay.")
 @click.option("--script", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Lines of the scripted model.")  # fmt: skip
-@click.option("--elsewhere", is_flag=True, help="To the address configured here, if it is another.")
+@click.option(
+    "--allow-other-address", is_flag=True, help="To the address configured here, if it is another."
+)
 @click.option(
     "--allow-provider-side-effects",
     is_flag=True,
@@ -152,15 +154,15 @@ def _go_on(
     changes = changes_from(told)
     if changes or any(told[name] for name in ("exact", "recorded", "forward", "preview", "live")):
         raise Misused(
-            "--continue takes --result, --max-turns, --max-usd, --script, --elsewhere and "
-            "--allow-provider-side-effects"
+            "--continue takes --result, --max-turns, --max-usd, --script, --allow-other-address "
+            "and --allow-provider-side-effects"
         )
     asked = GoOn(
         results=[_result(one) for one in told["results"]],
         max_turns=told["max_turns"],
         max_usd=told["max_usd"],
         script=_script(told["script"]),
-        elsewhere=told["elsewhere"],
+        allow_other_address=told["allow_other_address"],
         allow_provider_side_effects=told["allow_provider_side_effects"],
     )
     row = replays.row(wanted)
@@ -229,7 +231,7 @@ def _asked(step_id: str, told: Mapping[str, Any]) -> AskReplay:
             mutations=changes,
             n=told["n"],
             notes=told["notes"],
-            elsewhere=told["elsewhere"],
+            allow_other_address=told["allow_other_address"],
             allow_provider_side_effects=told["allow_provider_side_effects"],
             script=_script(told["script"]),
             live=told["live"],

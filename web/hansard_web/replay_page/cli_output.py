@@ -38,9 +38,7 @@ def print_preview(body: Body, *, err: bool = False) -> None:
         return
     print_facts([(name, value) for name, value in facts if value])
     changed = _byte_diff(request["diff"])
-    print_lines(
-        [*changed, *_compile(body.get("compile")), *_noted(body["notes"], body["left_out"])]
-    )
+    print_lines([*changed, *_compile(body.get("compile")), *_noted(body["notes"], body["omitted"])])
 
 
 def _unknown(address: str) -> str:
@@ -53,7 +51,7 @@ def _byte_diff(diff: Json | None) -> Iterator[str]:
         return
     yield "the bytes, recorded (-) and to be sent (+):"
     yield from (f"  {line}" for line in diff["unified"].splitlines())
-    if diff["is_unified_cut"]:
+    if diff["is_unified_truncated"]:
         yield "  … cut; --json has the changes by path"
 
 
@@ -91,7 +89,7 @@ def _compile(found: Json | None) -> Iterator[str]:
     changed = [one for one in found["items"] if one["change"] != "same"]
     yield f"{fmt.plural(len(changed), 'item')} of {len(found['items'])} decided otherwise"
     for one in changed:
-        because = (one.get("because") or {}).get("detail") or ""
+        because = (one.get("cause") or {}).get("detail") or ""
         told = f"  {one['name']}: {one['change']}{f' ({because})' if because else ''}"
         yield told if one["name"] == one["item_id"] else f"{told} [{one['item_id']}]"
 
@@ -124,7 +122,7 @@ def _said(body: Body) -> Iterator[str]:
 
 def _live(body: Body) -> Iterator[str]:
     """Yield what was done past the divergence, and what it takes to go on."""
-    live, ask = body["live"], body["ask"]
+    live, ask = body["live"], body["continuation"]
     if live is not None:
         yield f"live: {fmt.plural(live['turns'], 'turn')}, ${live['spent_usd']:.6f}"
     if ask is not None and body["state"] == "waiting" and ask.get("needs") == "approval":

@@ -91,7 +91,7 @@ def _weight(one: Json) -> tuple[bool, int, str]:
 
 
 def _flip(one: Json) -> Flip:
-    right, because = one["right"], one["because"] or {}
+    right, because = one["right"], one["cause"] or {}
     decision = "dropped" if right is None else right["decision"]
     label = DECISIONS.get(decision, decision)
     did = _DID.get(one["change"], "differs")

@@ -124,7 +124,7 @@ def go_on_form(
     typed: Mapping[str, str] | None = None,
 ) -> GoOnForm | None:
     """Return the form for a fork that stopped; None where there is nothing to go on to."""
-    ask, live, given = body["ask"], body["live"], dict(typed or {})
+    ask, live, given = body["continuation"], body["live"], dict(typed or {})
     if body["state"] not in _GO_ON or body["recorded"] or ask is None or not ask["calls"]:
         return None
     if given.get("after", ask["step_id"]) != ask["step_id"]:

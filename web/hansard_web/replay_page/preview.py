@@ -85,12 +85,12 @@ def preview_view(body: Body) -> PreviewView:
         is_same=request["same"],
         paths=path_rows((diff["json"] or {"changes": []})["changes"]),
         hash=request["hash"],
-        notes=tuple(map(sentence, (*body["notes"], *body["left_out"]))),
+        notes=tuple(map(sentence, (*body["notes"], *body["omitted"]))),
         is_rebuilt=body["is_rebuilt"],
         needs_script=body["provider"] == "scripted" and _is_not_set_up(body),
         basis=BASES[body["basis"]],
         bytes=diff_lines(diff),
-        is_bytes_cut=bool(diff and diff["is_unified_cut"]),
+        is_bytes_cut=bool(diff and diff["is_unified_truncated"]),
         effects=tuple((one["path"], one["text"]) for one in body["provider_side_effects"]),
         needs_approval=body["needs_approval"],
     )
@@ -132,7 +132,7 @@ def _request(request: Json) -> str:
     if at is None:
         return f"{said}."
     told = diff["json"]
-    if told is not None and not told["changes"] and not told["is_cut"]:
+    if told is not None and not told["changes"] and not told["is_truncated"]:
         return (
             f"{size}: the same JSON, written otherwise (the order of keys) from byte {count(at)}."
         )

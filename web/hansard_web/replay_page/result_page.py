@@ -205,7 +205,7 @@ def result_page(
 
 
 def _approval(body: Body) -> Json | None:
-    ask: Json | None = body["ask"]
+    ask: Json | None = body["continuation"]
     is_waiting = body["state"] == "waiting" and ask is not None and ask["kind"] == "approval"
     return ask if is_waiting else None
 

@@ -59,7 +59,7 @@ class Replay(ReplaySummary, Answer):
     notes: list[str] = Field(description="what could not be the same")
     error: dict[str, Any] | None
     divergence: dict[str, Any] | None = Field(description="where a fork parted, and how")
-    ask: dict[str, Any] | None = Field(description="what it takes to go on from there")
+    continuation: dict[str, Any] | None = Field(description="what it takes to go on from there")
     live: dict[str, Any] | None = Field(
         description="of a fork that went on live: turns, money, and where each result came from"
     )
@@ -97,4 +97,4 @@ class Preview(Answer):
     tokens: dict[str, Any]
     cost: dict[str, Any] | None
     notes: list[str]
-    left_out: list[str]
+    omitted: list[str]

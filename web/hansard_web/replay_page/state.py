@@ -71,7 +71,7 @@ class ReplayState:
             mutations=list(self.changes) if has_changes else [],
             n=1 if self.act == "forward" else self.n,
             notes=notes or None,
-            elsewhere=self.elsewhere,
+            allow_other_address=self.elsewhere,
             allow_provider_side_effects=self.allow,
             script=script,
         )

@@ -35,9 +35,9 @@ class StatusReport(Body):
     written_at: str
     written_ns: str
     is_pending: bool = Field(description="it waits for somebody to acknowledge it")
-    waits_for: str | None = Field(description="the recipient whose turn it is; null: anybody")
-    passed_over: list[str] = Field(description="recipients who did not acknowledge it in time")
-    passes_at: str | None = Field(description="when it passes to the next recipient")
+    next_recipient: str | None = Field(description="the recipient whose turn it is; null: anybody")
+    escalated_past: list[str] = Field(description="recipients who did not acknowledge it in time")
+    escalates_at: str | None = Field(description="when it passes to the next recipient")
     record: Literal["recorded", "altered", "not_recorded"] = Field(
         description="whether the file is as its event in the audit log has it"
     )

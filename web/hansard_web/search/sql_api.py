@@ -31,7 +31,7 @@ def sql(
         {
             "columns": list(found.columns),
             "rows": [list(row) for row in found.rows],
-            "is_more": found.is_more,
-            "cut_cells": found.cut_cells,
+            "has_more": found.is_more,
+            "truncated_cells": found.cut_cells,
         }
     )

@@ -140,7 +140,7 @@ def _kept(place: Place, asked: AskModel, answer: ModelAnswer) -> Json:
         "finish_reason": answer.finish_reason,
         "tokens": call_json(call)["tokens"],
         "estimated_input_tokens": answer.estimated_input_tokens,
-        "shortfall": answer.shortfall.code if answer.shortfall else None,
+        "incomplete_reason": answer.shortfall.code if answer.shortfall else None,
         "request_ref": kept.request_ref or None,
         "response_ref": kept.response_ref or None,
         "recipe_ref": kept.recipe_ref or None,

@@ -152,7 +152,7 @@ def end_run(sidecar: Sidecar, run_id: str, told: EndRun) -> Json:
         recording.save()
     return {
         **_address(trace_id, root.span_id, status=outcome.status),
-        "left_open": [one.step_id for one in left],
+        "unended_steps": [one.step_id for one in left],
     }
 
 

@@ -46,9 +46,9 @@ class ToldStep(_Named):
 
 
 class EndedRun(_Named):
-    """A run that was ended; `left_open` are the steps that ended with it."""
+    """A run that was ended; `unended_steps` are the steps that ended with it."""
 
-    left_open: list[str]
+    unended_steps: list[str]
 
 
 class CalledTool(Answer, CallMade):

@@ -41,7 +41,7 @@ def call_body(call: Call) -> Body:
         else {
             "usd": plain(cost.usd),
             "source": cost.source,
-            "lines": [{"what": what, "usd": plain(usd)} for what, usd in cost.lines],
+            "lines": [{"item": item, "usd": plain(usd)} for item, usd in cost.lines],
             "reported_usd": plain(cost.reported_usd),
         },
         "error": None if call.error is None else _error(call.error),

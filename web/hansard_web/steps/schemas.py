@@ -24,7 +24,7 @@ class StepMessage(Body):
 
 
 class CostLine(Body):
-    what: str
+    item: str
     usd: float
 
 
@@ -191,7 +191,7 @@ class Context(Body):
     continues: str | None
     tokens: int
     previous_tokens: int
-    tokens_are: Literal["scaled to the billed input", "estimated"]
+    tokens_basis: Literal["scaled to the billed input", "estimated"]
     messages: list[ContextMessage]
     cache_break: CacheBreak | None
 

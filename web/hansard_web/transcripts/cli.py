@@ -195,7 +195,7 @@ def check(*, log: str, data: str | None, summary: str | None, as_json: bool) -> 
         print_json(body)
     else:
         print_lines(_lost_lines(body))
-    if not body["is_whole"]:
+    if not body["is_complete"]:
         raise click.exceptions.Exit(1)
 
 

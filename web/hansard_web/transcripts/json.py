@@ -173,7 +173,7 @@ def cost_body(cost: ResumeCost) -> Body:
         "window_share": cost.window_share,
         "break_even_turns": cost.break_even_turns,
         "advice": cost.advice,
-        "why": cost.why,
+        "reason": cost.why,
     }
 
 
@@ -185,8 +185,8 @@ def check_body(check: FoldCheck) -> Body:
     """Return what a summary lost."""
     return {
         "sentences": check.sentences,
-        "is_whole": check.is_whole,
-        "is_cut": check.is_cut,
+        "is_complete": check.is_whole,
+        "is_truncated": check.is_cut,
         "lost": [
             {
                 "kind": one.kind,

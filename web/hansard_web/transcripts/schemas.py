@@ -143,8 +143,8 @@ class FoldCheck(Answer):
     """Which constraints and requests a summary does not repeat: a check of words, no model."""
 
     sentences: int
-    is_whole: bool
-    is_cut: bool
+    is_complete: bool
+    is_truncated: bool
     lost: list[LostSentence]
 
 
@@ -160,7 +160,7 @@ class ResumeCost(Answer):
     window_share: float
     break_even_turns: int | None
     advice: Literal["none", "soon", "now"]
-    why: str
+    reason: str
 
 
 class BranchList(Page):

@@ -92,7 +92,7 @@ def _told(live: Live, asked: GoOn, by: str) -> Live:
     live = with_results(
         replace(live, by=by),
         [one.model_dump() for one in asked.results],
-        [one.model_dump() for one in asked.held],
+        [one.model_dump() for one in asked.pending_calls],
         by=by,
     )
     if asked.max_turns is not None:

@@ -130,7 +130,7 @@ def door_for(recorded: Recorded, reach: Reach) -> Door:
     raise NotReplayable(
         Reason.OTHER_ADDRESS,
         f"it went to {address_text(recorded.address)}, here it is {here}; "
-        "ask for `elsewhere` to send it there all the same",
+        "set `allow_other_address` to send it there all the same",
     )
 
 

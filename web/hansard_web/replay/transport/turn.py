@@ -91,7 +91,7 @@ class Turn:
         told = {
             "estimated_input_tokens": estimate.tokens,
             "estimated_by": estimate.counted_by,
-            "left_out": [] if self.is_exact else self.form.notes(self.given),
+            "omitted": [] if self.is_exact else self.form.notes(self.given),
         }
         return replace(answer, metadata=told)
 
