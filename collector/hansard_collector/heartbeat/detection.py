@@ -40,5 +40,5 @@ def detection_options(options: Mapping[str, Any]) -> dict[str, Mapping[str, int]
     return {
         "thresholds": dict(options.get("detect_threshold", {})),
         "windows_ns": dict(options.get("detect_window", {})),
-        "leasts": dict(options.get("detect_least", {})),
+        "leasts": dict(options.get("detect_min_cases", {})),
     }

@@ -31,14 +31,14 @@ _STATUS: Final[Mapping[Verdict, ActionStatus]] = {
 _ABOVE_ALL: Final = (1 << 63) - 1
 
 _COLUMNS: Final = """
-key, source, trace_id, span_id, memory, message, said, start, subject, is_tool, polarity, qualifier,
-language, verdict, why, tool, evidence, executions, failures, claimed_ns, decided_ns, recovered_ns,
-correction, count, first_seen_ns, last_seen_ns
+key, source, trace_id, span_id, memory, message, sentence, start, subject, is_tool, polarity,
+qualifier, language, verdict, reason, tool, evidence, executions, failures, claimed_ns, decided_ns,
+recovered_ns, correction, count, first_seen_ns, last_seen_ns
 """
 _SELECT: Final = f"SELECT id, {_COLUMNS} FROM claim_verdict"
 _PUT: Final = f"""
 INSERT INTO claim_verdict ({_COLUMNS}) VALUES ({", ".join("?" * 26)})
-ON CONFLICT (key) DO UPDATE SET verdict = excluded.verdict, why = excluded.why,
+ON CONFLICT (key) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason,
   tool = excluded.tool, evidence = excluded.evidence, executions = excluded.executions,
   failures = excluded.failures, decided_ns = excluded.decided_ns,
   recovered_ns = excluded.recovered_ns,
@@ -62,7 +62,7 @@ WHERE trace_id = :trace AND source = 'message'
 _OF_MEMORY: Final = f"{_SELECT} INDEXED BY claim_verdict_memory WHERE memory = ? ORDER BY id"
 _STANDING: Final = f"""
 {_SELECT} INDEXED BY claim_verdict_time
-WHERE claimed_ns >= :since AND source = 'memory' AND said <> '' AND EXISTS (
+WHERE claimed_ns >= :since AND source = 'memory' AND sentence <> '' AND EXISTS (
   SELECT 1 FROM memory WHERE memory.id = claim_verdict.memory AND memory.state = 'current')
 ORDER BY claimed_ns, id LIMIT :limit
 """
@@ -103,7 +103,7 @@ WHERE memory.memory_type = 'correction' AND memory.line IN (
   SELECT one.line FROM claim_verdict INDEXED BY claim_verdict_memory
   JOIN memory AS one ON one.id = claim_verdict.correction WHERE claim_verdict.memory = ?)
 """
-_FORGET_WORDS: Final = "UPDATE claim_verdict SET said = '' WHERE memory = ?"
+_FORGET_WORDS: Final = "UPDATE claim_verdict SET sentence = '' WHERE memory = ?"
 
 
 @dataclass(frozen=True, slots=True)

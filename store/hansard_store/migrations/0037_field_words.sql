@@ -1,6 +1,8 @@
 -- Names of columns in the words of the field; docs/renames.tsv lists them. Rows keep their values.
--- seals again: annotation, memory_access, task
+-- seals again: annotation, claim_verdict, memory_access, task
 ALTER TABLE annotation RENAME COLUMN door TO origin;
+ALTER TABLE claim_verdict RENAME COLUMN said TO sentence;
+ALTER TABLE claim_verdict RENAME COLUMN why TO reason;
 ALTER TABLE task RENAME COLUMN decided_door TO decided_origin;
 
 DROP VIEW memory_events;

@@ -116,7 +116,7 @@ class Config:
     report_webhook: str | None = field(default=None, repr=False)
     detect_threshold: tuple[RuleNumber, ...] = ()
     detect_window: tuple[RuleNumber, ...] = ()  # nanoseconds
-    detect_least: tuple[RuleNumber, ...] = ()
+    detect_min_cases: tuple[RuleNumber, ...] = ()
     evidence: Path | None = None
 
     @property
@@ -504,7 +504,7 @@ SETTINGS: Final = (
         is_list=True,
     ),
     Setting(
-        "detect_least",
+        "detect_min_cases",
         parse_rule_count,
         "each rule's own",
         "[rule=]number",

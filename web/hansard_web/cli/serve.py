@@ -38,7 +38,7 @@ _INGEST = (
     "grpc_port", "retention", "durability", "keep", "max_disk", "heartbeat", "heartbeat_window",
     "outbound", "scan_url", *JUDGE_SETTINGS,
     "stale_after", "evidence", "report_every", "report_webhook",
-    "detect_threshold", "detect_window", "detect_least",
+    "detect_threshold", "detect_window", "detect_min_cases",
 )  # fmt: skip
 _REPORTS = ("recipients", "report_escalation")  # written by one half, shown by the other
 

@@ -45,7 +45,7 @@ _COLUMNS = (
 @setting_options(
     "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", "stale_after",
     "recipients", "report_every", "report_escalation", "report_webhook", "detect_threshold",
-    "detect_window", "detect_least", "evidence", *JUDGE_SETTINGS,
+    "detect_window", "detect_min_cases", "evidence", *JUDGE_SETTINGS,
 )  # fmt: skip
 @click.option("--once", is_flag=True, help="Run one cycle and end. This is the default.")
 @click.option("--every", metavar="DURATION", help="Run a cycle every so often, such as 15m.")
@@ -118,7 +118,7 @@ def options_of(config: Config) -> Mapping[str, Any]:
             "report_webhook": config.report_webhook,
             "detect_threshold": dict(config.detect_threshold),
             "detect_window": dict(config.detect_window),
-            "detect_least": dict(config.detect_least),
+            "detect_min_cases": dict(config.detect_min_cases),
         }
     )
 

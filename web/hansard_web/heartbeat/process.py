@@ -93,8 +93,8 @@ def _command(config: Config) -> list[str]:
         named += ["--recipients", who]
     for rule, number in config.detect_threshold:
         named += ["--detect-threshold", f"{rule}={number}"]
-    for rule, number in config.detect_least:
-        named += ["--detect-least", f"{rule}={number}"]
+    for rule, number in config.detect_min_cases:
+        named += ["--detect-min-cases", f"{rule}={number}"]
     for rule, number in config.detect_window:
         named += ["--detect-window", f"{rule}={number // 10**9}s"]
     if config.config is not None:

@@ -44,7 +44,7 @@ _RULES = ", ".join(f"{rule.name} ({rule.numbers})" for rule in RULES)
     help="Within what time: for every rule, or for one; several times.",
 )  # fmt: skip
 @click.option(
-    "--least", "leasts", multiple=True, metavar="[RULE=]N",
+    "--min-cases", "leasts", multiple=True, metavar="[RULE=]N",
     help="How many cases a share needs before it is judged; several times.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only look; open no task.")
@@ -71,7 +71,8 @@ def detect(
         | dict(_numbers("--threshold", thresholds, parse_rule_count)),
         windows_ns=dict(config.detect_window)
         | dict(_numbers("--window", windows, parse_rule_window)),
-        leasts=dict(config.detect_least) | dict(_numbers("--least", leasts, parse_rule_count)),
+        leasts=dict(config.detect_min_cases)
+        | dict(_numbers("--min-cases", leasts, parse_rule_count)),
     )
     with reading(data) as connection:
         found = scan(connection, wanted, now_ns=time.time_ns())
