@@ -13,13 +13,13 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from hansard_web.settings import WebSettings
 from starlette.testclient import TestClient
 
 from hansard_compiler import renamed
 from hansard_store.database import DataFolder, latest_version, open_for_ingest
 from hansard_web.app import create_app
 from hansard_web.cli import commands
-from hansard_web.settings import WebSettings
 from tests.signing import People, session_of
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "stores" / "0.1.tar.gz"
@@ -46,7 +46,8 @@ def upgraded(old: DataFolder, events: list[Any]) -> DataFolder:
     open_for_ingest(old).close()
     assert "sound" in run(old, "verify")
     deep = run(old, "verify", "--deep", exit_code=1)  # what it derives, it derives by now otherwise
-    assert deep.count("\n") == 2 and "`hansard rebuild` derives them again" in deep
+    assert deep.count("\n") == 2
+    assert "`hansard rebuild` derives them again" in deep
     run(old, "rebuild")
     return old
 

@@ -14,6 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.dialects.engine.item_views import EventView, LogView, SpanView, Value
+from hansard_compiler.renamed import current_attributes, current_event
 from hansard_store.ingest.otlp_records import Leaf, add_leaves
 
 # `claude_code.api_request`, `codex.tool_result`: the only bodies that are names.

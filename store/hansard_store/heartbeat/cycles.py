@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import apsw
 
+from hansard_compiler.renamed import with_current_code
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.read_only_json import read_only
 from hansard_store.database.thread_connections import OwnConnections
