@@ -70,6 +70,11 @@ _BEGINNING = """
 SELECT replay_id FROM replay WHERE replay_id >= :low AND replay_id <= :high
 ORDER BY replay_id LIMIT :limit
 """
+_ENDING = """
+SELECT replay_id FROM replay WHERE substr(hex(replay_id), -8) = :tail
+  AND hex(replay_id) LIKE :ending
+LIMIT :limit
+"""
 _OF_STEP = f"""
 {_SELECT} WHERE source_step = :step AND id < :before ORDER BY id DESC LIMIT :limit
 """
@@ -177,11 +182,11 @@ class ReplayPage:
 
 
 def get_replay(connection: apsw.Connection, wanted: str) -> ReplayRow:
-    """Return a replay by its id, or a unique beginning of it of 8 digits or more.
+    """Return a replay by its id, or a unique beginning or end of it of 8 digits or more.
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "replay", wanted)
+    (whole_id,) = find_row(connection, _BEGINNING, "replay", wanted, ending=_ENDING)
     return _row(connection.execute(_BY_ID, (whole_id,)).fetchone())[1]
 
 

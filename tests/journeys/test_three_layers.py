@@ -84,7 +84,7 @@ def test_one_session_passes_all_three_layers_and_is_in_the_report(tmp_path: Path
     # all of it on one page
     page = hansard("report", "--latest", "--data", str(tmp_path), "--as", "ana").stdout
     assert "1 of 6 calls were warned of" in page
-    assert f"memory {correction['memory_id'][:8]}" in page
-    assert f"hansard tasks show {task['task_id'][:8]}" in page
+    assert f"memory {correction['memory_id'][-8:]}" in page
+    assert f"hansard tasks show {task['task_id'][-8:]}" in page
     assert "tool `Bash`, 5 times" in page
     assert hansard("report", "--latest", "--data", str(tmp_path), "--as", "ana").stdout != page

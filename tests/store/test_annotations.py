@@ -180,7 +180,7 @@ def test_what_is_withdrawn_stays_with_who_did_it_and_why(
     assert note.annotation_id is not None
 
     gone = annotation_json(
-        book.withdraw(note.annotation_id[:8], Withdraw(reason="mistake"), by="iris")
+        book.withdraw(note.annotation_id[-8:], Withdraw(reason="mistake"), by="iris")
     )
 
     assert gone["state"] == "withdrawn"

@@ -64,7 +64,7 @@ def test_one_approval_is_read_without_a_scan(tmp_path: Path, plans: QueryPlans) 
         found = desk.propose(proposal(channel="c")).approval.approval_id
 
         with plans.watch(desk._connections.get()):
-            desk.approval(found[:8], with_drafts=True)
+            desk.approval(found[-8:], with_drafts=True)
             desk.propose(proposal(channel="c", one_per_channel=True))
             desk.approve(desk.approvals()[0].approval_id)
             desk.claim(desk.approvals()[0].approval_id)

@@ -57,7 +57,7 @@ def test_integration_an_action_is_proposed_approved_claimed_and_run(
     waiting = made.approval
     clock.advance(SECOND)
 
-    granted = desk.approve(waiting.approval_id[:8], by="ann")
+    granted = desk.approve(waiting.approval_id[-8:], by="ann")
     token = desk.token(waiting.approval_id, made.proposal_key)
     claim = desk.claim(waiting.approval_id, EMAIL, token=token)
     done = desk.finish(claim, ok=True, result_ref="msg-17")

@@ -342,7 +342,7 @@ def test_every_read_and_write_is_recorded_with_its_run_and_step(memory: MemoryMa
     assert touched[1].agent == "mender"
     assert [(one.kind, one.memory_id) for one in in_run] == [("read", None), ("read", memory_id)]
     assert reads_by_day(memory.connection, [number], now_ns=NOW)[-1] == 1
-    found = get_memory(memory.connection, memory_id[:8], now_ns=NOW)
+    found = get_memory(memory.connection, memory_id[-8:], now_ns=NOW)
     assert (found.reads, found.last_read_ns) == (1, NOW)
 
 

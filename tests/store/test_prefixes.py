@@ -40,3 +40,24 @@ def test_a_beginning_of_several_names_them(things: apsw.Connection) -> None:
 def test_what_begins_no_id_finds_nothing(things: apsw.Connection, prefix: str) -> None:
     with pytest.raises(NotFoundError):
         find_row(things, _SQL, "run", prefix)
+
+
+_ENDING = """
+SELECT id, name FROM thing WHERE substr(hex(id), -8) = :tail AND hex(id) LIKE :ending LIMIT :limit
+"""
+
+
+def test_an_end_that_one_id_has_finds_its_row(things: apsw.Connection) -> None:
+    assert find_row(things, _SQL, "task", "ABababcd", ending=_ENDING)[1] == "cd"
+
+
+def test_an_id_that_begins_and_ends_so_is_found_once(things: apsw.Connection) -> None:
+    with pytest.raises(AmbiguousIdError) as error:
+        find_row(things, _SQL, "task", "ab" * 4, ending=_ENDING)
+
+    assert list(error.value.matches) == [_FIRST, _SECOND]
+
+
+def test_without_its_sql_an_end_finds_nothing(things: apsw.Connection) -> None:
+    with pytest.raises(NotFoundError):
+        find_row(things, _SQL, "run", _SECOND[-9:])

@@ -163,7 +163,7 @@ def test_words_of_a_memory_leave_the_reports_when_it_is_purged(tmp_path: Path) -
     memory = MemoryMaker(tmp_path / "data")
     memory_id = memory.write("a secret")["memory"]["memory_id"]
     reports = Reports(memory.folder)
-    name = reports.add(f"# Status\n- `a secret` (memory {memory_id[:8]})\n", now_ns=NOW).name
+    name = reports.add(f"# Status\n- `a secret` (memory {memory_id[-8:]})\n", now_ns=NOW).name
     from hansard_compiler.models.memory import EndMemory
 
     memory.book.purge(EndMemory(memory_id=memory_id, reason="asked", by="ana"))

@@ -307,7 +307,7 @@ def test_ids_are_found_by_their_beginning_and_bad_ones_are_told(failing: TaskMak
     filled(failing)
     task = failing.tasks()[0]
 
-    assert failing.task(task.task_id[:8]) == task
+    assert failing.task(task.task_id[-8:]) == task
     for wanted in ("00" * 16, "short", "no hex!!"):
         with pytest.raises((NotFoundError, AmbiguousIdError)):
             failing.task(wanted)

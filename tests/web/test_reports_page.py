@@ -98,7 +98,7 @@ def test_the_newest_report_stands_beside_what_it_is_made_of(
         assert words in shown
     assert task is not None
     for href in (
-        f"/tasks/{task.task_id}", f"/tasks/{task.task_id[:8]}", f"/memory/{claim}",
+        f"/tasks/{task.task_id}", f"/tasks/{task.task_id[-8:]}", f"/memory/{claim}",
         f"/steps/{evidence}", f"/reports/{name}", "/runs/" + f"{3:032x}",
     ):  # fmt: skip
         assert f'href="{href}"' in text, href

@@ -15,6 +15,7 @@ from typing import Final
 
 from hansard_collector.reports.recipients import Waiting
 from hansard_collector.trends.model import Trend, trend_text
+from hansard_compiler.ids import short_id
 from hansard_compiler.terminal import printable
 from hansard_store.detection.rules import span_of_time, title_of
 from hansard_store.heartbeat.cycles import PhaseRecord
@@ -149,7 +150,7 @@ def _waiting(state: SystemState, briefing: Briefing, words: _Words) -> list[str]
         )
     lines += [
         f"review: {_title(task, words)}, {_plural(task.count, 'time')}, last "
-        f"{_recent(task.last_ns, state.now_ns)}: `hansard tasks show {task.task_id[:8]}`"
+        f"{_recent(task.last_ns, state.now_ns)}: `hansard tasks show {short_id(task.task_id)}`"
         for task in state.blocked
     ]
     return [*lines, *[""] * (state.blocked_count - len(state.blocked))]
@@ -191,12 +192,12 @@ def _corrections(state: SystemState, words: _Words) -> list[str]:
     judged = ", ".join(f"{count:,} {label}" for label, count in verdicts.items() if count)
     lines = [f"claims: {judged}" if judged else "no claim was judged"]
     for one in state.corrections:
-        claim = f", corrects memory {one.claim_id[:8]}" if one.claim_id else ""
+        claim = f", corrects memory {short_id(one.claim_id)}" if one.claim_id else ""
         proof = f", {_step(one.evidence[0])}" if one.evidence else ""
         says = _STEP_ID.sub(r"\1-\2", one.says.removeprefix("Correction: "))
         lines.append(
             f"correction of {words.code(one.subject)}: {words.code(says, _CORRECTION_CHARS)} "
-            f"(memory {one.memory_id[:8]}{claim}{proof})"
+            f"(memory {short_id(one.memory_id)}{claim}{proof})"
         )
     return [*lines, *[""] * (state.correction_count - len(state.corrections))]
 
@@ -214,7 +215,7 @@ def _decisions(state: SystemState, words: _Words) -> list[str]:
     lines = [f"approvals: {decided or 'none decided'}; reviews decided: {state.decided['tasks']:,}"]
     lines += [
         f"{words.code(one.subject)}: {words.code(one.says, _WORDS_CHARS)} "
-        f"(memory {one.memory_id[:8]})"
+        f"(memory {short_id(one.memory_id)})"
         for one in state.decisions
     ]
     return [*lines, *[""] * (state.decision_count - len(state.decisions))]

@@ -21,6 +21,11 @@ _BEGINNING = """
 SELECT annotation_id FROM annotation WHERE annotation_id >= :low AND annotation_id <= :high
 ORDER BY annotation_id LIMIT :limit
 """
+_ENDING = """
+SELECT annotation_id FROM annotation WHERE substr(hex(annotation_id), -8) = :tail
+  AND hex(annotation_id) LIKE :ending
+LIMIT :limit
+"""
 # Of a run with what is said of its steps, or of one thing alone.
 _OF_RUN = f"""
 {SELECT} INDEXED BY annotation_step WHERE trace_id = :trace AND ended_ns IS NULL
@@ -119,11 +124,11 @@ class AnnotationPage:
 
 
 def get_annotation(connection: apsw.Connection, wanted: str) -> Annotation:
-    """Return an annotation by its id, or a unique beginning of it of 8 digits or more.
+    """Return an annotation by its id, or a unique beginning or end of it of 8 digits or more.
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "annotation", wanted)
+    (whole_id,) = find_row(connection, _BEGINNING, "annotation", wanted, ending=_ENDING)
     row: Any = connection.execute(_BY_ID, (whole_id,)).fetchone()
     return annotation_of(row)
 

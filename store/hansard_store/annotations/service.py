@@ -7,7 +7,6 @@ goes through the redactor first, as everything does that this store keeps.
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.errors import NotFoundError
+from hansard_compiler.ids import new_id
 from hansard_compiler.models.annotations import Annotate, Withdraw
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -160,7 +160,7 @@ class AnnotationBook:
         expected, more = self._text(asked.expected)
         label = asked.score.label if asked.score else None
         return AnnotationRow(
-            annotation_id=secrets.token_bytes(16),
+            annotation_id=new_id(),
             span=None,
             trace_id=bytes.fromhex(run),
             span_id=bytes.fromhex(digits),

@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from hansard_compiler.ids import short_id
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import (
     AlreadyDecided,
@@ -269,7 +270,7 @@ def _refusal(
     if not approval.is_pending:
         return Refusal(
             AlreadyDecided(
-                f"approval {approval.approval_id[:8]} is {approval.status} already, by "
+                f"approval {short_id(approval.approval_id)} is {approval.status} already, by "
                 f"{person_text(approval.decided_by, approval.decider_method)}",
                 decision=decision_of(approval),
             )
@@ -284,8 +285,9 @@ def _refusal(
     if wanted is Status.APPROVED and revision is None and approval.revision > 1:
         return Refusal(
             RevisionRequired(
-                f"approval {approval.approval_id[:8]} has had {approval.revision} drafts, and "
-                f"draft {approval.revision} is there now: say which one you looked at (revision)",
+                f"approval {short_id(approval.approval_id)} has had {approval.revision} drafts, "
+                f"and draft {approval.revision} is there now: say which one you looked at "
+                "(revision)",
                 revision=approval.revision,
             )
         )
@@ -356,7 +358,7 @@ def refuse_expired(approval: Approval) -> Refusal:
     """Return that nobody decided in time."""
     return Refusal(
         ApprovalExpired(
-            f"approval {approval.approval_id[:8]} is expired: nobody decided in time",
+            f"approval {short_id(approval.approval_id)} is expired: nobody decided in time",
             decision=decision_of(approval),
         )
     )

@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from hansard_compiler.calls import Json
+from hansard_compiler.ids import short_id
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.claims import (
     ClaimRow,
@@ -130,7 +131,7 @@ def finish(
     if not is_first:
         raise ClaimRefused(
             "already_finished",
-            f"how {approval.approval_id[:8]} ended was told already",
+            f"how {short_id(approval.approval_id)} ended was told already",
             state=approval.execution.state,
         )
     how_to_undo = kept_undo(work.keeper, undo)
@@ -158,7 +159,7 @@ def _cut_off(work: Work, found: ClaimRow, told: str | None) -> Approval | Refusa
     elif approval.execution.state != "unknown":
         raise ClaimRefused(
             "already_finished",
-            f"how {approval.approval_id[:8]} ended was told already",
+            f"how {short_id(approval.approval_id)} ended was told already",
             state=approval.execution.state,
         )
     return approvals.get(work.connection, found.approval_id)
@@ -278,7 +279,7 @@ def _refuse(work: Work, approval: Approval, bringing: Claiming) -> ClaimRefused 
     is_token = bringing.token is not None and hmac.compare_digest(
         bringing.token.encode("utf-8", "surrogatepass"), token.encode()
     )
-    short = approval.approval_id[:8]
+    short = short_id(approval.approval_id)
     if approval.status is not Status.APPROVED:
         return ClaimRefused(
             "not_approved", f"approval {short} is {approval.status}", decision=decision_of(approval)
@@ -332,8 +333,8 @@ def _refuse_claimed(work: Work, approval: Approval) -> ClaimRefused | None:
         return None
     return ClaimRefused(
         "record_altered",
-        f"approval {approval.approval_id[:8]} has no claim, and event {found[0].seq} claimed it: "
-        "the claim was removed; look at `hansard verify`",
+        f"approval {short_id(approval.approval_id)} has no claim, and event {found[0].seq} claimed "
+        "it: the claim was removed; look at `hansard verify`",
     )
 
 
@@ -356,8 +357,8 @@ def _refuse_too_few(work: Work, approval: Approval) -> ClaimRefused | None:
         return None
     return ClaimRefused(
         "record_altered",
-        f"approval {approval.approval_id[:8]} requires {required} approvals, and by the audit log "
-        f"{len(names)} people approved this draft; look at `hansard verify`",
+        f"approval {short_id(approval.approval_id)} requires {required} approvals, and by the "
+        f"audit log {len(names)} people approved this draft; look at `hansard verify`",
     )
 
 
@@ -374,7 +375,8 @@ def _known(approval: Approval, by: str, *, has_run: bool) -> Approval | Refusal:
     ran = approval.execution
     if is_same(ran.settled_by, by) and ran.state == ("done" if has_run else "not_run"):
         return approval
-    short, told = approval.approval_id[:8], {"execution": ran.state, "settled_by": ran.settled_by}
+    short = short_id(approval.approval_id)
+    told = {"execution": ran.state, "settled_by": ran.settled_by}
     if ran.settled_by is not None:
         found = "ran" if ran.state == "done" else "did not run"
         return Refusal(
@@ -396,7 +398,7 @@ def _too_late(work: Work, approval: Approval, claim_id: str, *, is_ok: bool) -> 
         body={"claim_id": claim_key(claim_id).hex(), "ok": is_ok},
         contents=[work.keeper.content("error", error)],
     )
-    short = approval.approval_id[:8]
+    short = short_id(approval.approval_id)
     return Refusal(
         ClaimRefused(
             "settled_already",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hansard_compiler.calls import Json
+from hansard_compiler.ids import short_id
 from hansard_store.approvals.records import Approval, Draft, Execution, Field
 from hansard_store.approvals.states import Status
 from hansard_store.audit.event_types import Actor, ChainReport, Head, StoredEvent
@@ -14,15 +15,13 @@ from hansard_store.database.stored_json import json_of
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, is_same, person_text
 from hansard_store.times import time_text
 
-SHORT_DIGITS = 8
-
 
 def approval_json(approval: Approval) -> Json:
     """Return an approval; `drafts` is null where they were not asked for."""
     drafts = approval.drafts
     return {
         "approval_id": approval.approval_id,
-        "short_id": approval.approval_id[:SHORT_DIGITS],
+        "short_id": short_id(approval.approval_id),
         "status": str(approval.status),
         "tool": approval.tool,
         "arguments": own_copy(approval.arguments),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hansard_compiler.calls import Json
+from hansard_compiler.ids import short_id
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals import validation
 from hansard_store.approvals.argument_display import describe, show
@@ -47,8 +48,8 @@ def unaltered(work: Work, approval_id: str) -> Approval:
     found = approvals.get(work.connection, approval_id)
     if approvals.is_altered(work.connection, found):
         raise RecordAltered(
-            f"approval {found.approval_id[:8]} is not as Hansard wrote it: nothing is decided "
-            "by it, and nothing runs; look at `hansard verify`"
+            f"approval {short_id(found.approval_id)} is not as Hansard wrote it: nothing is "
+            "decided by it, and nothing runs; look at `hansard verify`"
         )
     return found
 
@@ -225,7 +226,7 @@ def undoing(work: Work, approval: Approval) -> Proposal:
     """Return the proposal that undoes what an approval's action did; raises NotUndoable."""
     if approval.execution.state != "done":
         raise NotUndoable(
-            f"what {approval.approval_id[:8]} did cannot be undone: its action is "
+            f"what {short_id(approval.approval_id)} did cannot be undone: its action is "
             f"{approval.execution.state}",
             execution=approval.execution.state,
         )
@@ -237,7 +238,7 @@ def undoing(work: Work, approval: Approval) -> Proposal:
         )
     other = approvals.find_undoing(work.connection, approval.approval_id)
     if other is not None:
-        raise NotUndoable(f"{other[:8]} undoes it already", approval_id=other)
+        raise NotUndoable(f"{short_id(other)} undoes it already", approval_id=other)
     return Proposal(
         tool=approval.undo["tool"],
         arguments=approval.undo["arguments"],
@@ -272,7 +273,8 @@ def require(approval: Approval, wanted: Status) -> None:
     """Raise IllegalTransition where a state cannot follow."""
     if not is_legal(approval.status, wanted):
         raise IllegalTransition(
-            f"approval {approval.approval_id[:8]} is {approval.status}: it cannot become {wanted}",
+            f"approval {short_id(approval.approval_id)} is {approval.status}: it cannot become "
+            f"{wanted}",
             status=str(approval.status),
             wanted=str(wanted),
         )

@@ -66,6 +66,11 @@ _PREFIX = """
 SELECT approval_id FROM approval WHERE approval_id BETWEEN :low AND :high
 ORDER BY approval_id LIMIT :limit
 """
+_ENDING = """
+SELECT approval_id FROM approval WHERE substr(hex(approval_id), -8) = :tail
+  AND hex(approval_id) LIKE :ending
+LIMIT :limit
+"""
 _LIST = f"""
 SELECT {_COLUMNS} {_FROM} WHERE approval.number < :before{{wanted}}
 ORDER BY approval.number DESC LIMIT :limit
@@ -172,7 +177,7 @@ def version_of(connection: apsw.Connection, approval_id: str) -> int | None:
 
 def find_id(connection: apsw.Connection, prefix: str) -> bytes:
     """Return the id that a prefix stands for."""
-    key: bytes = find_row(connection, _PREFIX, "approval", prefix)[0]
+    key: bytes = find_row(connection, _PREFIX, "approval", prefix, ending=_ENDING)[0]
     return key
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 
+from hansard_compiler import ids
 from hansard_store.approvals.errors import ApprovalConflict
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.redaction import Keeper
@@ -160,8 +161,8 @@ def subject_of(approval_id: str) -> str:
 
 
 def new_id() -> str:
-    """Return 32 random hex digits."""
-    return secrets.token_hex(16)
+    """Return a new id as 32 hex digits; ids sort by the time they were made."""
+    return ids.new_id().hex()
 
 
 def new_proposal_key() -> str:

@@ -1,4 +1,4 @@
-"""Ids found by their beginning: 8 of their 32 hex digits do, where one alone begins so."""
+"""Ids found by their beginning or end: 8 of their 32 hex digits do, where one alone has them so."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ _ID_DIGITS: Final = 32
 _SHOWN_MATCHES: Final = 5  # of an ambiguous prefix
 
 
-def find_row(connection: apsw.Connection, sql: str, kind: str, prefix: str) -> Any:
-    """Return the one row whose id begins so.
+def find_row(
+    connection: apsw.Connection, sql: str, kind: str, prefix: str, *, ending: str | None = None
+) -> Any:
+    """Return the one row whose id begins so, or ends so where there is SQL for that.
 
-    `sql` selects an id first, between :low and :high in their order, at most :limit. Raises
+    `sql` selects an id first, between :low and :high in their order, at most :limit; `ending` those
+    whose last eight hex digits, as capitals, are :tail, and all of them LIKE :ending. Raises
     NotFoundError, also for what is no id at all, and AmbiguousIdError.
     """
     digits = prefix.lower()
@@ -28,6 +31,14 @@ def find_row(connection: apsw.Connection, sql: str, kind: str, prefix: str) -> A
         "limit": _SHOWN_MATCHES,
     }
     found: list[Any] = connection.execute(sql, bounds).fetchall()
+    if ending is not None and len(digits) < _ID_DIGITS:
+        ends = {
+            "tail": digits[-MIN_PREFIX_DIGITS:].upper(),
+            "ending": f"%{digits}",
+            "limit": _SHOWN_MATCHES,
+        }
+        others: list[Any] = connection.execute(ending, ends).fetchall()
+        found = list(dict.fromkeys([*found, *others]))[:_SHOWN_MATCHES]
     if not found:
         raise NotFoundError(kind, prefix)
     if len(found) > 1:

@@ -17,6 +17,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import content_digest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_compiler.ids import short_id
 from hansard_compiler.models.memory import EndApprovedMemory, WriteMemory
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.claims import find_claim
@@ -62,8 +63,8 @@ class Permit:
         if self.record is not None and (outcome, memory_id) != ("repeat", self.record):
             raise WriterRefused(
                 writer,
-                f"the approval was used already, for memory {self.record.hex()[:8]}: one approval "
-                "entitles to one record",
+                f"the approval was used already, for memory {short_id(self.record.hex())}: one "
+                "approval entitles to one record",
             )
 
     def refuse_superseding(self, asked: WriteMemory, superseded: Sequence[bytes]) -> None:
@@ -77,8 +78,8 @@ class Permit:
         if asked.writer == "human_approved_summary" and superseded and unseen:
             raise WriterRefused(
                 asked.writer,
-                f"it would supersede memory {superseded[0].hex()[:8]}, and the approved arguments "
-                f"name no {' and no '.join(unseen)}",
+                f"it would supersede memory {short_id(superseded[0].hex())}, and the approved "
+                f"arguments name no {' and no '.join(unseen)}",
             )
 
 

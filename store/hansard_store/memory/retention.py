@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -12,6 +11,7 @@ import orjson
 
 from hansard_compiler.canonical import canonical_bytes, canonical_json, stable_hash
 from hansard_compiler.compile.items import unix_us
+from hansard_compiler.ids import new_id
 from hansard_compiler.models.memory import CONFIDENCE, Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -43,7 +43,7 @@ class MemoryKeeper:
         fresh = None if asked.freshness_ts is None else unix_us(asked.freshness_ts) * 1000
         source_run = asked.source_run_id or run
         return NewMemory(
-            memory_id=secrets.token_bytes(16),
+            memory_id=new_id(),
             key=_key(asked, namespace, kept),
             older_key=_older_key(asked, namespace, kept),
             memory_type=asked.memory_type,

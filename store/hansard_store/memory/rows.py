@@ -40,11 +40,16 @@ _PREFIX = """
 SELECT memory_id, id FROM memory WHERE memory_id BETWEEN :low AND :high
 ORDER BY memory_id LIMIT :limit
 """
+_ENDING = """
+SELECT memory_id, id FROM memory WHERE substr(hex(memory_id), -8) = :tail
+  AND hex(memory_id) LIKE :ending
+LIMIT :limit
+"""
 _LINE = f"SELECT {COLUMNS} FROM memory WHERE line = ? ORDER BY version DESC LIMIT ?"
 
 
 def get_memory(connection: apsw.Connection, prefix: str, *, now_ns: int) -> Memory:
-    """Return the record that an id of 8 to 32 hex digits begins.
+    """Return the record whose id 8 to 32 hex digits begin or end.
 
     Raises NotFoundError (also for what is no id at all) and AmbiguousIdError.
     """
@@ -54,7 +59,7 @@ def get_memory(connection: apsw.Connection, prefix: str, *, now_ns: int) -> Memo
 
 def find_number(connection: apsw.Connection, prefix: str) -> int:
     """Return the number of the record that an id begins; raises as `get_memory`."""
-    return int(find_row(connection, _PREFIX, "memory", prefix)[1])
+    return int(find_row(connection, _PREFIX, "memory", prefix, ending=_ENDING)[1])
 
 
 def versions_of(

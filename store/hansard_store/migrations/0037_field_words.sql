@@ -13,3 +13,10 @@ CREATE VIEW memory_events AS SELECT
   lower(hex(memory_access.trace_id)) || '-' || lower(hex(memory_access.span_id)) AS step_id,
   memory_access.agent, origin
   FROM memory_access LEFT JOIN memory ON memory.id = memory_access.memory;
+
+-- Ids that Hansard makes begin with the time, so people are shown their ends, and find by them.
+CREATE INDEX annotation_ending ON annotation (substr(hex(annotation_id), -8)); -- one by its end
+CREATE INDEX approval_ending ON approval (substr(hex(approval_id), -8));       -- the same
+CREATE INDEX memory_ending ON memory (substr(hex(memory_id), -8));             -- the same
+CREATE INDEX replay_ending ON replay (substr(hex(replay_id), -8));             -- the same
+CREATE INDEX task_ending ON task (substr(hex(task_id), -8));                   -- the same

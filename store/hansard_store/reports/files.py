@@ -21,6 +21,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.errors import NotFoundError
+from hansard_compiler.ids import short_id
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.private_folders import make_private
@@ -163,7 +164,8 @@ class Reports:
 
     def forget_memory(self, memory_id: str) -> int:
         """Remove the lines that hold words of a memory, and return how many there were."""
-        marks = (f"memory {memory_id[:8]}",)
+        # Reports of before named a memory by the beginning of its id.
+        marks = (f"memory {short_id(memory_id)}", f"memory {memory_id[:8]}")
         return sum(self._rewrite(name, marks) for name in self._names())
 
     # ---- inside

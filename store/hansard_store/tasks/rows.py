@@ -93,6 +93,11 @@ _BEGINNING: Final = """
 SELECT task_id FROM task WHERE task_id >= :low AND task_id <= :high
 ORDER BY task_id LIMIT :limit
 """
+_ENDING = """
+SELECT task_id FROM task WHERE substr(hex(task_id), -8) = :tail
+  AND hex(task_id) LIKE :ending
+LIMIT :limit
+"""
 _OPEN: Final = f"""
 {_SELECT} INDEXED BY task_pattern WHERE pattern = ? AND state IN ('blocked', 'approved')
 """
@@ -131,11 +136,11 @@ _COUNT_STATES: Final = "SELECT state, count(*) FROM task INDEXED BY task_state G
 
 
 def get_task(connection: apsw.Connection, wanted: str) -> Task:
-    """Return a task by its id, or a unique beginning of it of 8 digits or more.
+    """Return a task by its id, or a unique beginning or end of it of 8 digits or more.
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "task", wanted)
+    (whole_id,) = find_row(connection, _BEGINNING, "task", wanted, ending=_ENDING)
     return _task(connection.execute(_BY_ID, (whole_id,)).fetchone())
 
 

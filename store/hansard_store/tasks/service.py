@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -21,6 +20,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
+from hansard_compiler.ids import new_id, short_id
 from hansard_compiler.models.tasks import Decide
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -241,7 +241,8 @@ class TaskBook:
             return
         if task.state == "blocked":
             raise TaskNotApproved(
-                f"task {task.task_id[:8]} is blocked until a person approves it", state=task.state
+                f"task {short_id(task.task_id)} is blocked until a person approves it",
+                state=task.state,
             )
         raise _decided_already(task)
 
@@ -296,7 +297,7 @@ def _decided_already(task: Task) -> TaskDecided:
     method = task.decided_method or CLAIMED.method
     who = f" by {person_text(task.decided_by, method)}" if task.decided_by else ""
     return TaskDecided(
-        f"task {task.task_id[:8]} was {task.state} already{who}",
+        f"task {short_id(task.task_id)} was {task.state} already{who}",
         state=task.state,
         decision=decision_of(task),
     )
@@ -305,7 +306,7 @@ def _decided_already(task: Task) -> TaskDecided:
 def _opened(pattern: bytes, finding: Finding, fresh: Sequence[Occurrence], *, now_ns: int) -> Task:
     return Task(
         id=0,
-        task_id=secrets.token_hex(16),
+        task_id=new_id().hex(),
         state="blocked",
         review=True,
         level=finding.rule.level,

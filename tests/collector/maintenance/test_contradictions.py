@@ -181,7 +181,7 @@ def test_a_compile_leaves_out_what_maintenance_superseded_with_a_receipt(upkeep:
 def test_a_supersession_is_taken_back_and_not_made_again(upkeep: Upkeep) -> None:
     older, newer = upkeep.write(OLD), upkeep.write(NEW)
     upkeep.run()
-    asked = UnsupersedeMemory(memory_id=older[:8], by="noor", reason="two servers")
+    asked = UnsupersedeMemory(memory_id=older[-8:], by="noor", reason="two servers")
 
     again = upkeep.memory.book.unsupersede(asked)
     second = upkeep.run()

@@ -77,7 +77,7 @@ def test_a_report_says_what_failed_waits_was_corrected_decided_and_ran(
     assert "- tool `run_tests`, 7 times, last " in whole
     assert ": `no such file: /tmp/a.txt` (step " in whole
     assert "correction of `tests`: `3 of 5 tests failed` (memory " in whole
-    assert f"corrects memory {claim['memory_id'][:8]}" in whole
+    assert f"corrects memory {claim['memory_id'][-8:]}" in whole
     assert "- `storage`: `use SQLite` (memory " in whole
 
 

@@ -143,7 +143,7 @@ def test_a_waiting_call_goes_on_when_somebody_approves_on_the_command_line(
         threading.Event().wait(0.005)
 
     told = run_command(
-        "approvals", "approve", found[0]["approval_id"][:8], "--data", str(server.data)
+        "approvals", "approve", found[0]["approval_id"][-8:], "--data", str(server.data)
     )
     call.join(30)
 

@@ -62,7 +62,7 @@ def test_what_is_said_is_shown_on_the_run_and_on_the_step(api: Api) -> None:
     assert api.items("/v1/annotations", run=run[:8], limit=1) == [number, tag]
     assert api.items("/v1/annotations", step=step) == [number]
     assert api.items("/v1/annotations", kind="tag", name="golden", author="me") == [tag]
-    assert api.get(f"/v1/annotations/{tag['annotation_id'][:8]}")["annotation"] == tag
+    assert api.get(f"/v1/annotations/{tag['annotation_id'][-8:]}")["annotation"] == tag
 
 
 def test_what_programs_send_as_evaluations_stands_in_the_same_list(api: Api) -> None:

@@ -45,7 +45,7 @@ def test_a_task_says_what_repeats_how_often_since_when_and_where(
 
     (task,) = api.get("/v1/tasks")["items"]
 
-    assert api.get(f"/v1/tasks/{task['task_id'][:8]}")["task"] == task
+    assert api.get(f"/v1/tasks/{task['task_id'][-8:]}")["task"] == task
     assert (task["state"], task["review"], task["level"]) == ("blocked", True, "action")
     assert task["subject"] == {"kind": "tool", "name": "run_tests"}
     assert task["sample"] == "no such file: '/tmp/x.json'"

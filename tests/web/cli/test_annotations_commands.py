@@ -61,7 +61,7 @@ def test_notes_scores_and_tags_are_written_listed_and_withdrawn(store: Cli, runs
     table = store("annotations", "list", "--kind", "score").stdout
     assert "correctness 0.9" in table
     assert "tone pass" in table
-    gone = store("annotations", "withdraw", tag["annotation_id"][:8], "--reason", "no")
+    gone = store("annotations", "withdraw", tag["annotation_id"][-8:], "--reason", "no")
     again = store("annotations", "withdraw", tag["annotation_id"])
     assert gone.stdout == f"withdrawn {tag['annotation_id']}\n"
     assert again.exit_code == 1

@@ -95,7 +95,7 @@ def test_the_transcript_of_the_harness_has_its_shape(talk: Talk) -> None:
 @pytest.mark.covers("CF-24", "CF-14", "CF-21")
 def test_a_new_repl_goes_on_where_the_last_one_ended(talk: Talk, desk: Accountability) -> None:
     talk('/plan send_email {"to": "a"}', '/plan pay {"sum": 5}')
-    first, second = (one.approval_id[:8] for one in reversed(desk.approvals()))
+    first, second = (one.approval_id[-8:] for one in reversed(desk.approvals()))
 
     answers = talk(
         f"/revise {first} warmer",
@@ -145,13 +145,13 @@ def test_an_action_is_listed_shown_and_decided(run: Cli, desk: Accountability) -
 
     listed = run("approvals", "list")
     whole = told(run("approvals", "list", "--json"))
-    revised = told(run("approvals", "revise", made[:8], "warmer", "--by", "ann", "--json"))
+    revised = told(run("approvals", "revise", made[-8:], "warmer", "--by", "ann", "--json"))
     desk.repropose(made, {**EMAIL, "body": "Hey"})
-    shown = run("approvals", "show", made[:8])
-    granted = run("approvals", "approve", made[:8], "--by", "ann", "--revision", "2")
-    lost = run("approvals", "reject", made[:8], "--by", "bob")
+    shown = run("approvals", "show", made[-8:])
+    granted = run("approvals", "approve", made[-8:], "--by", "ann", "--revision", "2")
+    lost = run("approvals", "reject", made[-8:], "--by", "bob")
 
-    assert made[:8] in listed.stdout
+    assert made[-8:] in listed.stdout
     assert [one["approval_id"] for one in whole["items"]] == [made]
     assert (revised["status"], revised["note"]) == ("revised", "warmer")
     for text in (
@@ -263,9 +263,9 @@ def test_of_a_batch_exactly_what_is_listed_is_approved(run: Cli, desk: Accountab
 
     ended = run("approvals", "approve", made, "--batch")
 
-    assert f"{made[:8]} add\n  n: 1\n" in ended.stderr
-    assert f"{later[:8]} mail, draft 2\n  to: eve@evil.example" in ended.stderr
-    assert f"{later[:8]} is not approved: it has draft 2" in ended.stderr
+    assert f"{made[-8:]} add\n  n: 1\n" in ended.stderr
+    assert f"{later[-8:]} mail, draft 2\n  to: eve@evil.example" in ended.stderr
+    assert f"{later[-8:]} is not approved: it has draft 2" in ended.stderr
     assert (desk.approval(made).status, desk.approval(later).status) == ("approved", "awaiting")
     assert run("approvals", "approve", made, "--batch", "--yes").exit_code == 0
     assert desk.approval(later).status == "approved"
@@ -324,7 +324,7 @@ def test_events_are_listed_by_filter_and_exported(
     desk.revise(made, note="warmer", by="ann")
     desk.failed("send_email", "boom")
 
-    listed = run("events", "list", "--approval", made[:8])
+    listed = run("events", "list", "--approval", made[-8:])
     mine = told(run("events", "list", "--actor", "me", "--json"))
     exported = run("events", "export", "-o", str(tmp_path / "events.jsonl"))
 
@@ -341,19 +341,19 @@ def test_events_are_listed_by_filter_and_exported(
 def test_an_outcome_that_nobody_knows_is_settled_by_hand(run: Cli, desk: Accountability) -> None:
     made = desk.propose(Proposal("pay", {"sum": 12})).approval.approval_id
     desk.approve(made)
-    early = run("approvals", "settle", made[:8], "ran", "I looked")
+    early = run("approvals", "settle", made[-8:], "ran", "I looked")
     desk.claim(made, lease_s=-1.0)
     desk.recover()
 
-    settled = run("approvals", "settle", made[:8], "did-not-run", "no such payment", "--by", "ana")
-    shown = run("approvals", "show", made[:8])
+    settled = run("approvals", "settle", made[-8:], "did-not-run", "no such payment", "--by", "ana")
+    shown = run("approvals", "show", made[-8:])
 
     assert early.exit_code == 1
     assert "has not begun" in early.output
-    assert f"{made[:8]} is settled: it did not run" in settled.stdout
+    assert f"{made[-8:]} is settled: it did not run" in settled.stdout
     assert "no such payment" in shown.stdout
     assert "action.settled by me ana" in shown.stdout
-    assert run("approvals", "list", "--execution", "unknown").stdout.count(made[:8]) == 0
+    assert run("approvals", "list", "--execution", "unknown").stdout.count(made[-8:]) == 0
 
 
 @pytest.mark.covers("RC-30")

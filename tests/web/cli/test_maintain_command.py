@@ -77,8 +77,8 @@ def test_history_says_who_decided_and_why_and_an_undo_stands(store: Cli) -> None
     write(store, NEW)
     shown = store("maintain").stdout
 
-    history = store("memory", "history", older[:8]).stdout
-    undone = told(store("memory", "unsupersede", older[:8], "--by", "kim", "--reason", "both hold",
+    history = store("memory", "history", older[-8:]).stdout
+    undone = told(store("memory", "unsupersede", older[-8:], "--by", "kim", "--reason", "both hold",
                         "--json"))  # fmt: skip
     detail = told(store("memory", "history", older, "--json"))
 
@@ -89,7 +89,7 @@ def test_history_says_who_decided_and_why_and_an_undo_stands(store: Cli) -> None
     assert (link["state"], link["undone"]["by"], link["undone"]["reason"]) == (
         "undone", "kim", "both hold",
     )  # fmt: skip
-    assert store("memory", "unsupersede", older[:8]).exit_code == 1
+    assert store("memory", "unsupersede", older[-8:]).exit_code == 1
     assert len(told(store("memory", "list", "--json"))["items"]) == 2
 
 

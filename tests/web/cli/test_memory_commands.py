@@ -52,7 +52,7 @@ def test_a_record_is_written_listed_shown_and_superseded(store: Cli) -> None:
     assert (item["content"], item["written_by"]) == ("CI runs Python 3.12", "noor")
     table = store("memory", "list", "--state", "all").stdout
     assert table.count("project:quillbook") == 2
-    history = store("memory", "history", item["memory_id"][:8]).stdout
+    history = store("memory", "history", item["memory_id"][-8:]).stdout
     assert history.index("3.12") < history.index("3.10")
     detail = store("memory", "show", old["memory_id"]).stdout
     assert f"superseded by  {item['memory_id']}" in " ".join(detail.split(" ")).replace("   ", "  ")
@@ -70,7 +70,7 @@ def test_gc_says_how_much_is_past_its_time(store: Cli) -> None:
 
 def test_what_does_not_hold_says_who_and_why_and_exits_1_the_second_time(store: Cli) -> None:
     memory_id = told(store("memory", "write", "x", *CI, "--json"))["memory"]["memory_id"]
-    ended = ("memory", "invalidate", memory_id[:8], "--reason", "it moved", "--by", "noor")
+    ended = ("memory", "invalidate", memory_id[-8:], "--reason", "it moved", "--by", "noor")
 
     first, again = told(store(*ended, "--json")), store(*ended)
 

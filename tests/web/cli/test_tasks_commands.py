@@ -139,7 +139,7 @@ def test_tasks_are_listed_shown_approved_and_closed(run: Cli, failing: TaskMaker
 
     listed = run("tasks", "list").stdout
     early = run("tasks", "done", task_id)
-    approved = run("tasks", "approve", task_id[:8], "--note", "mend it", "--by", "noor")
+    approved = run("tasks", "approve", task_id[-8:], "--note", "mend it", "--by", "noor")
     other = run("tasks", "dismiss", task_id, "--by", "kim")
     shown = run("tasks", "show", task_id).stdout
     done = told(run("tasks", "done", task_id, "--by", "mender", "--json"))["task"]

@@ -174,7 +174,7 @@ def test_the_command_line_tells_it_and_counts_for_what_no_server_asked(
 
     with Accountability(DataFolder(tmp_path / "data")) as desk:
         made = desk.propose(Proposal("wire", {"to": "acme"}, approvals_required=2)).approval
-    short = made.approval_id[:8]
+    short = made.approval_id[-8:]
 
     first = run("approve", short, "--by", "ana", "--note", "right")
     again = run("approve", short, "--by", "Ana")

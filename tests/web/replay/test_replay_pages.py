@@ -485,9 +485,9 @@ def test_replays_of_replays_stand_below_them(pages: Pages, stage: Stage) -> None
     second = stage.replay(first["step_ids"][0], script=SCRIPT)
 
     outer = pages.get(f"/replay/{step_id}").all("ul", class_="replays")[0]
-    assert second["replay_id"][:8] in outer.one("ul", class_="replays").text
+    assert second["replay_id"][-8:] in outer.one("ul", class_="replays").text
     below = pages.get(f"/replays/{first['replay_id']}").one("section", aria_labelledby="h-below")
-    assert second["replay_id"][:8] in below.text
+    assert second["replay_id"][-8:] in below.text
 
 
 # ---- who may, and what is hostile

@@ -174,7 +174,7 @@ def export(
     responses=answers("annotations.schemas.AnnotationAnswer"),
 )
 def annotation(site: SiteDep, annotation_id: str) -> Answer:
-    """Show one by its id, or by its first eight digits or more."""
+    """Show one by its id, or by its last eight digits or more, or its first."""
     with site.readers.read() as connection:
         return Answer({"annotation": annotation_json(get_annotation(connection, annotation_id))})
 

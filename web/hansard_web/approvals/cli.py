@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from hansard_compiler.ids import short_id
 from hansard_compiler.replay.provider_side_effects import TOOL as REPLAY_TOOL
 from hansard_store.approvals.json import (
     approval_json,
@@ -191,8 +192,8 @@ def _approve_batch(desk: Accountability, approval_id: str, *, by: str, yes: bool
         for one in found:
             if one.revision > 1:
                 click.echo(
-                    f"{one.approval_id[:8]} is not approved: it has draft {one.revision}; approve "
-                    f"it alone, with --revision {one.revision}",
+                    f"{short_id(one.approval_id)} is not approved: it has draft {one.revision}; "
+                    f"approve it alone, with --revision {one.revision}",
                     err=True,
                 )
         found = [one for one in found if one.revision == 1]
@@ -218,7 +219,7 @@ def _show(found: Sequence[Approval]) -> None:
     """Print actions that are to be approved to stderr, with the arguments as the page has them."""
     for one in found:
         draft = f", draft {one.revision}" if one.revision > 1 else ""
-        print_lines([f"{one.approval_id[:8]} {one.tool}{draft}"], err=True)
+        print_lines([f"{short_id(one.approval_id)} {one.tool}{draft}"], err=True)
         for field in one.fields:
             flag = f"  ({field.flag}: {field.why})" if field.flag else ""
             print_lines([printable(f"  {field.name}: {field.value}{flag}")], err=True)
@@ -288,7 +289,7 @@ def settle(
         print_json(approval_json(settled))
         return
     says = "it ran" if outcome == "ran" else "it did not run"
-    print_lines([f"{settled.approval_id[:8]} is settled: {says}: {settled.description}"])
+    print_lines([f"{short_id(settled.approval_id)} is settled: {says}: {settled.description}"])
 
 
 @approvals.command()
@@ -306,7 +307,7 @@ def undo(*, approval_id: str, by: str | None, as_json: bool, **told: Any) -> Non
     if as_json:
         print_json(approval_json(made))
         return
-    print_lines([f"{made.approval_id[:8]} would undo {approval_id}: {made.description}"])
+    print_lines([f"{short_id(made.approval_id)} would undo {approval_id}: {made.description}"])
 
 
 def _statuses(status: str) -> tuple[str, ...]:
@@ -319,7 +320,7 @@ def _row(one: Approval) -> list[str | Text]:
     when = one.expires_ns if one.is_pending else one.decided_ns or one.updated_ns
     ran = one.execution.state
     return [
-        one.approval_id[:8],
+        short_id(one.approval_id),
         status_text(str(one.status)),
         one.agent or "",
         shorten(_action(one), 160),
@@ -340,7 +341,7 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
         return
     for one in changed:
         by = f" by {_decided_by(one)}" if one.decided_by else ""
-        head = f"{one.approval_id[:8]} is {status_word(one.status)}{by}"
+        head = f"{short_id(one.approval_id)} is {status_word(one.status)}{by}"
         lines = [f"{head}: {shorten(one.description, 200)}"]
         if progress := progress_text(one):
             lines.append(f"{progress}, each of another person" if one.approvals_left else progress)
@@ -414,7 +415,7 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
             ("settled by", _settled_by(found)),
             ("who found", found.execution.settled_note or ""),
             ("error", found.execution.error or ""),
-            ("memory written", ", ".join(one[:8] for one in memories)),
+            ("memory written", ", ".join(short_id(one) for one in memories)),
         ]
     )
     print_lines([""])

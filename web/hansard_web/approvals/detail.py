@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hansard_compiler.ids import short_id
 from hansard_store.approvals.json import listed, progress_text
 from hansard_store.approvals.records import (
     EXECUTION_STATES,
@@ -140,7 +141,7 @@ def read_ask(store: Accountability, approval_id: str) -> Ask:
     asked = tuple(one.name for one in approval.approvers[: approval.asked])
     return Ask(
         approval=approval,
-        short_id=approval.approval_id[:8],
+        short_id=short_id(approval.approval_id),
         standing=standing(approval, now_ns=now_ns),
         say=clean(approval.description),
         agent=clean(name_text(approval.agent or "An agent")),

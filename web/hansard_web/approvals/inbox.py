@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hansard_compiler.ids import short_id
 from hansard_store.approvals.json import progress_text
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
@@ -160,7 +161,7 @@ def _maker(state: InboxState, now_ns: int) -> Callable[[Approval], Item]:
         left_ns = approval.expires_ns - now_ns
         return Item(
             approval_id=approval.approval_id,
-            short_id=approval.approval_id[:8],
+            short_id=short_id(approval.approval_id),
             href=state.address(approval.approval_id),
             standing=standing(approval, now_ns=now_ns),
             say=one_line(approval.description, _SAY_CHARS),

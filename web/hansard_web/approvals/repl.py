@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from hansard_compiler.errors import HansardError
+from hansard_compiler.ids import short_id
 from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import PENDING, Status
@@ -157,7 +158,7 @@ class Repl:
 
 
 def _short(approval: Approval) -> str:
-    return f"{approval.approval_id[:8]}…"
+    return f"{short_id(approval.approval_id)}…"
 
 
 def _json(approval: Approval) -> str:

@@ -15,6 +15,7 @@ from hansard import semconv
 from hansard_collector.derivation.stored_span import StepReading
 from hansard_collector.dialects.engine.values import opened
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_compiler.ids import short_id
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.history import history_of
 from hansard_store.approvals.json import progress_text
@@ -44,7 +45,7 @@ class Gated:
 
     @property
     def short_id(self) -> str:
-        return self.approval_id[:8]
+        return short_id(self.approval_id)
 
     @property
     def next_href(self) -> str | None:

@@ -17,6 +17,7 @@ from hansard_collector.interests.finder import (
 )
 from hansard_collector.judges import Judges
 from hansard_collector.judges.recording import CallTrace
+from hansard_compiler.ids import short_id
 from hansard_compiler.retention import RetentionMode
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory
@@ -99,7 +100,7 @@ def _print(result: InterestsResult, *, is_dry: bool) -> None:
 
 def _cells(one: FoundTopic) -> Sequence[str]:
     place = next((name for name in one.place if name), "")
-    support = " ".join(memory_id[:8] for memory_id in one.entries)
+    support = " ".join(short_id(memory_id) for memory_id in one.entries)
     return (one.text, one.outcome, place, f"{len(one.entries):,}", support)
 
 
@@ -121,7 +122,7 @@ def _print_list(data: str | None, *, as_json: bool) -> None:
         columns,
         (
             (
-                one.memory_id[:8],
+                short_id(one.memory_id),
                 fmt.day_time(one.created_ns),
                 one.project or one.user or one.agent,
                 str(one.metadata.get("extractor", one.writer)),

@@ -17,6 +17,7 @@ from hansard_collector.maintenance import (
     result_json,
 )
 from hansard_compiler.calls import Json
+from hansard_compiler.ids import short_id
 from hansard_compiler.retention import RetentionMode
 from hansard_store.memory.maintenance.service import MaintenanceBook
 from hansard_web.app.config import Config
@@ -91,8 +92,8 @@ def _print(result: MaintenanceResult) -> None:
         (
             (
                 one["outcome"],
-                one["older"][:8],
-                one["newer"][:8],
+                short_id(one["older"]),
+                short_id(one["newer"]),
                 fmt.printable(one["subject"]),
                 f"{one['score']:.2f}",
                 one["judge"],

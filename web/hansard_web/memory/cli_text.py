@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hansard_compiler.ids import short_id
 from hansard_store.principals.model import is_same, person_text
 from hansard_web.api.values import Body
 from hansard_web.cli.base import print_json
@@ -25,7 +26,7 @@ COLUMNS = (
 
 def cells(one: Body) -> tuple[str, ...]:
     return (
-        one["memory_id"][:8],
+        short_id(one["memory_id"]),
         one["memory_type"],
         _place(one),
         one["subject"],

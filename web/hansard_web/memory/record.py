@@ -9,6 +9,7 @@ from typing import Final
 import apsw
 
 from hansard_compiler.compile.models import EXTERNAL
+from hansard_compiler.ids import short_id
 from hansard_store.compilations.receipts import FoundReceipt
 from hansard_store.memory.access_log import accesses_of, reads_by_day
 from hansard_store.memory.maintenance.supersessions import Supersession, links_of
@@ -186,7 +187,7 @@ def _link(link: Supersession, one: Memory) -> Link:
     return Link(
         say=_LINKS[link.state, is_older],
         other_href=f"/memory/{other}" if other else "",
-        other_text=other[:8],
+        other_text=short_id(other),
         why=link.rationale,
         by=f"{link.judge}{score}{decided}",
         undone=undone,
@@ -246,7 +247,7 @@ def _sources(one: Memory) -> list[Source]:
         found.append(Source("source run", f"{one.source_run_id[:12]}{gone}", href, is_code=True))
     if one.approval_id:
         href = f"/approvals/{one.approval_id}"
-        found.append(Source("approved in", one.approval_id[:8], href, is_code=True))
+        found.append(Source("approved in", short_id(one.approval_id), href, is_code=True))
     if one.metadata.get("origin") == EXTERNAL:
         url = str(one.metadata.get("url") or "an address that was not recorded")
         found.append(Source("from outside", url, safe_address(url), is_elsewhere=True))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from functools import partial
 from typing import Final
 
 from hansard_compiler.calls import Json
+from hansard_compiler.ids import new_id
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.renamed import current_fields
 from hansard_compiler.replay.errors import NotReplayable, Reason
@@ -172,7 +172,7 @@ class Replays:
 
         Raises as `plan`, and TooManyCalls when as many as may be are at work.
         """
-        replay_id = os.urandom(16).hex()
+        replay_id = new_id().hex()
         self._refuse_more()
         try:
             turn = self.plan(asked)

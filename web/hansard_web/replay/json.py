@@ -10,6 +10,7 @@ import apsw
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.errors import NotFoundError
+from hansard_compiler.ids import short_id
 from hansard_compiler.renamed import with_current_code
 from hansard_compiler.replay.errors import Reason
 from hansard_compiler.replay.spread import Repeat, spread_of
@@ -36,7 +37,7 @@ def summary_body(row: ReplayRow) -> Body:
     ended = row.ended_ns
     return {
         "replay_id": row.replay_id,
-        "short_id": row.replay_id[:8],
+        "short_id": short_id(row.replay_id),
         "state": row.state,
         "reason": row.reason,
         "reason_text": reason_text(row.reason),

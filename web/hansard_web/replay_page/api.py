@@ -147,7 +147,7 @@ async def one_replay(
     wait: Annotated[float, Query(ge=0, le=_MOST_WAIT_S)] = 0,
     comparison: bool = True,
 ) -> Answer:
-    """Show a replay by its id or a unique beginning of it.
+    """Show a replay by its id or a unique beginning or end of it.
 
     `wait`: seconds to wait for its end. `comparison=false` leaves the comparison out, which can
     take some seconds.

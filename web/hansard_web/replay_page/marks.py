@@ -8,6 +8,7 @@ from typing import Final
 
 import apsw
 
+from hansard_compiler.ids import short_id
 from hansard_store.replays import ReplayRow, list_replays, replay_that_made
 from hansard_store.steps.queries import StepSkeleton
 
@@ -55,7 +56,7 @@ def made_by_words(row: ReplayRow) -> MadeBy:
     }.get(row.mode, "a replay")
     return MadeBy(
         f"{kind}, answered from the recording" if row.is_recorded else kind,
-        row.replay_id[:8],
+        short_id(row.replay_id),
         f"/replays/{row.replay_id}",
         f"/steps/{row.source_step_id}",
     )

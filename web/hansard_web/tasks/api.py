@@ -53,7 +53,7 @@ def list_of_tasks(
     "/v1/tasks/{task_id}", response_class=Answer, responses=answers("tasks.schemas.TaskAnswer")
 )
 def task(site: SiteDep, task_id: str) -> Answer:
-    """Show one by its id, or by its first eight digits or more."""
+    """Show one by its id, or by its last eight digits or more, or its first."""
     with site.readers.read() as connection:
         return Answer({"task": task_json(connection, get_task(connection, task_id))})
 

@@ -8,6 +8,7 @@ import click
 from rich.text import Text
 
 from hansard_compiler.calls import Json
+from hansard_compiler.ids import short_id
 from hansard_compiler.models.tasks import Decision
 from hansard_store.detection.rules import LEVELS, rule_text
 from hansard_store.principals.model import person_text
@@ -67,7 +68,7 @@ def list_(
         ),
         (
             (
-                one["task_id"][:8],
+                short_id(one["task_id"]),
                 _state(one),
                 one["level"],
                 one["title"],

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 
 from hansard_compiler.calls import Json
+from hansard_compiler.ids import short_id
 from hansard_store.detection.rules import LEVELS, RULES, adjusted_rules
 from hansard_store.detection.scan import scan
 from hansard_store.tasks.json import scan_json
@@ -114,7 +115,7 @@ def _print(told: Json) -> None:
         ),
         (
             (
-                (one["task_id"] or "")[:8],
+                short_id(one["task_id"] or ""),
                 level,
                 one["title"],
                 f"{one['count']:,}",
