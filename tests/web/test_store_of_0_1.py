@@ -13,12 +13,14 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from hansard_web.settings import WebSettings
 from starlette.testclient import TestClient
 
 from hansard_compiler import renamed
-from hansard_store.database import DataFolder, latest_version, open_for_ingest
-from hansard_web.app import create_app
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.transactions import latest_version
+from hansard_web.app.application import create_app
+from hansard_web.app.settings import WebSettings
 from hansard_web.cli import commands
 from tests.signing import People, session_of
 
