@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from hansard_compiler.redaction.redactor.metadata_keys import kind_of
 
 from hansard_compiler import renamed
+from hansard_compiler.redaction.metadata_keys import kind_of
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("compiler", "store", "instrumentation", "collector", "web")
