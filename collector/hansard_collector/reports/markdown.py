@@ -15,10 +15,10 @@ from typing import Final
 
 from hansard_collector.reports.recipients import Waiting
 from hansard_collector.trends.model import Trend, trend_text
-from hansard_compiler.ids import short_id
 from hansard_compiler.terminal import printable
 from hansard_store.detection.rules import span_of_time, title_of
 from hansard_store.heartbeat.cycles import PhaseRecord
+from hansard_store.ids import short_id
 from hansard_store.reports.state import ErrorKind, SystemState
 from hansard_store.tasks.rows import Task
 

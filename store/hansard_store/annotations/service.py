@@ -19,7 +19,6 @@ from hansard_compiler.calls import Json
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.ids import new_id
 from hansard_compiler.models.annotations import Annotate, Withdraw
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -36,6 +35,7 @@ from hansard_store.annotations.rows import Annotation, AnnotationRow, Origin
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import transaction
+from hansard_store.ids import new_id
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import is_own_name
 

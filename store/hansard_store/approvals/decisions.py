@@ -7,7 +7,6 @@ from typing import Any
 
 import apsw
 
-from hansard_compiler.ids import short_id
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import (
     AlreadyDecided,
@@ -38,6 +37,7 @@ from hansard_store.approvals.unit_of_work import (
 )
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import Content, EventType
+from hansard_store.ids import short_id
 from hansard_store.principals.errors import CredentialNeeded, OwnRequest
 from hansard_store.principals.model import CLAIMED, is_same, person_text, read_as
 

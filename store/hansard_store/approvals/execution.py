@@ -10,7 +10,6 @@ from typing import Any
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.ids import short_id
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.claims import (
     ClaimRow,
@@ -46,6 +45,7 @@ from hansard_store.approvals.unit_of_work import (
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.database.stored_json import json_of
+from hansard_store.ids import short_id
 from hansard_store.policy.stored_policy import RECEIPT
 from hansard_store.principals.model import distinct, is_same
 

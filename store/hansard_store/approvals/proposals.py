@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from hansard_compiler.calls import Json
-from hansard_compiler.ids import short_id
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals import validation
 from hansard_store.approvals.argument_display import describe, show
@@ -39,6 +38,7 @@ from hansard_store.approvals.unit_of_work import (
     new_proposal_key,
 )
 from hansard_store.audit.event_types import Actor, Content, EventType
+from hansard_store.ids import short_id
 from hansard_store.policy.stored_policy import APPROVAL, DENY, RECEIPT, PolicyQuestion
 from hansard_store.principals.model import is_same, read_as
 

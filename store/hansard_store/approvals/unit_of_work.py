@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from hansard_compiler import ids
+from hansard_store import ids
 from hansard_store.approvals.errors import ApprovalConflict
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.redaction import Keeper

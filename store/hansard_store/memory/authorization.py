@@ -17,7 +17,6 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import content_digest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_compiler.ids import short_id
 from hansard_compiler.models.memory import EndApprovedMemory, WriteMemory
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.claims import find_claim
@@ -28,6 +27,7 @@ from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.audit.events import read_events
 from hansard_store.database.stored_json import json_of
+from hansard_store.ids import short_id
 from hansard_store.memory.errors import NotApproved, WriterRefused
 from hansard_store.memory.records import NewMemory
 from hansard_store.principals.model import (

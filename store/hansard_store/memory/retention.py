@@ -11,10 +11,10 @@ import orjson
 
 from hansard_compiler.canonical import canonical_bytes, canonical_json, stable_hash
 from hansard_compiler.compile.items import unix_us
-from hansard_compiler.ids import new_id
 from hansard_compiler.models.memory import CONFIDENCE, Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
+from hansard_store.ids import new_id
 from hansard_store.memory.errors import NotRemembered, TooLarge
 from hansard_store.memory.records import Kept, NewMemory
 

@@ -21,10 +21,10 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.ids import short_id
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.private_folders import make_private
+from hansard_store.ids import short_id
 from hansard_store.principals.model import is_same
 from hansard_store.reports.audit_events import (
     NOT_RECORDED,

@@ -20,7 +20,6 @@ from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
-from hansard_compiler.ids import new_id, short_id
 from hansard_compiler.models.tasks import Decide
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -31,6 +30,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.detection.rules import REVIEW_RULES, Finding, Occurrence
+from hansard_store.ids import new_id, short_id
 from hansard_store.memory.maintenance import supersessions
 from hansard_store.memory.maintenance.supersession_writes import Applying, apply_proposal
 from hansard_store.memory.maintenance.supersessions import of_task

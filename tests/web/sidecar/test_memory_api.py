@@ -80,7 +80,7 @@ def test_a_record_shows_its_versions_and_who_touched_it(agent: Agent) -> None:
     memory_id = agent.tell("/v1/memory/write", record("two", agent="mender"))["memory"]["memory_id"]
     agent.tell("/v1/memory/read", {"namespace": PROJECT})
 
-    detail = agent.get(f"/v1/memory/{memory_id[:10]}")
+    detail = agent.get(f"/v1/memory/{memory_id[-10:]}")
 
     models.MemoryDetail.model_validate(detail)
     assert [(one["version"], one["content"]) for one in detail["versions"]] == [

@@ -10,7 +10,6 @@ from typing import Any
 import click
 from rich.text import Text
 
-from hansard_compiler.ids import short_id
 from hansard_compiler.replay.provider_side_effects import TOOL as REPLAY_TOOL
 from hansard_store.approvals.json import (
     approval_json,
@@ -29,6 +28,7 @@ from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import StoredEvent
+from hansard_store.ids import short_id
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import limit_of

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_compiler.ids import short_id
 from hansard_store.approvals.json import listed, progress_text
 from hansard_store.approvals.records import (
     EXECUTION_STATES,
@@ -16,6 +15,7 @@ from hansard_store.approvals.records import (
 )
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
+from hansard_store.ids import short_id
 from hansard_store.memory.records import Memory
 from hansard_store.principals.model import is_same, name_text, person_text
 from hansard_web.approvals.history import Entry, story

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_compiler.ids import short_id
 from hansard_store.approvals.json import progress_text
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
 from hansard_store.errors import BadQueryError
+from hansard_store.ids import short_id
 from hansard_store.principals.model import name_text
 from hansard_web.approvals.labels import SOON_NS, Standing, one_line, standing, time_left
 from hansard_web.approvals.page_state import DECIDED, FIELDS, OPEN, UNKNOWN, InboxState, terminal

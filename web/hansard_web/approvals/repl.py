@@ -13,11 +13,11 @@ from typing import Any, Final
 import click
 
 from hansard_compiler.errors import HansardError
-from hansard_compiler.ids import short_id
 from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import StoredEvent
+from hansard_store.ids import short_id
 from hansard_web.approvals.cli_service import SETTINGS, accounting, read_arguments
 from hansard_web.cli.base import Command, setting_options
 from hansard_web.cli.tables import plain

@@ -15,13 +15,13 @@ from hansard import semconv
 from hansard_collector.derivation.stored_span import StepReading
 from hansard_collector.dialects.engine.values import opened
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_compiler.ids import short_id
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.history import history_of
 from hansard_store.approvals.json import progress_text
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.states import Status
 from hansard_store.audit.events import SqliteEventLog
+from hansard_store.ids import short_id
 from hansard_store.steps.queries import StepSkeleton, list_redactions
 from hansard_web.approvals.detail import deciders_text, settler_text
 from hansard_web.approvals.draft_outcomes import draft_of_step, draft_outcomes, next_draft

@@ -17,8 +17,8 @@ from hansard_collector.maintenance import (
     result_json,
 )
 from hansard_compiler.calls import Json
-from hansard_compiler.ids import short_id
 from hansard_compiler.retention import RetentionMode
+from hansard_store.ids import short_id
 from hansard_store.memory.maintenance.service import MaintenanceBook
 from hansard_web.app.config import Config
 from hansard_web.app.judges import JUDGE_SETTINGS, judges_of

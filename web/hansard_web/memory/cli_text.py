@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hansard_compiler.ids import short_id
+from hansard_store.ids import short_id
 from hansard_store.principals.model import is_same, person_text
 from hansard_web.api.values import Body
 from hansard_web.cli.base import print_json

@@ -9,8 +9,8 @@ from typing import Final
 import apsw
 
 from hansard_compiler.compile.models import EXTERNAL
-from hansard_compiler.ids import short_id
 from hansard_store.compilations.receipts import FoundReceipt
+from hansard_store.ids import short_id
 from hansard_store.memory.access_log import accesses_of, reads_by_day
 from hansard_store.memory.maintenance.supersessions import Supersession, links_of
 from hansard_store.memory.records import Access, Memory

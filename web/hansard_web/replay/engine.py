@@ -16,7 +16,6 @@ from functools import partial
 from typing import Final
 
 from hansard_compiler.calls import Json
-from hansard_compiler.ids import new_id
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.renamed import current_fields
 from hansard_compiler.replay.errors import NotReplayable, Reason
@@ -25,6 +24,7 @@ from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.records import Claim
 from hansard_store.database.stored_json import json_of
+from hansard_store.ids import new_id
 from hansard_store.principals.model import Principal
 from hansard_store.replays import (
     ReplayRow,

@@ -10,10 +10,10 @@ import apsw
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.ids import short_id
 from hansard_compiler.renamed import with_current_code
 from hansard_compiler.replay.errors import Reason
 from hansard_compiler.replay.spread import Repeat, spread_of
+from hansard_store.ids import short_id
 from hansard_store.replays import ReplayRow, list_replays, replays_of_run
 from hansard_store.steps.queries import get_step
 from hansard_web.api.values import Body, time_text

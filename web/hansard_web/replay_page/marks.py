@@ -8,7 +8,7 @@ from typing import Final
 
 import apsw
 
-from hansard_compiler.ids import short_id
+from hansard_store.ids import short_id
 from hansard_store.replays import ReplayRow, list_replays, replay_that_made
 from hansard_store.steps.queries import StepSkeleton
 

@@ -8,9 +8,9 @@ import click
 from rich.text import Text
 
 from hansard_compiler.calls import Json
-from hansard_compiler.ids import short_id
 from hansard_compiler.models.tasks import Decision
 from hansard_store.detection.rules import LEVELS, rule_text
+from hansard_store.ids import short_id
 from hansard_store.principals.model import person_text
 from hansard_store.tasks.json import task_json
 from hansard_store.tasks.rows import STATES, get_task, list_tasks

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 
 from hansard_compiler.calls import Json
-from hansard_compiler.ids import short_id
 from hansard_store.detection.rules import LEVELS, RULES, adjusted_rules
 from hansard_store.detection.scan import scan
+from hansard_store.ids import short_id
 from hansard_store.tasks.json import scan_json
 from hansard_store.tasks.service import TaskBook
 from hansard_web.app.config import RuleNumber, parse_rule_count, parse_rule_window

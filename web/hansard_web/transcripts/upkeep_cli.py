@@ -84,7 +84,7 @@ def cost(*, log: str, data: str | None, model: str, window_tokens: int, as_json:
             ("the next call", f"{body['tokens']:,} tokens (±{body['margin_pct']} %)"),
             ("without folds", f"{body['all_tokens']:,} tokens"),
             ("counted by", body["estimator"]),
-            ("fold", f"{body['advice']}: {body['why']}"),
+            ("fold", f"{body['advice']}: {body['reason']}"),
         ]
     )
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from hansard_compiler.ids import new_id, short_id
+from hansard_store.ids import new_id, short_id
 
 
 @pytest.mark.covers("DM-24")
