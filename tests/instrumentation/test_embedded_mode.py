@@ -246,7 +246,7 @@ def test_children_of_a_fork_open_a_store_of_their_own(tmp_path: Path) -> None:
 
 FORKED_WHILE_WRITING = """
 import os, sys, threading, time, hansard
-from hansard import embedded
+from hansard._export import embedded
 recorder = hansard.init(embedded=True)
 
 @hansard.tool
