@@ -7,13 +7,259 @@ which record is meant for a difference, so nothing new is compiled with it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
+from typing import Any, NamedTuple, TypeAlias
 
+from hansard_compiler.canonical import canonical_json
 from hansard_compiler.compile.items import Item
-from hansard_compiler.compile.version1.claims import CLAIMING, Claim, claims_of, fact_of
 from hansard_compiler.conflicts.resolution import Contradiction, belief
+from hansard_compiler.words import terms, terms_of
+
+# What a short text claims: enough to see that two texts cannot both hold.
+#
+# A claim has the words of its statement without numbers and negations, its numbers, whether it is
+# negated and, where it reads "subject is value", the two apart. Structured facts
+# (`{"subject": …, "attribute": …, "value": …}`) are claims as they stand. No grammar is parsed: what
+# two claims share decides whether they are compared at all.
+
+CLAIMING = frozenset(
+    {"memory", "summary", "retrieval_doc", "constraint", "handoff", "other", "policy"}
+)
+# Contradictions stand in notes and openings; whole documents would find more noise than sense.
+_NOTES = frozenset({"memory", "constraint", "policy", "handoff", "other"})
+_NOTE_CHARACTERS, _NOTE_SENTENCES = 600, 8
+_OPENING_CHARACTERS, _OPENING_SENTENCES = 300, 2
+_LONGEST_SUBJECT, _LONGEST_VALUE = 6, 4
+_SHORTEST, _LONGEST = 8, 300
+
+_ENDS = (". ", "! ", "? ", "; ")
+_TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*%?|[^\W\d](?:[\w'’-]*\w)?|[=:]")
+_DIGIT = re.compile(r"\d")
+_DENIALS = (" not ", " no ", "never", "cannot", "without", "n't", "n’t")
+_DIGITS = re.compile(r"\d+(?:[.,]\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_CORRECTION = re.compile(
+    r"^\W*(?:correction|update|erratum)\b|\b(?:actually|no longer|instead of|rather than|"
+    r"has moved|was moved|moved to|changed (?:from|to)|renamed to|replaced by|superseded|"
+    r"correct(?:ed|s) (?:the|an?) earlier|not .{1,30} but)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LEAD = re.compile(r"^\W*(?:correction|update|erratum|actually|note)\b\W*", re.IGNORECASE)
+_WAS = re.compile(r"\bfrom \S+(?: \S+)? to ", re.IGNORECASE)
+_CORRECTING = frozenset(
+    term
+    for word in ("now", "changed", "moved", "renamed", "replaced", "longer", "instead", "actually")
+    for term in terms_of(word)
+)
+# Looked for first: the expression takes fifty times as long.
+_CORRECTION_HINTS = ("correct", "updat", "errat", "actual", "no longer", "instead", "rather",
+                     "moved", "changed", "renamed", "replaced", "supersed", " but ")  # fmt: skip
+_NEGATIONS = frozenset(
+    """not never cannot can't won't don't doesn't isn't aren't wasn't weren't mustn't shouldn't
+    without no neither nor""".split()  # noqa: SIM905  # a list of words reads best as words
+)
+# A word and its opposite are one word, said or denied.
+_OPPOSITES = {
+    "disabled": "enabled", "disable": "enable", "disables": "enables", "off": "on",
+    "forbidden": "allowed", "forbids": "allows", "forbid": "allow", "denied": "allowed",
+    "prohibited": "allowed", "optional": "required", "closed": "open", "private": "public",
+    "inactive": "active", "unsupported": "supported", "false": "true", "synchronous":
+    "asynchronous", "unsafe": "safe", "invalid": "valid", "unavailable": "available",
+    "mutable": "immutable", "excludes": "includes", "excluded": "included", "lacks": "has",
+    "rejects": "accepts", "fails": "passes", "decreased": "increased", "unpaid": "paid",
+}  # fmt: skip
+_VERBS = frozenset(
+    """is are was were uses use equals means lives live runs run defaults goes ends starts belongs
+    prefers requires = :""".split()  # noqa: SIM905
+)
+_SPELLED = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+            "nine": 9, "ten": 10, "twelve": 12, "thirty": 30, "sixty": 60}  # fmt: skip
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), ("s", 1.0)),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), ("s", 0.001)),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), ("s", 60.0)),
+    **dict.fromkeys(("h", "hour", "hours"), ("s", 3600.0)),
+    **dict.fromkeys(("day", "days"), ("s", 86_400.0)),
+    **dict.fromkeys(("week", "weeks"), ("s", 604_800.0)),
+    "kb": ("b", 1e3), "mb": ("b", 1e6), "gb": ("b", 1e9),
+    "kib": ("b", 1024.0), "mib": ("b", 1024.0**2), "gib": ("b", 1024.0**3),
+}  # fmt: skip
+
+
+class Claim(NamedTuple):
+    """One statement of an item, taken apart for comparing."""
+
+    item_id: str
+    words: frozenset[str]  # without numbers, negations and stop words
+    numbers: frozenset[tuple[float, str]]  # (value, unit), units brought to one
+    negated: bool
+    corrects: bool
+    subject: frozenset[str] = frozenset()  # of "subject is value"; empty when not of that form
+    value: frozenset[str] = frozenset()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether only a negation of it could contradict it."""
+        return not (self.numbers or self.negated or self.subject)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A structured claim: one key, one value."""
+
+    item_id: str
+    key: tuple[str, str]
+    value: str
+
+
+# What one token of a sentence is, beside the terms it stands for.
+_TERM, _NEGATION, _VERB, _NUMBER, _UNIT = range(5)
+_Token: TypeAlias = tuple[int, tuple[str, ...], tuple[float, str]]  # kind, terms, amount and unit
+_NOTHING = (0.0, "")
+
+
+def fact_of(item: Item) -> Fact | None:
+    """Return the structured fact an item states, in its content or its metadata."""
+    for holder in (item.content, item.metadata):
+        if not isinstance(holder, Mapping) or "value" not in holder:
+            continue
+        subject = holder.get("subject", item.metadata.get("subject"))
+        attribute = holder.get("attribute", holder.get("predicate", ""))
+        if isinstance(subject, str) and isinstance(attribute, str):
+            key = (_plain(subject), _plain(attribute))
+            return Fact(item.id, key, _value_text(holder["value"]))
+    return None
+
+
+def claims_of(item: Item, text: str) -> Iterator[Claim]:
+    """Return what the sentences of a note claim, of a longer text those of its opening."""
+    is_note = item.kind in _NOTES and len(text) <= _NOTE_CHARACTERS
+    read = text if is_note else text[:_OPENING_CHARACTERS]
+    most = _NOTE_SENTENCES if is_note else _OPENING_SENTENCES
+    cut = read
+    for end in _ENDS:
+        cut = cut.replace(end, "\n")
+    told = [
+        sentence
+        for sentence in cut.split("\n", most)[:most]
+        if _SHORTEST <= len(sentence) <= _LONGEST and (is_note or _is_telling(sentence))
+    ]
+    if not told:
+        return  # as of most documents: what may correct something is not looked for in them
+    tagged = "correction" in item.tags
+    may_correct = tagged or any(map(read.lower().__contains__, _CORRECTION_HINTS))
+    for sentence in told:
+        corrects = may_correct and (tagged or _CORRECTION.search(sentence) is not None)
+        claim = _claim(item.id, sentence, corrects=corrects)
+        if len(claim.words) >= 2:
+            yield claim
+
+
+class _Read(NamedTuple):
+    """A sentence, token by token."""
+
+    words: list[str]
+    numbers: set[tuple[float, str]]
+    negated: bool
+    verb_at: int | None  # how many words stand before the verb
+
+
+def _is_telling(sentence: str) -> bool:
+    """Say whether a sentence gives a number or denies something: of a document all that is read."""
+    return _DIGIT.search(sentence) is not None or any(map(sentence.__contains__, _DENIALS))
+
+
+def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
+    if corrects:
+        sentence = _WAS.sub("to ", _LEAD.sub("", sentence))
+    words, numbers, negated, verb_at = _read(sentence)
+    before, after = words[:verb_at], words[verb_at:] if verb_at is not None else []
+    if corrects:
+        before = [word for word in before if word not in _CORRECTING]
+        after = [word for word in after if word not in _CORRECTING]
+    subject, value = frozenset(before), frozenset(after)
+    said = subject | value, frozenset(numbers), negated, corrects
+    has_form = verb_at is not None and 2 <= len(subject) <= _LONGEST_SUBJECT
+    if not has_form or len(value) > _LONGEST_VALUE:
+        return Claim(item_id, *said)
+    return Claim(item_id, *said, subject, value)
+
+
+def _read(sentence: str) -> _Read:
+    words: list[str] = []
+    numbers: set[tuple[float, str]] = set()
+    negated = False
+    verb_at: int | None = None
+    amount: float | None = None  # a number that waits for its unit
+    version: tuple[str, ...] = ()  # a decimal that is one unless a unit or a verb says otherwise
+    for kind, found, (size, unit) in map(_classified, _TOKEN.findall(sentence)):
+        if amount is not None:
+            is_unit = kind == _UNIT
+            if version and not is_unit and verb_at is None:
+                words += version
+            else:
+                numbers.add((round(amount * size, 6), unit) if is_unit else (amount, ""))
+            amount = None
+            if is_unit:
+                continue
+        if kind == _NUMBER:
+            amount, version = size, found
+            continue
+        words += found
+        if kind == _NEGATION:
+            negated = not negated
+        elif kind == _VERB and verb_at is None and len(words) > len(found):
+            verb_at = len(words) - len(found)
+    if amount is not None:
+        numbers.add((amount, ""))
+    return _Read(words, numbers, negated, verb_at)
+
+
+@lru_cache(maxsize=65_536)
+def _classified(token: str) -> _Token:
+    plain = token.lower().replace("’", "'")
+    if plain in _NEGATIONS:
+        return _NEGATION, (), _NOTHING
+    if plain in _VERBS:
+        return _VERB, () if plain in "=:" else terms_of(plain), _NOTHING
+    if plain in _SPELLED:
+        return _NUMBER, (), (float(_SPELLED[plain]), "")
+    if token[0].isdigit():
+        return _number(token)
+    opposite = _OPPOSITES.get(plain)
+    if opposite is not None:
+        return _NEGATION, terms_of(opposite) or (opposite,), _NOTHING
+    found = terms_of(token) if token.isalnum() else tuple(terms(token))
+    if plain in _UNITS:
+        name, factor = _UNITS[plain]
+        return _UNIT, found, (factor, name)
+    return _TERM, found or ((plain,) if plain == "on" else ()), _NOTHING
+
+
+def _number(token: str) -> _Token:
+    """Return a number, or a word for what only looks like one: a version, a date, a time."""
+    digits, percent = token.rstrip("%"), token.endswith("%")
+    if not _DIGITS.fullmatch(digits):
+        return _TERM, (token,), _NOTHING
+    amount = float(digits.replace(",", "" if _GROUPED.fullmatch(digits) else "."))
+    version = (digits,) if "." in digits and not percent else ()
+    return _NUMBER, version, (amount * (0.01 if percent else 1), "")
+
+
+def _plain(text: str) -> str:
+    return " ".join(terms(text)) or text.strip().lower()
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, str):
+        return " ".join(value.lower().split())
+    return canonical_json(value)
+
 
 _ALIKE_PCT = 70  # of all words of two claims, how many both must have
 _SUBJECT_PCT = 75
