@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hmac
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -24,7 +25,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import altered_objects, store_errors, transaction
 from hansard_store.errors import SchemaAlteredError
-from hansard_store.principals import links, sessions, tokens
+from hansard_store.principals import sessions, tokens
 from hansard_store.principals.errors import TokenExists, TokenLooksAlike, UnknownToken
 from hansard_store.principals.model import (
     ALL_SCOPES,
@@ -36,7 +37,72 @@ from hansard_store.principals.model import (
     looks_like,
     scopes_text,
 )
-from hansard_store.principals.tokens import NamedToken
+from hansard_store.principals.tokens import NamedToken, keyed
+
+# Addresses that sign a browser in, each for one running server: of the code a keyed hash.
+
+MOST_OF_ONE: Final = 50  # links of one server that were not used up; the oldest go first
+_WORD: Final = b"hansard sign-in link v1\0"
+_ADD = """
+INSERT INTO sign_in_link (hash, server, token, is_once, created_ns)
+VALUES (:hash, :server, :token, :once, :now)
+"""
+_FIND = "SELECT token, is_once FROM sign_in_link WHERE hash = :hash AND server = :server"
+_REMOVE = "DELETE FROM sign_in_link WHERE hash = ?"
+_REMOVE_OF_SERVER = "DELETE FROM sign_in_link WHERE server = ?"
+_REMOVE_OF_TOKEN = "DELETE FROM sign_in_link WHERE token = ?"
+_REMOVE_MOST = """
+DELETE FROM sign_in_link WHERE is_once AND id IN (
+  SELECT id FROM sign_in_link WHERE is_once ORDER BY id DESC LIMIT -1 OFFSET :most
+)
+"""
+
+
+def new_code() -> str:
+    """Return the code of a new link: 256 random bits."""
+    return secrets.token_urlsafe(32)
+
+
+def link_hash(key: bytes, code: str) -> bytes:
+    """Return what is stored of a code."""
+    return keyed(key, _WORD, code)
+
+
+def add_link(
+    connection: apsw.Connection,
+    hash: bytes,
+    *,
+    server: str,
+    token_id: int,
+    is_once: bool,
+    now_ns: int,
+) -> None:
+    """Add a link in the caller's transaction."""
+    given = {"hash": hash, "server": server, "token": token_id, "once": is_once, "now": now_ns}
+    connection.execute(_ADD, given)
+    connection.execute(_REMOVE_MOST, {"most": MOST_OF_ONE})
+
+
+def take_link(connection: apsw.Connection, hash: bytes, *, server: str) -> int | None:
+    """Return the token that a link of this server signs in with; one for one use is used up."""
+    row: Any = connection.execute(_FIND, {"hash": hash, "server": server}).fetchone()
+    if row is None:
+        return None
+    token_id, is_once = row
+    if is_once:
+        connection.execute(_REMOVE, (hash,))
+    return int(token_id)
+
+
+def remove_links_of_server(connection: apsw.Connection, server: str) -> None:
+    """End the links of a server."""
+    connection.execute(_REMOVE_OF_SERVER, (server,))
+
+
+def remove_links_of_token(connection: apsw.Connection, token_id: int) -> None:
+    """End the links of a token."""
+    connection.execute(_REMOVE_OF_TOKEN, (token_id,))
+
 
 _CONFIGURED_WORD: Final = b"hansard configured token v1\0"
 _TABLES: Final = frozenset({"principal_token", "browser_session", "sign_in_link"})
@@ -150,12 +216,12 @@ class Principals:
 
         Its session may do what the token of that name may; all, where the name has no token.
         """
-        code, now_ns = links.new_code(), self._clock()
+        code, now_ns = new_code(), self._clock()
         with self._writing() as connection:
             token = self._token_of_user(connection, user)
-            links.add_link(
+            add_link(
                 connection,
-                links.link_hash(self._key, code),
+                link_hash(self._key, code),
                 server=server,
                 token_id=token.id,
                 is_once=is_once,
@@ -166,9 +232,9 @@ class Principals:
     def use_link(self, code: str, *, server: str) -> SignedIn | None:
         """Begin the session that a link is for; None where it is none of this server."""
         with self._writing() as connection:
-            hash = links.link_hash(self._key, code)
+            hash = link_hash(self._key, code)
             is_forged = _is_forged(connection, "sign_in_link", "hash", hash)
-            token_id = links.take_link(connection, hash, server=server)
+            token_id = take_link(connection, hash, server=server)
             is_forged |= _is_forged(connection, "principal_token", "id", token_id)
             found = [one for one in tokens.list_tokens(connection) if one.id == token_id]
         if is_forged or not found or not found[0].is_in_force:
@@ -178,7 +244,7 @@ class Principals:
     def end_links(self, server: str) -> None:
         """End the links of a server that stops."""
         with self._writing() as connection:
-            links.remove_links_of_server(connection, server)
+            remove_links_of_server(connection, server)
 
     # ---- managing tokens
 
@@ -291,7 +357,7 @@ class Principals:
     def _end(self, connection: apsw.Connection, token: NamedToken, *, by: str, now_ns: int) -> None:
         tokens.revoke_token(connection, token, by=by, now_ns=now_ns)
         sessions.end_sessions_of(connection, token.id)
-        links.remove_links_of_token(connection, token.id)
+        remove_links_of_token(connection, token.id)
 
     def _tell(
         self,
