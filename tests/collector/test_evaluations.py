@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.derivation.evaluations import MOST_SCORES, scores_of
 from hansard_collector.derivation.rebuild import rebuild
+from hansard_collector.derivation.rows import MOST_SCORES, scores_of
 from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_store.annotations.filters import read_scores
 from hansard_store.annotations.queries import standing_on

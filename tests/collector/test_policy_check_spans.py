@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_collector.derivation.policy_checks import MOST_CHECKS, SPAN_NAME, checks_of
+from hansard_collector.derivation.rows import MOST_CHECKS, SPAN_NAME, checks_of
 from hansard_collector.dialects.engine.item_views import SpanView
 
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.quality.interests import HALVES, groups, measured
-from hansard_collector.interests import entries
+from hansard_collector.interests import finder
 from hansard_collector.interests.phrases import PhraseExtractor
 from hansard_store.memory.service import MemoryBook
 from hansard_web.app.config import CONFIG_FILE, load_config
@@ -84,6 +84,6 @@ def test_the_figures_of_the_page_are_those_that_are_measured() -> None:
 @pytest.mark.covers("IN-04", "IN-12")
 def test_the_page_names_what_is_left_out() -> None:
     said = " ".join(PAGE.split())
-    assert all(f"`{prefix}`" in said for prefix in entries.PREFIXES)
-    assert f"last {entries.WINDOW_NS // (24 * 3_600 * 10**9)} days" in said
-    assert f"at most {entries.MOST_OF_TYPE} of each type" in said
+    assert all(f"`{prefix}`" in said for prefix in finder.PREFIXES)
+    assert f"last {finder.WINDOW_NS // (24 * 3_600 * 10**9)} days" in said
+    assert f"at most {finder.MOST_OF_TYPE} of each type" in said

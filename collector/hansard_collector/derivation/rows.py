@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from hansard_collector.derivation.compilations import compilation_of, found_beside
-from hansard_collector.derivation.evaluations import scores_of, tags_of
-from hansard_collector.derivation.policy_checks import checks_of
 from hansard_collector.dialects import pydantic_ai
 from hansard_collector.dialects.engine.item_views import SpanView
 from hansard_collector.dialects.engine.normal_form import Normalised
@@ -23,9 +22,137 @@ from hansard_store.ingest.derived_rows import (
     ToolProjection,
     Usage,
 )
+from hansard_store.policy.checks import CheckRow
 from hansard_store.runs.projection import MAX_FACET_CHARS
 from hansard_store.search.attributes import resource_tokens_of, tokens_of
 from hansard_store.steps.flags import SpanFlag
+
+# Scores and tags that spans or their log records have, in any dialect: shown beside people's own.
+#
+# Whoever sends spans can send anything here: what is too long is cut, what is no score is left out,
+# and nothing of it fails.
+
+MOST_SCORES: Final = 200  # of one span
+MOST_TAGS: Final = 50  # of one run
+_NAME_CHARS: Final = 200
+_TEXT_CHARS: Final = 4_000
+_SOURCES: Final = {"human": "human", "llm": "llm", "code": "code"}
+
+
+def scores_of(normal: Normalised, span_name: str) -> tuple[SpanAnnotation, ...]:
+    """Return the scores of a span; one without a name has the name of what tells it."""
+    return tuple(_scores(normal, normal.name or span_name))[:MOST_SCORES]
+
+
+def tags_of(normal: Normalised) -> tuple[SpanAnnotation, ...]:
+    """Return the tags of a root span as those of its run, each once."""
+    tags = dict.fromkeys(
+        text[:_NAME_CHARS] for tag in normal.tags if (text := _evaluations_text(tag))
+    )
+    return tuple(
+        SpanAnnotation(name=tag, is_of_run=True, kind="tag") for tag in list(tags)[:MOST_TAGS]
+    )
+
+
+def _scores(normal: Normalised, name: str) -> Iterator[SpanAnnotation]:
+    for told in normal.evaluations:
+        label, value = _evaluations_text(told.get("label")), _number(told.get("score"))
+        if label is None and value is None:
+            label = _evaluations_text(told.get("score"))
+        if label is None and value is None:
+            continue
+        kind = told.get("annotator_kind")
+        yield SpanAnnotation(
+            name=(_evaluations_text(told.get("name")) or name or "score")[:_NAME_CHARS],
+            value=value,
+            label=None if label is None else label[:_NAME_CHARS],
+            explanation=(_evaluations_text(told.get("explanation")) or "")[:_TEXT_CHARS] or None,
+            source=_SOURCES.get(kind.lower()) if isinstance(kind, str) else None,
+            author=(_evaluations_text(told.get("identifier")) or "")[:_NAME_CHARS],
+            is_of_run=_is_of_run(told),
+        )
+
+
+def _is_of_run(told: Mapping[str, Any]) -> bool:
+    return told.get("level") == "trace"
+
+
+def _evaluations_text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # Lone surrogates, which senders can put into JSON, have no place in a column.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+# Policy checks that a span tells: one a row, column by column (DESIGN §9).
+#
+# Whoever sends spans can send any columns: what is missing or of the wrong type is left empty, and
+# nothing of it fails. A check without an effect is none.
+
+SPAN_NAME = "hansard.policy.check"
+MOST_CHECKS = 4_000  # as many as our SDK writes into one span
+_POLICY = "hansard.policy."
+_CHARS = 512
+_MOST_NS = (1 << 63) - 1
+
+
+def checks_of(view: SpanView) -> tuple[CheckRow, ...]:
+    """Return the checks of a span of our name; none of any other. Never raises."""
+    attributes = view.attributes
+    if view.name != SPAN_NAME:
+        return ()
+    effects = _column(attributes.get(_POLICY + "effects"))
+    names = ("actions", "subjects", "rule_ids", "rule_sets", "versions", "reasons", "obligations")
+    columns = {name: _column(attributes.get(_POLICY + name)) for name in names}
+    policy_hash = _text(attributes.get(_POLICY + "hash")) or ""
+
+    def cell(name: str, at: int) -> str | None:
+        column = columns[name]
+        return _text(column[at]) if at < len(column) else None
+
+    rows = []
+    for at, effect in enumerate(effects[:MOST_CHECKS]):
+        told = _text(effect)
+        if told is None:
+            continue
+        rows.append(
+            CheckRow(
+                time_ns=min(view.start_ns, _MOST_NS),
+                action=cell("actions", at) or "",
+                effect=told,
+                reason_code=cell("reasons", at) or "",
+                reason=None,
+                rule_id=cell("rule_ids", at),
+                rule_set=cell("rule_sets", at),
+                rule_version=cell("versions", at),
+                rules=(),
+                obligations=[one for one in (cell("obligations", at) or "").split(",") if one],
+                agent=None,
+                subject=cell("subjects", at),
+                inputs={},
+                policy_hash=policy_hash,
+            )
+        )
+    return tuple(rows)
+
+
+def _column(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _text(value: Any) -> str | None:
+    return value[:_CHARS] if isinstance(value, str) and value else None
+
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
 DERIVED_VERSION = 11

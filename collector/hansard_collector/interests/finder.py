@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,25 +12,205 @@ from typing import Any, Final, Literal
 
 import apsw
 
-from hansard_collector.interests.entries import (
-    WINDOW_NS,
-    Place,
-    RecentEntries,
-    recent_entries,
-    texts_of,
-)
-from hansard_collector.interests.support import Likeness, supporting
+from hansard_collector.heartbeat.notes import AGENT, DIAGNOSTIC
+from hansard_collector.interests.roots import roots
 from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Entry, Extractor, Topic
-from hansard_compiler.embedder import Embedder
+from hansard_collector.judges.embedders import PIECES, cosine
+from hansard_compiler.compile.models import EXTERNAL
+from hansard_compiler.embedder import Embedder, Vector
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
+from hansard_compiler.words import WORD
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.memory.errors import NotRemembered
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory
 from hansard_store.memory.service import MemoryBook
+
+# Recent memory that topics come from: decisions, notes and corrections, without diagnostics.
+
+TYPES: Final = ("decision", "note", "correction")
+WINDOW_NS: Final = 14 * 24 * 3_600 * 10**9
+MOST_OF_TYPE: Final = 200  # the last written
+MOST_NAMESPACES: Final = 20  # those written to last
+_LONGEST: Final = 4_000  # characters of an entry that are looked at
+# What writes about the work of Hansard itself, or copies what strangers wrote.
+_ORIGINS: Final = frozenset({DIAGNOSTIC, EXTERNAL, "evaluation", "maintenance", "interests"})
+_WRITERS: Final = ("heartbeat:", "scanner:")
+# Notes of older systems that have no origin.
+PREFIXES: Final = ("[log-review]", "[evaluation]", "[longitudinal]", "[peep]")
+
+Place = tuple[str, str, str]  # project, user, agent; "" for none
+
+
+@dataclass(frozen=True, slots=True)
+class RecentEntries:
+    """What was read, by namespace, those written to last first."""
+
+    by_place: dict[Place, list[Entry]]
+    excluded: dict[str, int]  # how many were left out: diagnostic, external
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.by_place.values()))
+
+    @property
+    def types(self) -> dict[str, int]:
+        """How many there are of each type."""
+        counts = dict.fromkeys(TYPES, 0)
+        for found in self.by_place.values():
+            for one in found:
+                counts[one.memory_type] += 1
+        return counts
+
+    @property
+    def digest(self) -> str:
+        """Names the set of entries: equal ones give the same topics."""
+        names = sorted(one.memory_id for found in self.by_place.values() for one in found)
+        return hashlib.sha256("\n".join(names).encode()).hexdigest()[:32]
+
+
+def recent_entries(
+    connection: apsw.Connection, redactor: Redactor, *, now_ns: int, since_ns: int
+) -> RecentEntries:
+    """Return the current decisions, notes and corrections written since a time.
+
+    Diagnostics and what came from outside are left out and counted, by origin and writer, and by
+    the prefixes of notes that have no origin. These reads do not count as retrievals.
+    """
+    found: list[Memory] = []
+    for memory_type in TYPES:
+        wanted = MemoryFilter(memory_type=memory_type)
+        page = list_memories(connection, wanted, now_ns=now_ns, limit=MOST_OF_TYPE)
+        found += [one for one in page.items if one.created_ns >= since_ns]
+    found.sort(key=lambda one: -one.id)
+    by_place: dict[Place, list[Entry]] = defaultdict(list)
+    excluded = {DIAGNOSTIC: 0, EXTERNAL: 0}
+    for one in found:
+        reason = excluded_as(one)
+        if reason is not None:
+            excluded[reason] += 1
+            continue
+        by_place[one.project, one.user, one.agent].append(_entry(one, redactor))
+    return RecentEntries(dict(list(by_place.items())[:MOST_NAMESPACES]), excluded)
+
+
+def excluded_as(one: Memory) -> str | None:
+    """Return why a record is no source of interests, `diagnostic` or `external`; None: it is."""
+    origin = one.metadata.get("origin")
+    by = one.written_by or ""
+    if origin == EXTERNAL or EXTERNAL in one.tags or by.startswith("scanner:"):
+        return EXTERNAL
+    is_noise = (isinstance(origin, str) and origin in _ORIGINS) or by.startswith(_WRITERS)
+    said = [text.lstrip().lower() for text in texts_of(one.content)]
+    is_old = any(text.startswith(PREFIXES) for text in said)
+    return DIAGNOSTIC if is_noise or is_old or one.agent == AGENT else None
+
+
+def texts_of(content: Any) -> list[str]:
+    """Return the texts of a content; of an object its values, without their names."""
+    if isinstance(content, str):
+        return [content]
+    if isinstance(content, Mapping):
+        content = list(content.values())
+    if isinstance(content, list | tuple):
+        return [text for one in content for text in texts_of(one)]
+    return []
+
+
+def _entry(one: Memory, redactor: Redactor) -> Entry:
+    said = "\n".join(texts_of(one.content))[:_LONGEST]
+    clean = [redactor.redact_text(text).text for text in (one.subject, said)]
+    return Entry(one.memory_id, one.memory_type, *clean)
+
+
+# Whether a topic is what its entries say, and whether two topics are one.
+
+_MOST_LACKING: Final = 3  # of so many words of a topic less than one may be the extractor's own
+_SAME_PCT: Final = 60  # of the words of two topics
+# From which cosine on two topics are one; measured with `python -m bench interests`.
+_NEAR: Final = {PIECES: 0.8, "wordllama/1": 0.85}
+_NEAR_BY_MODEL: Final = 0.9
+
+
+def supporting(topic: Topic, entries: Sequence[Entry]) -> list[str]:
+    """Return the ids of the entries that support a topic, in their order; none: it has no support.
+
+    One entry has to say it: nearly all of the topic's words (more than two thirds), and every name
+    in it. Words of two entries do not add up, as they would in "escalation scoring with FTS5".
+    Cited entries are held against the topic; where it cites none, all are.
+    """
+    wanted = frozenset(roots(topic.text))
+    if not wanted:
+        return []
+    names = frozenset(term for word in WORD.findall(topic.text) if _is_name(word)
+                      for term in roots(word))  # fmt: skip
+    cited = entries
+    if topic.entries is not None:
+        ids = frozenset(topic.entries)
+        cited = [one for one in entries if one.memory_id in ids]
+    return [one.memory_id for one in cited if _says(frozenset(roots(one.text)), wanted, names)]
+
+
+def is_one_topic(a: str, b: str) -> bool:
+    """Whether two topics share their words: the same stems, most of them, or one within the other.
+
+    A single word is no part of another topic: "search" is wider than "full text search".
+    """
+    words = [frozenset(roots(one)) for one in (a, b)]
+    if not all(words):
+        return a.strip().casefold() == b.strip().casefold()
+    common = len(words[0] & words[1])
+    least = min(map(len, words))
+    if least > 1 and common == least:
+        return True
+    return 100 * common >= _SAME_PCT * len(words[0] | words[1])
+
+
+class Likeness:
+    """Finds topics that are one: by their words and, with an embedder, by meaning.
+
+    Each text is embedded once for as long as it lives.
+    """
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self._vectors: dict[str, Vector] = {}
+
+    def find(self, topic: str, known: Sequence[str]) -> int | None:
+        """Return the place of the known topic that is the same one; None for a new topic.
+
+        Raises HansardError where the embedder does.
+        """
+        for place, one in enumerate(known):
+            if is_one_topic(topic, one):
+                return place
+        if self._embedder is None or not known:
+            return None
+        self._embed(self._embedder, [topic, *known])
+        first = self._vectors[topic]
+        near = [cosine(first, self._vectors[one]) for one in known]
+        best = max(range(len(near)), key=near.__getitem__)
+        least = _NEAR.get(self._embedder.name, _NEAR_BY_MODEL)
+        return best if near[best] >= least else None
+
+    def _embed(self, embedder: Embedder, texts: Sequence[str]) -> None:
+        new = [one for one in dict.fromkeys(texts) if one not in self._vectors]
+        self._vectors.update(zip(new, embedder(new), strict=True))
+
+
+def _says(said: frozenset[str], wanted: frozenset[str], names: frozenset[str]) -> bool:
+    lacking = len(wanted - said)
+    return names <= said and lacking * _MOST_LACKING < len(wanted)
+
+
+def _is_name(word: str) -> bool:
+    """Say whether a word is written like a name: FTS5, SQLite, gpt4; not as a word that begins."""
+    has_digit = any(map(str.isdigit, word))
+    return has_digit or any(map(str.isupper, word[1:]))
+
 
 ORIGIN: Final = "interests"  # in the metadata of what is written here
 BY: Final = "heartbeat:interests"

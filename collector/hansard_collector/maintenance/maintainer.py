@@ -5,19 +5,457 @@ A part whose classifier or embedder is missing is skipped, and says so; nothing 
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from hansard_collector.judges import JudgeMissing, Judges
-from hansard_collector.maintenance.contradictions import ContradictionSearch
-from hansard_collector.maintenance.corrections import CorrectionLinking
 from hansard_collector.maintenance.result import (
+    Act,
     Contradictions,
     Corrections,
     MaintenanceResult,
     Skipped,
 )
-from hansard_collector.maintenance.settings import MaintenanceSettings
-from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_collector.maintenance.settings import LinkThresholds, MaintenanceSettings
+from hansard_compiler.classifier import (
+    AGREES,
+    CONTRADICTS,
+    UNRELATED,
+    Classifier,
+    Question,
+    Verdict,
+)
+from hansard_compiler.conflicts.sentences import VERBS
+from hansard_compiler.embedder import Embedder, Vector
+from hansard_compiler.errors import HansardError
+from hansard_compiler.models.memory import TRUST_GAP
+from hansard_compiler.words import terms
+from hansard_store.memory.maintenance.service import Judged, MaintenanceBook, Pair
+from hansard_store.memory.maintenance.supersessions import NewSupersession
+from hansard_store.memory.maintenance.vectors import Near, nearest
+from hansard_store.memory.records import Memory
+
+# A record as a sentence, for a classifier or an embedder.
+
+_FEW_WORDS: Final = 5  # fewer are a value, and no sentence
+
+
+def statement_of(one: Memory) -> str:
+    """Return what a record says as one statement: a bare value with what it is the value of."""
+    text = _text(one.content)
+    words = text.split()
+    if len(words) >= _FEW_WORDS or not words or not one.subject:
+        return text
+    if words[0].casefold() in VERBS:
+        return f"{one.subject} {text}"
+    if _says_of_what(text, one.subject):
+        return text
+    if one.attribute:
+        return f"the {one.attribute} of {one.subject} is {text}"
+    return f"{one.subject} is {text}"
+
+
+def _says_of_what(text: str, subject: str) -> bool:
+    """Say whether a short text is more than a value: it names its subject, or has a verb."""
+    said, about = set(terms(text)), set(terms(subject))
+    has_verb = any(word.casefold() in VERBS for word in text.split())
+    return bool(said & about) or has_verb or ":" in text or "=" in text
+
+
+def words_of(one: Memory) -> str:
+    """Return the words by which a record is near others: subject, attribute and content."""
+    text = _text(one.content)
+    said = text.casefold()
+    about = [part for part in (one.subject, one.attribute) if part.casefold() not in said]
+    return ". ".join((*about, text))
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping) and "value" in content:
+        value = content["value"]
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return json.dumps(content, ensure_ascii=False)
+
+
+def are_apart(subject: str, other: str) -> bool:
+    """Say whether two subjects are of two things: each has a word that the other lacks.
+
+    `customer 17` and `customer 23` are, `staging` and `the staging database` are not.
+    """
+    mine, its = (frozenset(re.findall(r"\w+", one.casefold())) for one in (subject, other))
+    return bool(mine - its) and bool(its - mine)
+
+
+# The second stage of contradiction detection: a classifier judges what the first one found.
+#
+# What is certain is superseded, the older record by the newer; what is doubtful waits for a person:
+# a low score, a newer record that is much less trusted, or several records that all contradict one
+# another, which may be a list.
+
+LABELS: Final = (CONTRADICTS, AGREES, UNRELATED)
+_MOST_FAILURES: Final = 3  # in a row: then the classifier is down
+_CONTRADICTIONS_AT_ONCE: Final = 200
+_CONTRADICTIONS_LESS_TRUSTED: Final = "the newer record is less trusted by more than 0.3"
+_SEVERAL: Final = "more than two records contradict each other: they may be a list"
+_SAME_TIME: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A pair that contradicts each other, as it was judged."""
+
+    judged: Judged
+    older: Memory
+    newer: Memory
+
+    @property
+    def link(self) -> NewSupersession:
+        verdict = self.judged.verdict
+        why = verdict.reason or "the classifier says that both cannot hold"
+        return NewSupersession(
+            self.older.id, self.newer.id, "contradiction", why, self.judged.classifier,
+            round(verdict.score, 3),
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class ContradictionSearch:
+    """One run of contradiction detection."""
+
+    book: MaintenanceBook
+    classifier: Classifier
+    settings: MaintenanceSettings
+    is_dry: bool = False
+    most_tasks: int = 0
+    _calls: int = 0
+    _failed: int = 0
+    _changed: int = 0
+    _waiting: int = 0
+    _applied: list[Act] = field(default_factory=list)
+    _proposed: list[Act] = field(default_factory=list)
+    _open: set[Pair] = field(default_factory=set)  # pairs that the next run has to look at
+
+    def run(self) -> Contradictions:
+        """Find, judge and settle. Raises StoreError; a classifier that fails is counted."""
+        name = self.classifier.name
+        self._open_waiting()
+        entries = self.book.new_entries(name)
+        if not entries:
+            return self._result(0, 0, 0, 0.0, 0)
+        pre = self.book.candidates(name)
+        unjudged = self.book.unjudged(name, [one.key for one in pre.pairs])
+        self._open = set(unjudged[self.settings.most_calls :])
+        found = self._judge(unjudged[: self.settings.most_calls])
+        self._settle(found)
+        if not self.is_dry:
+            waiting = {number for pair in self._open for number in pair}
+            self.book.set_compared([one for one in entries if one not in waiting], name)
+        return self._result(pre.entries, pre.new, len(pre.pairs), pre.took_ms, len(found))
+
+    # ---- judging
+
+    def _judge(self, pairs: Sequence[Pair]) -> list[_Found]:
+        found: list[_Found] = []
+        in_a_row = 0
+        for at in range(0, len(pairs), _CONTRADICTIONS_AT_ONCE):
+            part = pairs[at : at + _CONTRADICTIONS_AT_ONCE]
+            records = self.book.records([number for pair in part for number in pair])
+            nothing: list[Judged] = []
+            for pair in part:
+                if in_a_row == _MOST_FAILURES or not records.keys() >= set(pair):
+                    self._open.add(pair)
+                    continue
+                older, newer = in_order(records, pair)
+                verdict = self._verdict(older, newer)
+                in_a_row = in_a_row + 1 if verdict is None else 0
+                if verdict is None:
+                    self._open.add(pair)
+                    continue
+                judged = Judged(pair, self.classifier.name, verdict)
+                if verdict.label == CONTRADICTS and verdict.score >= self.settings.doubtful:
+                    found.append(_Found(judged, older, newer))
+                else:
+                    nothing.append(judged)
+            if not self.is_dry:
+                self.book.note_verdicts(nothing)
+        return found
+
+    def _verdict(self, older: Memory, newer: Memory) -> Verdict | None:
+        """Ask the classifier; None where it fails, or answers what it was not asked."""
+        if are_apart(older.subject, newer.subject):
+            return Verdict(UNRELATED, 1.0, "their subjects are not the same")
+        is_same = older.subject.casefold() == newer.subject.casefold()
+        question = Question(
+            "contradiction",
+            self.book.clean(statement_of(older)),
+            LABELS,
+            other=self.book.clean(statement_of(newer)),
+            subject=self.book.clean(older.subject) if is_same else "",
+        )
+        self._calls += 1
+        try:
+            verdict = self.classifier(question)
+        except HansardError:
+            self._failed += 1
+            return None
+        if verdict.label not in (None, *LABELS) or not 0 <= verdict.score <= 1:
+            self._failed += 1
+            return None
+        return verdict
+
+    # ---- settling
+
+    def _settle(self, found: Sequence[_Found]) -> None:
+        certain = [one for one in found if one.judged.verdict.score >= self.settings.certain]
+        often = Counter(number for one in certain for number in one.judged.pair)
+        # The oldest first, so that of three the last one stands.
+        for one in sorted(found, key=lambda one: (one.newer.freshness_ns, one.newer.id)):
+            doubt = self._doubt(one, often)
+            if doubt is None:
+                self._supersede(one)
+            else:
+                self._propose(one, doubt)
+
+    def _doubt(self, one: _Found, often: Mapping[int, int]) -> str | None:
+        """Return why a person is to decide: "" the classifier doubts, None nothing does."""
+        if one.judged.verdict.score < self.settings.certain:
+            return ""
+        if one.newer.confidence < one.older.confidence - TRUST_GAP - _SAME_TIME:
+            return _CONTRADICTIONS_LESS_TRUSTED
+        return _SEVERAL if any(often[number] > 1 for number in one.judged.pair) else None
+
+    def _open_waiting(self) -> None:
+        """Open tasks for what earlier runs left, as far as this run may."""
+        if self.is_dry:
+            return
+        name = self.classifier.name
+        for waiting in self.book.waiting(name, most=self.most_tasks):
+            records = self.book.records(waiting.pair)
+            judged = Judged(waiting.pair, name, Verdict(CONTRADICTS, waiting.score, waiting.reason))
+            if any(records[number].state != "current" for number in waiting.pair):
+                self.book.note_verdicts([judged])  # settled meanwhile
+                continue
+            self._propose(_Found(judged, *in_order(records, waiting.pair)), "")
+
+    def _supersede(self, one: _Found) -> None:
+        if not self.is_dry and not self.book.supersede(one.link, one.judged):
+            self._changed += 1
+            self._open.add(one.judged.pair)
+            return
+        self._applied.append(Act(one.link, one.older, one.newer))
+
+    def _propose(self, one: _Found, doubt: str) -> None:
+        link = one.link
+        why = "; ".join(filter(None, (link.rationale, doubt)))
+        link = NewSupersession(link.older, link.newer, link.cause, why, link.judge, link.score)
+        if len(self._proposed) >= self.most_tasks:
+            self._waiting += 1
+            if not self.is_dry:
+                self.book.note_verdicts([one.judged], "waiting", reason=why)
+            return
+        task_id = None
+        if not self.is_dry:
+            made = self.book.propose(link, one.judged)
+            task_id = None if made.task is None else made.task.task_id
+        self._proposed.append(Act(link, one.older, one.newer, task_id))
+
+    def _result(
+        self, entries: int, new: int, pairs: int, took_ms: float, found: int
+    ) -> Contradictions:
+        return Contradictions(
+            classifier=self.classifier.name,
+            entries=entries,
+            new=new,
+            pairs=pairs,
+            prefilter_ms=took_ms,
+            calls=self._calls,
+            failed=self._failed,
+            left=len(self._open),
+            changed=self._changed,
+            waiting=self._waiting,
+            found=found,
+            applied=self._applied,
+            proposed=self._proposed,
+        )
+
+
+def in_order(records: Mapping[int, Memory], pair: Pair) -> tuple[Memory, Memory]:
+    """Return the older and the newer of two records: by the time as of which they hold."""
+    a, b = (records[number] for number in pair)
+    return (a, b) if (a.freshness_ns, a.id) <= (b.freshness_ns, b.id) else (b, a)
+
+
+def batches(numbers: Sequence[int], most: int) -> Iterator[Sequence[int]]:
+    """Yield parts of a list."""
+    for at in range(0, len(numbers), most):
+        yield numbers[at : at + most]
+
+
+# Linking corrections to the records that they correct, by nearness in meaning.
+#
+# A link needs a minimum similarity and a margin to the second nearest. What is less sure waits for a
+# person; what is near nothing is not linked.
+
+_AT_ONCE: Final = 256
+_ENOUGH: Final = 1e-9
+_NAMES: Final = re.compile(r"\w*[A-Z0-9][\w-]*")
+_OTHER_NAME: Final = "the correction names something that the record does not"
+_LESS_TRUSTED: Final = "the correction is less trusted by more than 0.3"
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The nearest record, and why a link to it is doubtful; "" where it is not."""
+
+    number: int
+    similarity: float
+    rationale: str
+    doubt: str
+
+
+@dataclass(slots=True)
+class CorrectionLinking:
+    """One run of linking."""
+
+    book: MaintenanceBook
+    embedder: Embedder
+    settings: MaintenanceSettings
+    is_dry: bool = False
+    most_tasks: int = 0
+    _embedded: int = 0
+    _unlinked: int = 0
+    _left: int = 0
+    _applied: list[Act] = field(default_factory=list)
+    _proposed: list[Act] = field(default_factory=list)
+    _vectors: dict[int, Vector] = field(default_factory=dict)
+    _standing: dict[int, int] = field(default_factory=dict)  # what may be corrected, by its time
+    _place: tuple[str, ...] = ()  # the namespace of both
+
+    def run(self) -> Corrections:
+        """Link what is without a link. Raises StoreError; an embedder that fails ends the part."""
+        most = self.settings.most_corrections
+        corrections = self.book.unlinked_corrections(self.embedder.name, most=most + 1)
+        self._left = max(len(corrections) - most, 0)
+        corrections = corrections[:most]
+        failed = 0
+        for at, one in enumerate(sorted(corrections, key=_by_place)):
+            try:
+                is_done = self._link(one)
+            except HansardError:
+                failed = len(corrections) - at
+                break
+            if is_done and not self.is_dry:
+                self.book.set_compared([one.id], self.embedder.name)
+        return Corrections(
+            embedder=self.embedder.name,
+            corrections=len(corrections) + self._left,
+            embedded=self._embedded,
+            unlinked=self._unlinked,
+            left=self._left,
+            failed=failed,
+            applied=self._applied,
+            proposed=self._proposed,
+        )
+
+    def _link(self, correction: Memory) -> bool:
+        """Link one; False where the next run has to look at it again."""
+        place = _by_place(correction)[:-1]
+        if place != self._place:
+            self._vectors, self._place = {}, place
+            self._standing = self.book.correctable(correction)
+        # What was written later cannot be what it corrects.
+        fresh_ns = correction.freshness_ns
+        numbers = [number for number, at_ns in self._standing.items() if at_ns <= fresh_ns]
+        choice = None
+        if numbers:
+            vectors = self._vectors_of(correction, numbers)
+            wanted = vectors[correction.id]
+            near = nearest(wanted, {number: vectors[number] for number in numbers})
+            choice = choose(near, self.settings.thresholds_of(self.embedder.name))
+        if choice is None:
+            self._unlinked += 1
+            return True
+        older = self.book.records([choice.number])[choice.number]
+        doubt = choice.doubt or _other_name(correction, older)
+        if correction.confidence < older.confidence - TRUST_GAP - _ENOUGH:
+            doubt = _LESS_TRUSTED
+        why = "; ".join(filter(None, (choice.rationale, doubt)))
+        link = NewSupersession(
+            older.id, correction.id, "correction", why, self.embedder.name, choice.similarity
+        )
+        return (
+            self._propose(link, older, correction)
+            if doubt
+            else self._supersede(link, older, correction)
+        )
+
+    def _supersede(self, link: NewSupersession, older: Memory, correction: Memory) -> bool:
+        if not self.is_dry and not self.book.supersede(link):
+            self._left += 1
+            return False
+        self._standing.pop(older.id, None)
+        self._applied.append(Act(link, older, correction))
+        return True
+
+    def _propose(self, link: NewSupersession, older: Memory, correction: Memory) -> bool:
+        if len(self._proposed) >= self.most_tasks:
+            self._left += 1
+            return False
+        task_id = None
+        if not self.is_dry:
+            made = self.book.propose(link)
+            task_id = None if made.task is None else made.task.task_id
+        self._proposed.append(Act(link, older, correction, task_id))
+        return True
+
+    def _vectors_of(self, correction: Memory, numbers: Sequence[int]) -> dict[int, Vector]:
+        """Return the vectors of these records and of the correction: stored, or made and stored."""
+        wanted = [one for one in (*numbers, correction.id) if one not in self._vectors]
+        self._vectors |= self.book.vectors(wanted, self.embedder.name)
+        missing = [one for one in wanted if one not in self._vectors]
+        for part in batches(missing, _AT_ONCE):
+            records = self.book.records(part)
+            texts = [self.book.clean(words_of(records[number])) for number in part]
+            made = dict(zip(part, self.embedder(texts), strict=True))
+            self._embedded += len(part)
+            if not self.is_dry:
+                self.book.add_vectors(made, self.embedder.name)
+            self._vectors |= made
+        return self._vectors
+
+
+def choose(near: Sequence[Near], thresholds: LinkThresholds) -> _Choice | None:
+    """Return the record that a correction is about, sure or doubtful; None where none is near."""
+    if not near or near[0].similarity < thresholds.doubtful:
+        return None
+    best = near[0]
+    margin = round(best.similarity - (near[1].similarity if len(near) > 1 else 0.0), 6)
+    why = f"similarity {best.similarity:.2f}, {margin:.2f} more than the second"
+    if best.similarity < thresholds.certain:
+        return _Choice(best.number, best.similarity, why, f"below {thresholds.certain:.2f}")
+    if margin < thresholds.margin:
+        return _Choice(best.number, best.similarity, why, f"margin below {thresholds.margin:.2f}")
+    return _Choice(best.number, best.similarity, why, "")
+
+
+def _other_name(correction: Memory, older: Memory) -> str:
+    """Return why two records are about different things of one kind; "" where nothing says so.
+
+    Vectors do not tell `worker 4` from `worker 1`: names and numbers in the subject do.
+    """
+    said = {word.casefold() for word in _NAMES.findall(words_of(older))}
+    names = [word for word in _NAMES.findall(correction.subject) if word.casefold() not in said]
+    return _OTHER_NAME if names else ""
+
+
+def _by_place(one: Memory) -> tuple[str, ...]:
+    return one.project, one.user, one.agent, repr(sorted(one.scope.items())), f"{one.id:020}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.quality.interests import measured
-from hansard_collector.interests.common_words import COMMON
-from hansard_collector.interests.phrases import PhraseExtractor
+from hansard_collector.interests.phrases import COMMON, PhraseExtractor
 from hansard_collector.interests.topics import Entry
 
 

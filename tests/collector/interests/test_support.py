@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.quality.interests import groups
-from hansard_collector.interests.support import Likeness, is_one_topic, supporting
+from hansard_collector.interests.finder import Likeness, is_one_topic, supporting
 from hansard_collector.interests.topics import Topic
 from hansard_collector.judges.embedders import HashedPieces, WordVectors
 

@@ -12,8 +12,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from hansard_collector.receivers.delayed_refusals import unlimited
-from hansard_collector.receivers.grpc import GrpcReceiver, GrpcSettings, allow_all
+from hansard_collector.receivers.grpc import GrpcReceiver, GrpcSettings, allow_all, unlimited
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from tests.collector.receivers.maker import HttpDoor, MemoryPipeline, OpenGrpc, OpenHttp
 

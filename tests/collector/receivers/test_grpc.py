@@ -29,7 +29,7 @@ from hansard._export.otlp.server_probe import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
 from hansard_collector.otlp.signals import CONTRACTS
 from hansard_collector.pipeline.submission import Encoding, Signal
-from hansard_collector.receivers import stalled_calls as stalling
+from hansard_collector.receivers import grpc as stalling
 from hansard_collector.receivers.grpc import (
     NOT_FOR_SENDING,
     GrpcReceiver,

@@ -30,7 +30,7 @@ from tests.store.by_hand import failing
 KILLED_BETWEEN = """
 import os, signal, sys
 from pathlib import Path
-from hansard_collector.scanning.hackernews import HackerNews
+from hansard_collector.scanning.sources import HackerNews
 from hansard_collector.scanning.scanner import Scanner
 from hansard_store.database.connections import DataFolder
 from hansard_store.stories.service import StoryBook

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from hansard_collector.otlp.signals import CONTRACTS
 from hansard_collector.pipeline.submission import Signal
-from hansard_collector.receivers.delayed_refusals import MOST_HELD
+from hansard_collector.receivers.grpc import MOST_HELD
 from hansard_web.principals.attempts import MOST_WAITING
 from tests.journeys.processes import Serving, hosting
 from tests.signing import bearer
