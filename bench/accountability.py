@@ -18,7 +18,7 @@ from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
 from hansard_store.database.transactions import transaction
-from hansard_web.approvals.inbox import read_inbox
+from hansard_web.approvals.page import read_inbox
 from hansard_web.approvals.page_state import InboxState
 
 _EVENTS = 10_000

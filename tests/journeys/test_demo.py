@@ -15,8 +15,7 @@ import pytest
 
 from hansard_web.app.server_file import Doors
 from hansard_web.demo.agent import Report
-from hansard_web.demo.model import load_script, serving_model
-from hansard_web.demo.story import DemoFailed, Seen, check
+from hansard_web.demo.story import DemoFailed, Seen, check, load_script, serving_model
 from tests.journeys.demo_story import Story
 from tests.journeys.processes import environment, hansard, serving
 

@@ -28,7 +28,7 @@ HOSTILE = "".join(f"a{one}{FORGED}" for one in BREAKS)
 # Everything that writes to stderr in a process of Hansard's, told a hostile text.
 LOGS = """
 import logging, sys, threading, warnings
-from hansard_web.cli.log_lines import log_to_stderr
+from hansard_web.cli.base import log_to_stderr
 
 HOSTILE = sys.argv[1].encode().decode("unicode_escape")
 log_to_stderr()

@@ -14,7 +14,7 @@ from hansard_compiler.compile.scores import TERMS
 from hansard_web.compile_view.item_origins import safe_address
 from hansard_web.compile_view.labels import points
 from hansard_web.compile_view.result import Breakdown, Term, read_result
-from hansard_web.compile_view.score_sums import sum_of
+from hansard_web.compile_view.rows import sum_of
 from hansard_web.compile_view.state import ContextState, parse_context_state
 
 _MICRO = st.integers(-2_000_000, 2_000_000)

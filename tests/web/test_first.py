@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from hansard_collector.pipeline.backpressure import Courtesy
 from hansard_collector.receivers.paths import is_otlp_path
-from hansard_web.app.reader_priority import PeopleFirst
+from hansard_web.app.application import PeopleFirst
 
 
 class Watched(Courtesy):

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from hansard_web.app.heap import HeapKeeper
+from hansard_web.app.server import HeapKeeper
 
 MIB = 1 << 20
 

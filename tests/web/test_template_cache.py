@@ -11,7 +11,7 @@ import pytest
 from jinja2 import Environment, FileSystemLoader
 
 import hansard_web
-from hansard_web.ui.template_cache import TemplateCache
+from hansard_web.ui.render import TemplateCache
 
 
 @pytest.fixture

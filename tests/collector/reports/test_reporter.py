@@ -19,7 +19,7 @@ from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
 from hansard_store.reports.audit_events import Ack
 from hansard_store.reports.files import Report
 from hansard_store.reports.state import read_state
-from hansard_web.reports.rendering import with_links
+from hansard_web.reports.page import with_links
 from hansard_web.ui.markdown import to_html
 from tests.store.maker import NOW, StoreMaker
 from tests.store.memory_maker import MemoryMaker

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hansard_web.mcp.bounds import bounded
+from hansard_web.mcp.server import bounded
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=200),

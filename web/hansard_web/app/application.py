@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -17,8 +17,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
-from starlette.types import Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hansard_collector.pipeline.backpressure import Courtesy
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.submission import Ingest, Sender
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
@@ -29,9 +30,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals
 from hansard_web.api.openapi import openapi_of
-from hansard_web.app.head_method import AnswerHead
 from hansard_web.app.problems import Problem, add_handlers, answer_problem, is_for_programs
-from hansard_web.app.reader_priority import PeopleFirst
 from hansard_web.app.readers import Readers
 from hansard_web.app.route_loading import OPENAPI, Loads, RouteLoading, first_routes, shown_routes
 from hansard_web.app.security import Refuse, Refused, Security
@@ -48,6 +47,72 @@ from hansard_web.principals.session_cookie import FormTokens
 from hansard_web.sidecar.request import make_door
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.render import Renderer, make_environment
+
+# Pages and the API before ingest: whoever answers a person asks the pipeline to step aside.
+
+_ENDLESS = "/live/"  # streams wait for news, not for the processor
+
+
+class PeopleFirst:
+    """The middleware; OTLP requests and streams go through as they are."""
+
+    def __init__(
+        self, app: ASGIApp, *, courtesy: Courtesy, is_otlp: Callable[[str, str], bool]
+    ) -> None:
+        self._app = app
+        self._courtesy = courtesy
+        self._is_otlp = is_otlp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._is_somebody_else(scope):
+            await self._app(scope, receive, send)
+            return
+        waiting = True
+        self._courtesy.ask()
+
+        async def send_on(message: Message) -> None:
+            nonlocal waiting
+            # A download is long; its reader waits for the network from its first bytes on.
+            if waiting and message["type"] == "http.response.body":
+                waiting = False
+                self._courtesy.release()
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_on)
+        finally:
+            if waiting:
+                self._courtesy.release()
+
+    def _is_somebody_else(self, scope: Scope) -> bool:
+        path = scope["path"]
+        return path.startswith(_ENDLESS) or self._is_otlp(path, scope["method"])
+
+
+# HEAD wherever there is GET: the same answer without its body, as RFC 9110 §9.3.2 asks.
+
+_NO_HEAD = ("/live/", "/signin/link/")  # endless streams, and what a GET uses up
+
+
+class AnswerHead:
+    """The middleware; outermost, so that everything inside sees a GET."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_head = scope["type"] == "http" and scope["method"] == "HEAD"
+        if not is_head or scope["path"].startswith(_NO_HEAD):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        # A copy: the server looks at its own to know that no body may follow.
+        await self._app({**scope, "method": "GET"}, receive, send_head)
 
 
 def create_app(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Form, Query
@@ -12,24 +15,317 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import HansardError
+from hansard_store.approvals.argument_display import show, visible
 from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
-from hansard_store.approvals.json import listed
+from hansard_store.approvals.json import listed, progress_text
 from hansard_store.approvals.records import Approval
+from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
+from hansard_store.errors import BadQueryError
+from hansard_store.ids import short_id
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import PrincipalError
-from hansard_store.principals.model import is_same, read_as
+from hansard_store.principals.model import is_same, name_text, read_as
 from hansard_web.app.addresses import way_back
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.approvals.argument_editing import Edit, edit_of, looked_at
-from hansard_web.approvals.decisions import Decision, decide, read_seen
+from hansard_web.app.strict_json import parse_json
 from hansard_web.approvals.detail import Ask, read_ask
-from hansard_web.approvals.inbox import Inbox, read_inbox
-from hansard_web.approvals.labels import clean
-from hansard_web.approvals.page_state import InboxState, read_state
+from hansard_web.approvals.history import Change, changes_between
+from hansard_web.approvals.labels import SOON_NS, Standing, clean, one_line, standing, time_left
+from hansard_web.approvals.page_state import (
+    DECIDED,
+    FIELDS,
+    OPEN,
+    UNKNOWN,
+    InboxState,
+    read_state,
+    terminal,
+)
 from hansard_web.approvals.worker import AccountsDep
 from hansard_web.principals.requests import may_not_decide, must_sign_in, principal_of
+from hansard_web.sidecar.errors import BadBody
+from hansard_web.ui.format import WAITS
 from hansard_web.ui.forms import OwnForm
+
+# The list beside an approval: what waits, what was sent back, what needs a look, what is over.
+
+_MOST_OPEN: Final = 100  # of a group; more are counted
+_DECIDED_BESIDE: Final = 20
+_DECIDED_ROWS: Final = 50
+_SAY_CHARS: Final = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An approval in the list."""
+
+    approval_id: str
+    short_id: str
+    href: str
+    standing: Standing
+    say: str
+    tool: str
+    agent: str
+    left: str  # "" where no time runs
+    is_soon: bool
+    expires_ns: int
+    at_ns: int  # when it was decided, or last changed
+    progress: str  # how many approved it, where it takes several and waits
+    flagged: int  # arguments that a person should look at while it waits
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    name: str
+    title: str
+    items: tuple[Item, ...]
+    count: int
+    more: str = ""  # what is not shown
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The list as it is at a moment."""
+
+    state: InboxState
+    groups: tuple[Group, ...]
+    open_count: int
+    chips: tuple[tuple[str, str, str], ...]  # name, value, address without it
+    older_href: str | None
+    is_bare: bool  # nothing was ever proposed
+    problem: str = ""
+
+    @property
+    def first_id(self) -> str | None:
+        """Return what is to be shown when nothing was chosen."""
+        return next((one.approval_id for group in self.groups for one in group.items), None)
+
+
+def read_inbox(store: Accountability, state: InboxState) -> Inbox:
+    """Return the list; those whose time is over have expired."""
+    now_ns, counts, problem = store.now_ns(), store.waiting(), ""
+    make = _maker(state, now_ns)
+    try:
+        before = read_cursor(state.cursor or None)
+    except BadQueryError as error:
+        before, problem = ABOVE_ALL, str(error)
+    groups = [_open_group(store, state, make, one, counts) for one in _open_names(state)]
+    decided, older = _decided(store, state, make, before)
+    shown = tuple(group for group in (*groups, decided) if group is not None and group.items)
+    return Inbox(
+        state=state,
+        groups=shown,
+        open_count=sum(counts.values()),
+        chips=tuple(
+            (name, getattr(state, name), state.address(**{name: "", "cursor": ""}))
+            for name in FIELDS
+            if getattr(state, name)
+        ),
+        older_href=None if older is None else state.address(status=_page_of(state), cursor=older),
+        is_bare=not shown and not state.given,
+        problem=problem,
+    )
+
+
+def _open_names(state: InboxState) -> Sequence[str]:
+    every = (str(Status.AWAITING), str(Status.REVISED), UNKNOWN)
+    return (
+        every if state.status in ("", OPEN) else tuple(one for one in every if one == state.status)
+    )
+
+
+def _open_group(
+    store: Accountability,
+    state: InboxState,
+    make: Callable[[Approval], Item],
+    name: str,
+    counts: dict[str, int],
+) -> Group:
+    # The nearest deadline first; what needs a look has none, and the newest is looked at first.
+    if name == UNKNOWN:
+        found = store.approvals(state.filter(execution="unknown"), limit=_MOST_OPEN)
+        which = "newest"
+    else:
+        found = store.urgent(state.filter(status=(name,)), limit=_MOST_OPEN)
+        which = "most urgent"
+    is_full = len(found) == _MOST_OPEN
+    count = counts.get(name, 0) if is_full and not state.is_narrowed else len(found)
+    titles = {
+        str(Status.AWAITING): WAITS.capitalize(),
+        str(Status.REVISED): "Sent back, agent is redrafting",
+        UNKNOWN: "Needs a look",
+    }
+    return Group(
+        name=name,
+        title=titles[name],
+        items=tuple(map(make, found)),
+        count=max(count, len(found)),
+        more=f"the {which} {_MOST_OPEN} are shown; a filter narrows them" if is_full else "",
+    )
+
+
+def _decided(
+    store: Accountability, state: InboxState, make: Callable[[Approval], Item], before: int
+) -> tuple[Group | None, str | None]:
+    statuses = terminal()
+    if state.status in statuses:
+        statuses = (state.status,)
+    elif state.status not in ("", DECIDED):
+        return None, None
+    limit = _DECIDED_ROWS if state.status else _DECIDED_BESIDE
+    found = store.approvals(state.filter(status=statuses), before=before, limit=limit)
+    if not state.status:  # those stand above already
+        shown = [one for one in found if one.execution.state != "unknown"]
+    else:
+        shown = found
+    title = {"": "Decided", DECIDED: "Decided"}.get(state.status, state.status.capitalize())
+    group = Group(DECIDED, title, tuple(map(make, shown)), len(shown))
+    return group, cursor_after(found, limit=limit)
+
+
+def _page_of(state: InboxState) -> str:
+    return state.status or DECIDED
+
+
+def _maker(state: InboxState, now_ns: int) -> Callable[[Approval], Item]:
+    def make(approval: Approval) -> Item:
+        left_ns = approval.expires_ns - now_ns
+        return Item(
+            approval_id=approval.approval_id,
+            short_id=short_id(approval.approval_id),
+            href=state.address(approval.approval_id),
+            standing=standing(approval, now_ns=now_ns),
+            say=one_line(approval.description, _SAY_CHARS),
+            tool=approval.tool,
+            agent=one_line(name_text(approval.agent or ""), 120),
+            left=time_left(left_ns) if approval.is_pending else "",
+            is_soon=approval.is_pending and left_ns < SOON_NS,
+            expires_ns=approval.expires_ns,
+            at_ns=approval.execution.finished_ns or approval.decided_ns or approval.updated_ns,
+            progress=one_line(progress_text(approval), 160) if approval.is_pending else "",
+            flagged=sum(one.flag is not None for one in approval.fields)
+            if approval.is_pending
+            else 0,
+        )
+
+    return make
+
+
+# Arguments as a person edits them: JSON that hides nothing, and what an edit changes.
+
+_NOT_PLAIN: Final = re.compile(r"[^\x20-\x7e\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The form of an edit; `changes` are shown before anything is decided."""
+
+    text: str
+    problem: str = ""
+    changes: tuple[Change, ...] = ()
+    is_looked_at: bool = False
+
+
+def edit_of(approval: Approval) -> Edit:
+    """Return the form with the arguments as they are."""
+    return Edit(edit_text(approval.arguments))
+
+
+def looked_at(approval: Approval, text: str) -> Edit:
+    """Return the form with what the edit would change, or with what is wrong with it."""
+    try:
+        edited = read_arguments(text)
+    except BadProposal as error:
+        return Edit(text, problem=str(error))
+    changes = changes_between(show(approval.arguments), show(edited))
+    return Edit(edit_text(edited), changes=changes, is_looked_at=True)
+
+
+def edit_text(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as JSON; what cannot be seen in it is written as an escape."""
+    return _NOT_PLAIN.sub(_escaped, json.dumps(arguments, ensure_ascii=False, indent=2))
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Read what a person wrote; raises BadProposal where it is no object of JSON."""
+    try:
+        found = parse_json(text.encode("utf-8", "surrogatepass"))
+    except BadBody as error:
+        told = str(error).replace("the body", "what you wrote")
+        raise BadProposal("arguments", told) from None
+    if not isinstance(found, dict):
+        raise BadProposal("arguments", 'the arguments are an object: {"name": value}')
+    return found
+
+
+def _escaped(found: re.Match[str]) -> str:
+    one = found[0]
+    return one if visible(one) == one else json.dumps(one)[1:-1]
+
+
+# A person's decision from a form: the same calls of the store as the API and the command line.
+
+_DIGITS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a form says; `by` is who decides."""
+
+    kind: str
+    by: str
+    note: str = ""
+    result_ref: str = ""  # of what ran, where a person settles that it did
+    revision: int | None = None  # the draft that was looked at
+    arguments: str = ""  # as edited, JSON; "" as they are
+    seen: Mapping[str, int] = field(default_factory=dict)  # of a batch: approval -> its draft
+
+
+def decide(store: Accountability, approval_id: str, given: Decision) -> Approval:
+    """Take a decision, and return the approval to show then.
+
+    Raises ApprovalConflict (with the first decision), BadProposal, ActionBlocked.
+    """
+    note, revision = given.note.strip(), given.revision
+    match given.kind:
+        case "approve":
+            edited = read_arguments(given.arguments) if given.arguments else None
+            return store.approve(
+                approval_id, by=given.by, arguments=edited, revision=revision, comment=note or None
+            )
+        case "reject":
+            return store.reject(approval_id, by=given.by, reason=note or None, revision=revision)
+        case "revise":
+            return store.revise(approval_id, note=note, by=given.by, revision=revision)
+        case "approve_batch":
+            return _approve_batch(store, approval_id, given)
+        case "ran" | "did_not_run" as outcome:
+            return store.settle_outcome(
+                approval_id, outcome, note=note, by=given.by, result_ref=given.result_ref or None
+            )
+        case "undo":
+            return store.undo(approval_id, by=given.by).approval
+    raise BadProposal("decision", f"there is no decision {clean(given.kind[:40])!r}")
+
+
+def read_seen(texts: list[str]) -> dict[str, int]:
+    """Read which draft of which action was looked at: `ID:REVISION`."""
+    found = (one.partition(":") for one in texts)
+    return {
+        approval_id: int(revision)
+        for approval_id, _, revision in found
+        if len(approval_id) == _DIGITS and revision.isascii() and revision.isdecimal()
+    }
+
+
+def _approve_batch(store: Accountability, approval_id: str, given: Decision) -> Approval:
+    approval = store.approval(approval_id)
+    if approval.batch_id is None:
+        raise BadProposal("decision", "this action was proposed alone")
+    store.approve_batch(approval.batch_id, by=given.by, revisions=given.seen)
+    return store.approval(approval_id)
+
 
 router = APIRouter()
 SOURCE: Final = "page"

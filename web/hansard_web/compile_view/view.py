@@ -2,40 +2,439 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
-from hansard_store.compilations.queries import Compilation, compilation_after, compilation_before
+from hansard_collector.derivation.stored_span import read_step
+from hansard_store.compilations.queries import (
+    Compilation,
+    compilation_after,
+    compilation_before,
+    policy_spans_of,
+)
+from hansard_store.compilations.receipts import Receipt
+from hansard_store.content.payloads import (
+    Payload,
+    folder_of,
+    payload_ref,
+    peek_payload,
+    read_payload,
+)
+from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_store.steps.queries import StepSkeleton
 from hansard_web.compile_view.bar import Budget, KeyEntry, Segment, item_segments, rest_segments
-from hansard_web.compile_view.controls import (
-    Chip,
-    Choice,
-    Paging,
-    Sort,
-    chips,
-    choices,
-    paging,
-    sorts,
-)
 from hansard_web.compile_view.item import Inspected, inspect_item
-from hansard_web.compile_view.item_texts import spoken_words
 from hansard_web.compile_view.labels import (
     DECISIONS,
     SECTIONS,
     SWATCHES,
+    kind_words,
+    meaning,
+    pass_words,
 )
 from hansard_web.compile_view.passes import PassDid, passes_did
-from hansard_web.compile_view.policy_checks import Checks, checks_of
-from hansard_web.compile_view.record import Record, read_record
-from hansard_web.compile_view.request import Shown, shown_requests
-from hansard_web.compile_view.rows import Listing, listing
-from hansard_web.compile_view.sections import SectionRow, section_rows
-from hansard_web.compile_view.state import GROUPS, ORDERS, ContextState
-from hansard_web.ui.format import count, plural
+from hansard_web.compile_view.record import Record, read_record, stored_payload
+from hansard_web.compile_view.result import any_json
+from hansard_web.compile_view.rows import Listing, listing, receipts_href
+from hansard_web.compile_view.state import GROUPS, ORDERS, PAGE_ROWS, ContextState
+from hansard_web.ui.format import count, file_size, plural, shorten
+from hansard_web.ui.json_tree import JsonNode, json_tree, parsed
+
+# The policy checks of one compile, as the spans below it tell them, in arrays of equal length.
+
+_MOST: Final = 50  # of those that are shown one by one
+_EFFECTS: Final[Mapping[str, str]] = {
+    "allow": "allowed",
+    "deny": "denied",
+    "redact": "redacted",
+    "require_approval": "asked for approval",
+    "require_receipt": "asked for a receipt",
+}
+_REASONS: Final[Mapping[str, str]] = {
+    "rule": "",
+    "default": "by default: no rule fitted",
+    "condition_error": "a condition could not be judged, which denies",
+}
+_PREFIX: Final = "hansard.policy."
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check that did more than allow."""
+
+    effect: str
+    word: str
+    subject: str
+    rule: str
+    href: str  # receipts of the rule
+    say: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What policy said during a compile."""
+
+    say: str
+    rows: tuple[Check, ...]
+    left_out: int
+
+
+def checks_of(connection: apsw.Connection, made: Compilation, receipts: list[Receipt]) -> Checks:
+    """Return the checks of a compile; where no span tells them, what its receipts show."""
+    told = [
+        one
+        for span in policy_spans_of(connection, made)
+        for one in _told(read_step(connection, span).view.attributes)
+    ]
+    if not told:
+        return _from_receipts(receipts)
+    counts = Counter(effect for effect, *_ in told)
+    parts = ", ".join(f"{number:,} {_EFFECTS.get(name, name)}" for name, number in counts.items())
+    rows = [_row(*one) for one in told if one[0] != "allow"]
+    return Checks(
+        f"{plural(len(told), 'check')}: {parts}.", tuple(rows[:_MOST]), max(len(rows) - _MOST, 0)
+    )
+
+
+def _told(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield effect, subject, rule, version and reason of each check that a span tells."""
+    effects = _texts(attributes, "effects")
+    columns = [_texts(attributes, name) for name in ("subjects", "rule_ids", "versions", "reasons")]
+    for at, effect in enumerate(effects):
+        subject, rule, version, reason = (
+            column[at] if len(column) == len(effects) else "" for column in columns
+        )
+        yield effect, subject, rule, version, reason
+
+
+def _texts(attributes: Mapping[str, Any], name: str) -> list[str]:
+    value = attributes.get(_PREFIX + name)
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _row(effect: str, subject: str, rule: str, version: str, reason: str) -> Check:
+    return Check(
+        effect=effect,
+        word=_EFFECTS.get(effect, effect),
+        subject=subject,
+        rule=f"{rule} v{version}" if rule and version else rule,
+        href=receipts_href(rule=rule) if rule else "",
+        say=_REASONS.get(reason, reason),
+    )
+
+
+def _from_receipts(receipts: list[Receipt]) -> Checks:
+    held: dict[str, Counter[str]] = {}
+    for one in receipts:
+        for rule in one.rules:
+            held.setdefault(rule, Counter())[one.decision] += 1
+    rows = [
+        Check("", "held", "", rule, receipts_href(rule=rule), _policy_checks_said(counts))
+        for rule, counts in held.items()
+    ]
+    say = "No check was told; these rules stand in the receipts." if rows else ""
+    return Checks(say, tuple(rows[:_MOST]), max(len(rows) - _MOST, 0))
+
+
+def _policy_checks_said(counts: Counter[str]) -> str:
+    return ", ".join(
+        f"{plural(number, 'item')} {DECISIONS.get(name, name)}" for name, number in counts.items()
+    )
+
+
+# What a compile's table is filtered, ordered and turned with: links, each with its address.
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A filter by decision."""
+
+    label: str
+    icon: str
+    href: str
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter that is on."""
+
+    label: str
+    value: str
+    href: str  # of the page without it
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A column that the table can be ordered by."""
+
+    label: str
+    href: str
+    aria: str  # ascending descending none
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """The pages before and after."""
+
+    say: str
+    previous_href: str | None
+    next_href: str | None
+
+
+def choices(
+    said: Sequence[tuple[str, str, int]], total: int, state: ContextState, path: str
+) -> tuple[Choice, ...]:
+    """Return the filters by decision, with how many each would show."""
+    found = [
+        Choice(f"All {count(total)}", "", state.address(path, decision=""), not state.decision)
+    ]
+    for name, word, number in said:
+        if number or state.decision == name:
+            label = f"{word.capitalize()} {count(number)}"
+            href = state.address(path, decision=name)
+            icon = name if name in DECISIONS else "other"
+            found.append(Choice(label, icon, href, state.decision == name))
+    return tuple(found)
+
+
+def chips(state: ContextState, path: str) -> tuple[Chip, ...]:
+    """Return the filters that are on; of decisions only a word that none of the choices shows."""
+    odd = state.decision not in ("", *DECISIONS)
+    found = (
+        ("decision", f"“{state.decision}”" if odd else "", {"decision": ""}),
+        ("reason", meaning(state.reason) if state.reason else "", {"reason": ""}),
+        ("pass", pass_words(state.at_pass), {"at_pass": ""}),
+        ("kind", kind_words(state.kind) if state.kind else "", {"kind": ""}),
+        ("with", f"“{state.find}”" if state.find else "", {"find": ""}),
+    )
+    return tuple(
+        Chip(label, value, state.address(path, **without))
+        for label, value, without in found
+        if value
+    )
+
+
+def sorts(state: ContextState, path: str) -> dict[str, Sort]:
+    """Return the columns that the table can be ordered by; a second time turns the order."""
+    found = {}
+    for order, label in (("item", "Item and source"), ("tokens", "Tokens"), ("score", "Score"),
+                         ("missed", "Why")):  # fmt: skip
+        is_on = state.order == order
+        turned = is_on and not state.is_reversed
+        ascends = (order in ("item", "missed")) != state.is_reversed
+        aria = ("ascending" if ascends else "descending") if is_on else "none"
+        found[order] = Sort(label, state.address(path, order=order, is_reversed=turned), aria)
+    return found
+
+
+def paging(listed: Listing, state: ContextState, path: str) -> Paging | None:
+    """Return the ways to the other pages; None where there is only one."""
+    if listed.found <= PAGE_ROWS:
+        return None
+    last = listed.first + listed.shown
+
+    def at(first: int) -> str:
+        return state.address(path, first=first, item="")
+
+    return Paging(
+        say=f"{count(listed.first + 1)} to {count(last)} of {count(listed.found)}",
+        previous_href=at(max(listed.first - PAGE_ROWS, 0)) if listed.first else None,
+        next_href=at(last) if last < listed.found else None,
+    )
+
+
+# What was sent, as far as it is stored: the compiled request, and the bytes of the model call.
+
+_PREVIEW_BYTES: Final = 16 * 1024
+_PARSED_BYTES: Final = 1024 * 1024
+_SENT_KEYS: Final = ("hansard.request.ref", "hansard.request_ref")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One form of the request: a bounded look at it, and all its bytes."""
+
+    title: str
+    say: str
+    href: str  # of the exact bytes; "" where they are not here
+    ref: str
+    size: str
+    tree: JsonNode | None = None
+    text: str = ""  # where it is no JSON, or too much of it
+    is_cut: bool = False
+
+
+def shown_requests(
+    connection: apsw.Connection, record: Record, *, whole: bool
+) -> tuple[Shown, ...]:
+    """Return what is stored of the request, the bytes that were sent first.
+
+    `whole` adds a look at it; without, there is only where its bytes are.
+    """
+    return (
+        *_sent(connection, record, whole=whole),
+        *_compiled(record, whole=whole),
+    )
+
+
+def _sent(connection: apsw.Connection, record: Record, *, whole: bool) -> Iterator[Shown]:
+    for call in record.calls[:1]:
+        attributes = read_step(connection, call.id).view.attributes
+        ref = next((attributes[key] for key in _SENT_KEYS if key in attributes), None)
+        if not isinstance(ref, str):
+            continue
+        payload = stored_payload(connection, ref)
+        title = f"Sent by {call.name}"
+        if payload is None:
+            yield Shown(title, "Its bytes are not here: withheld, lost, or on their way.", "",
+                        ref[:80], "not stored")  # fmt: skip
+        else:
+            yield _wire(connection, payload, title, ref, whole=whole)
+
+
+def _wire(
+    connection: apsw.Connection, payload: Payload, title: str, ref: str, *, whole: bool
+) -> Shown:
+    say = "The bytes that left for the provider."
+    if payload.redacted:
+        say = "The bytes that left for the provider, but for secrets that were taken out."
+    folder = folder_of(connection)
+    value: Any = None
+    try:
+        if whole and payload.size <= _PARSED_BYTES:
+            value = parsed(read_payload(folder, payload).decode("utf-8", "replace"))
+        head = peek_payload(folder, payload, most_bytes=_PREVIEW_BYTES if whole else 0)
+    except PayloadAlteredError:
+        return Shown(
+            title, "Its stored bytes were altered; they are not shown.", "", ref, "altered"
+        )
+    except StoreCorruptError:
+        return Shown(title, "The file of its bytes is gone.", "", ref, "not stored")
+    is_json = isinstance(value, dict | list)
+    text = head.decode("utf-8", "replace")
+    return Shown(
+        title=title,
+        say=say,
+        href=f"/v1/payloads/{ref}",
+        ref=ref,
+        size=file_size(payload.size),
+        tree=json_tree(value) if is_json else None,
+        text="" if is_json or "\0" in text else text,
+        is_cut=whole and not is_json and payload.size > _PREVIEW_BYTES,
+    )
+
+
+def _compiled(record: Record, *, whole: bool) -> Iterator[Shown]:
+    result = record.result
+    if result.rendered is None:
+        return
+    yield Shown(
+        title="As compiled",
+        say="Before the provider's own form: system, tools, messages, and where sections end.",
+        href=f"/v1/payloads/{result.ref}",
+        ref=result.ref,
+        size=f"{file_size(result.size)}, with all receipts",
+        tree=json_tree(result.rendered) if whole else None,
+    )
+
+
+# How an item begins, for those whose id says nothing: ids that were made of a hash.
+
+# Ids that were made of a hash, and those of memory records.
+_MADE_ID: Final = re.compile(r"[a-z_]+:[0-9a-f]{16}(#[0-9]+)?|[0-9a-f]{32}", re.ASCII)
+_PEEK_BYTES: Final = 4_096
+_CHARS: Final = 100
+_FIRST_TEXT: Final = re.compile(r'"(?:text|content)":"((?:[^"\\]|\\.)*)')
+
+
+def spoken_words(connection: apsw.Connection, one: Receipt) -> str:
+    """Return the first words of an item whose id is a hash; "" for any other, or without text."""
+    if one.original is None or not _MADE_ID.fullmatch(one.item_id):
+        return ""
+    payload = stored_payload(connection, payload_ref(one.original))
+    if payload is None:
+        return ""
+    try:
+        head = peek_payload(folder_of(connection), payload, most_bytes=_PEEK_BYTES)
+    except StoreCorruptError:
+        return ""
+    text = head.decode("utf-8", "replace")
+    if text.startswith("{"):
+        text = _of_message(head, text)
+    return "" if "\0" in text else shorten(text, _CHARS)
+
+
+def _of_message(head: bytes, text: str) -> str:
+    told = any_json(head)
+    parts = told.get("parts") if isinstance(told, dict) else None
+    said = [_of_part(part) for part in parts] if isinstance(parts, list) else []
+    if any(said):
+        return " ".join(one for one in said if one)
+    found = _FIRST_TEXT.search(text)
+    return found[1] if found else text
+
+
+def _of_part(part: Any) -> str:
+    if not isinstance(part, dict):
+        return ""
+    for key in ("text", "content", "name"):
+        if isinstance(part.get(key), str):
+            return str(part[key])
+    return ""
+
+
+# The parts of a prompt with their hashes, beside those of the compile before.
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRow:
+    """A part of the prompt; `same` None: there is nothing to compare it with."""
+
+    label: str
+    swatch: str
+    items: int
+    tokens: int
+    hash: str  # "" where it is not told
+    same: bool | None
+
+
+def section_rows(record: Record, before: Compilation | None) -> tuple[SectionRow, ...]:
+    """Return the parts of the prompt; hashes come from the stored result, else from the span."""
+    row = record.compilation.row
+    told = {section.name: section.hash for section in record.result.sections}
+    hashes = {
+        "stable_prefix": row.stable_prefix_hash or told.get("stable_prefix", ""),
+        "task_context": told.get("task_context", ""),
+        "volatile_suffix": row.volatile_suffix_hash or told.get("volatile_suffix", ""),
+    }
+    earlier = {
+        "stable_prefix": before.row.stable_prefix_hash if before else None,
+        "volatile_suffix": before.row.volatile_suffix_hash if before else None,
+    }
+    found = []
+    for name, label in SECTIONS.items():
+        of_it = [
+            one for one in record.receipts if one.section == name and one.decision != "exclude"
+        ]
+        then = earlier.get(name)
+        found.append(
+            SectionRow(
+                label=label,
+                swatch=SWATCHES[name],
+                items=len(of_it),
+                tokens=sum(one.tokens_after or 0 for one in of_it),
+                hash=hashes[name],
+                same=None if then is None or not hashes[name] else then == hashes[name],
+            )
+        )
+    return tuple(found)
+
 
 _MOST_NAMED: Final = 4  # items in a note
 _NAME_CHARACTERS: Final = 80

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import (
+    CancelScope,
+    CapacityLimiter,
+    create_memory_object_stream,
+    create_task_group,
+    from_thread,
+    move_on_after,
+    to_thread,
+)
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import HansardError
 from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
 from hansard_web.api.responses import Answer
 from hansard_web.api.router import noun_router
-from hansard_web.context.streamed_calls import Tell, ToldCall
+from hansard_web.api.values import SCHEMA_VERSION, dump
+from hansard_web.app.problems import problem_of
 from hansard_web.policy.decider import PolicyDeskDep
 from hansard_web.sidecar.compile_bodies import AskCompile, AskModel
 from hansard_web.sidecar.compiles import compile_step, compiled_again
@@ -20,6 +37,134 @@ from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.idempotency import IdempotencyKey
 from hansard_web.sidecar.model_calls import call_model, called_again
 from hansard_web.sidecar.request import MayRead, SidecarDep
+
+# A model call that is told while it is made: server-sent events in answer to the POST.
+#
+# `started`, any number of `delta`, then `result` with what an answer without a stream holds, or
+# `error`. What is refused before the call began is an ordinary answer with its status.
+
+Tell = Callable[[str, Json], None]
+_KEEP_ALIVE_S: Final = 15.0  # a model may think for longer than a proxy waits
+_MOST_UNREAD: Final = 64  # pieces; a reader that is slower than the model slows it down
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class CallerLeft(asyncio.CancelledError):
+    """Nobody reads the answer any more: the provider's stream is closed, the call cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A message of the stream; the last one ends it."""
+
+    event: str  # "" for a comment
+    data: bytes
+    is_last: bool = False
+
+    def bytes(self) -> bytes:
+        if not self.event:
+            return b": %b\n\n" % self.data
+        return b"event: %b\ndata: %b\n\n" % (self.event.encode(), self.data)
+
+
+_AT_WORK: Final = _Told("", b"the model is at work")
+
+
+class ToldCall(StreamingResponse):
+    """Does something in a thread of `limiter`, and sends what it tells as it tells it."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, work: Callable[[Tell], Answer], *, limiter: CapacityLimiter) -> None:
+        super().__init__(_nothing(), headers=_HEADERS)
+        self._work = work
+        self._limiter = limiter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer. An error before the first message is raised, and told as any other."""
+        telling, heard = create_memory_object_stream[_Told | Exception](_MOST_UNREAD)
+        error: Exception | None = None
+        async with create_task_group() as group:
+            group.start_soon(self._do, telling)
+            group.start_soon(_leave, receive, group.cancel_scope)
+            # Closed before the group waits for its tasks: the thread may wait for room in it.
+            async with heard:
+                error = await self._send_all(heard, send)
+            group.cancel_scope.cancel()
+        if error is not None:
+            raise error
+
+    async def _do(self, telling: MemoryObjectSendStream[_Told | Exception]) -> None:
+        def tell(event: str, data: Json) -> None:
+            message = _Told(event, dump(data))
+            try:
+                from_thread.run(telling.send, message)
+            except BaseException:
+                raise CallerLeft from None
+
+        async with telling:
+            try:
+                answer = await to_thread.run_sync(partial(self._work, tell), limiter=self._limiter)
+            except Exception as error:  # told to the caller, whatever it is
+                await telling.send(error)
+            else:
+                await telling.send(_Told("result", bytes(answer.body), is_last=True))
+
+    async def _send_all(
+        self, heard: MemoryObjectReceiveStream[_Told | Exception], send: Send
+    ) -> Exception | None:
+        """Send messages until the last; returns the error that still has to be raised."""
+        is_begun = False
+        while True:
+            told: _Told | Exception | None = None
+            with move_on_after(_KEEP_ALIVE_S):
+                told = await heard.receive()
+            if not is_begun:
+                if isinstance(told, Exception):
+                    return told
+                head = {"status": self.status_code, "headers": self.raw_headers}
+                await send({"type": "http.response.start", **head})
+                is_begun = True
+            message = _message(told)
+            await send(
+                {
+                    "type": "http.response.body",
+                    "body": message.bytes(),
+                    "more_body": not message.is_last,
+                }
+            )
+            if message.is_last:
+                # What nobody foresaw goes on to the log.
+                return None if isinstance(told, HansardError | _Told) else told
+
+
+def _message(told: _Told | Exception | None) -> _Told:
+    """Return what is sent of something that was heard, or of nothing for a while."""
+    if told is None:
+        return _AT_WORK
+    return told if isinstance(told, _Told) else _failure(told)
+
+
+def _failure(error: Exception) -> _Told:
+    problem = problem_of(error)
+    told = {"code": problem.code, "message": problem.message, "details": dict(problem.details)}
+    body = {"schema_version": SCHEMA_VERSION, "status": int(problem.status), "error": told}
+    return _Told("error", dump(body), is_last=True)
+
+
+async def _leave(receive: Receive, scope: CancelScope) -> None:
+    """End everything when the caller has gone."""
+    while True:
+        if (await receive())["type"] == "http.disconnect":
+            scope.cancel()
+            return
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    """Yield no body: `__call__` sends it."""
+    return
+    yield
+
 
 router = noun_router("sidecar", route_class=JsonRoute, dependencies=[MayRead])
 

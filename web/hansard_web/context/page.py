@@ -19,16 +19,165 @@ from hansard_collector.derived_context.origins import Origin
 from hansard_collector.derived_context.provenance import Change, Comparison, Row
 from hansard_compiler.calls import Json, Message
 from hansard_store.steps.queries import StepSkeleton
-from hansard_web.context.bars import (
-    KeyEntry,
-    Segment,
-    break_pct,
-    token_bar,
-    token_keys,
-)
-from hansard_web.context.item import Inspected, inspected
+from hansard_web.diff.page.words import Piece, word_diff
 from hansard_web.ui.format import count, duration, plural
 from hansard_web.ui.messages import headline
+
+# Two prompts as bars of tokens, and the legend that says what each colour holds. Pure.
+
+_GAP_PCT = 0.08  # air between the segments of a bar
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A message's share of a bar."""
+
+    css: str
+    x_pct: float
+    width_pct: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEntry:
+    """A line of the legend."""
+
+    css: str
+    label: str
+    tokens: int
+    aside: str = ""
+
+
+def token_bar(comparison: Comparison, *, of_previous: bool) -> tuple[Segment, ...]:
+    whole = max(comparison.tokens, comparison.previous_tokens, 1)
+    rows = [
+        row for row in comparison.rows if (row.previous if of_previous else row.current) is not None
+    ]
+    if of_previous:
+        rows.sort(key=lambda row: row.previous or 0)
+    segments: list[Segment] = []
+    at = 0.0
+    for row in rows:
+        tokens = row.previous_tokens if of_previous else row.tokens
+        width = tokens / whole * 100
+        css = _segment_css(row, of_previous=of_previous)
+        last = segments[-1] if segments else None
+        if last is not None and last.css == css and width < _GAP_PCT * 2:
+            # Slivers of one colour join: a thousand messages are a few dozen rectangles.
+            segments[-1] = Segment(
+                css, last.x_pct, round(at + width - last.x_pct, 3), "several messages"
+            )
+        else:
+            shown = max(width - _GAP_PCT, min(width, _GAP_PCT))
+            title = f"{row.change}, {count(tokens)} tokens"
+            segments.append(Segment(css, round(at, 3), round(shown, 3), title))
+        at += width
+    return tuple(segments)
+
+
+def _segment_css(row: Row, *, of_previous: bool) -> str:
+    unchanged = row.change in (Change.KEPT, Change.REORDERED)
+    if unchanged:
+        return "tw-lost" if row.after_break else "tw-hit"
+    if row.change is Change.DROPPED:
+        return "tw-gone"
+    return "tw-chg" if of_previous else "tw-new"
+
+
+def break_pct(comparison: Comparison) -> float | None:
+    broken = comparison.cache_break
+    if broken is None:
+        return None
+    whole = max(comparison.tokens, comparison.previous_tokens, 1)
+    return round(broken.equal_tokens / whole * 100, 3)
+
+
+def token_keys(comparison: Comparison, reading: StepReading) -> tuple[KeyEntry, ...]:
+    def total(css: str, *, of_previous: bool) -> int:
+        return sum(
+            row.previous_tokens if of_previous else row.tokens
+            for row in comparison.rows
+            if (row.previous if of_previous else row.current) is not None
+            and _segment_css(row, of_previous=of_previous) == css
+        )
+
+    call = reading.normal.call
+    reported = call.tokens.cache_read if call else None
+    rewritten = comparison.tokens_of(Change.REWRITTEN, Change.TRUNCATED)
+    entries = (
+        KeyEntry("tw-hit", "equal prefix", total("tw-hit", of_previous=False),
+                 "" if reported is None else f"{count(reported)} reported as cached"),
+        KeyEntry("tw-lost", "kept, cache lost", total("tw-lost", of_previous=False)),
+        KeyEntry("tw-new", "new or changed", total("tw-new", of_previous=False),
+                 f"{count(rewritten)} of them changed" if rewritten else ""),
+        KeyEntry("tw-gone", "no longer sent", total("tw-gone", of_previous=True)),
+        KeyEntry("tw-chg", "older version", total("tw-chg", of_previous=True)),
+    )  # fmt: skip
+    return tuple(entry for entry in entries if entry.tokens or entry.css == "tw-hit")
+
+
+# One message of a comparison, looked at closely.
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """The message that is looked at closely."""
+
+    title: str
+    change: str
+    place: str
+    say: str
+    pieces: tuple[Piece, ...]
+    hint: str
+
+
+def inspected(derived: DerivedContext, row: Row, *, title: str, place: str) -> Inspected:
+    """Look closely at one row: its text, and what changed in it."""
+    old = "" if row.previous is None else _text(derived.previous[row.previous])
+    new = "" if row.current is None else _text(derived.current[row.current])
+    return Inspected(
+        title=title,
+        change=row.change.value,
+        place=place,
+        say=_say(row),
+        pieces=word_diff(old, new) if row.previous is not None and row.current is not None
+        else word_diff(new or old, new or old),
+        hint=_hint(old, new) if row.change is Change.REWRITTEN else "",
+    )  # fmt: skip
+
+
+def _say(row: Row) -> str:
+    if row.change is Change.KEPT and row.same_bytes:
+        return "The same text as in the previous call."
+    if row.change is Change.KEPT:
+        return "The same words in another form (ids, reasoning, space): another text to a cache."
+    if row.change is Change.REORDERED:
+        return "The same text, at another place of the prompt."
+    if row.change is Change.ADDED:
+        return "Not part of the previous call."
+    if row.change is Change.DROPPED:
+        return "Part of the previous call, not of this one. Why is not known."
+    if row.cut is not None:
+        return f"{count(row.cut.characters)} characters of its {row.cut.kept} remain."
+    return "Another version of the same message."
+
+
+def _text(message: Message | None) -> str:
+    return "" if message is None else said(message)
+
+
+def _hint(old: str, new: str) -> str:
+    """Point at what most often breaks a cache: a clock in a text that is otherwise the same."""
+    changed = [piece.text for piece in word_diff(old, new) if piece.kind in ("del", "ins")]
+    digits = sum(letter.isdigit() for text in changed for letter in text)
+    letters = sum(letter.isalpha() for text in changed for letter in text)
+    if digits and len(changed) <= 12 and letters <= 12 and len(new) > 200:
+        return (
+            "Only numbers changed, as with a clock or a counter. Put what changes into the last "
+            "message and the rest can stay cached."
+        )
+    return ""
+
 
 _SNIPPET_CHARS = 110
 _ICONS = {"system": "system", "user": "user", "assistant": "llm", "tool": "tool"}

@@ -16,10 +16,13 @@ from functools import partial
 from typing import Final
 
 from hansard_compiler.calls import Json
+from hansard_compiler.errors import HansardError
 from hansard_compiler.policy.engine import Policy
+from hansard_compiler.providers.transport import failures
 from hansard_compiler.renamed import current_fields
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import Live, RecordedResult
+from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.records import Claim
@@ -40,7 +43,6 @@ from hansard_store.steps.queries import get_step
 from hansard_web.api.values import Body, dump
 from hansard_web.app.readers import Readers
 from hansard_web.replay.changed_call import Making, changed_turn, compile_turn
-from hansard_web.replay.failures import error_body, reason_of
 from hansard_web.replay.fork.forward import MOST_TURNS, Fork, parting_body, recorded_results
 from hansard_web.replay.fork.live import LiveFork, Standing, ask_again
 from hansard_web.replay.fork.live_context import LiveContext, context_of
@@ -49,7 +51,6 @@ from hansard_web.replay.lock import Holder, is_held
 from hansard_web.replay.preview import preview_body
 from hansard_web.replay.recompile import Recompiler
 from hansard_web.replay.request import AskReplay, GoOn
-from hansard_web.replay.rows import new_row, recipe_in
 from hansard_web.replay.source import Source, read_source
 from hansard_web.replay.trace import ReplayRun, compile_json
 from hansard_web.replay.transport.destinations import Reach
@@ -58,6 +59,79 @@ from hansard_web.replay.transport.provider_permission import permission_for, ref
 from hansard_web.replay.transport.turn import Turn, exact_turn
 from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.recorder import Outlet
+
+# The row of a replay as it begins, and the changes as its report keeps them.
+
+
+def new_row(
+    replay_id: str, asked: AskReplay, run_id: str, step_id: str, now_ns: int, *, holder: str = ""
+) -> ReplayRow:
+    """Return the row of a replay that begins now."""
+    return ReplayRow(
+        replay_id=replay_id,
+        source_run_id=run_id,
+        source_step_id=step_id,
+        run_id=None,
+        mode=asked.kind,
+        is_recorded=asked.recorded,
+        repeats=asked.n,
+        state="running",
+        reason=None,
+        request_hash=None,
+        steps=[],
+        started_ns=now_ns,
+        ended_ns=None,
+        holder=holder,
+        report=None,
+    )
+
+
+def recipe_in(row: ReplayRow, asked: AskReplay, *, strict: bool) -> Json:
+    """Return the changes as they are stored; of a refusal, as far as they could be read."""
+    try:
+        mutations = parse_mutations(asked.mutations)
+    except NotReplayable:
+        if strict:
+            raise
+        mutations = []
+    made = recipe_of(row.replay_id, row.source_run_id, row.source_step_id, mutations, asked.notes)
+    return {"recipe": made.model_dump(mode="json")}
+
+
+# What went wrong after a replay began, as one of the closed list of reasons.
+
+_REASONS = (
+    (failures.KeyMissing, Reason.KEY_MISSING),
+    (failures.PackageMissing, Reason.PACKAGE_MISSING),
+    (failures.ModelUnknown, Reason.MODEL_UNKNOWN),
+    (failures.RequestRefused, Reason.NOT_RENDERABLE),
+    (failures.CallFailed, Reason.PROVIDER_FAILED),
+)
+
+
+def reason_of(error: BaseException) -> Reason:
+    """Return the reason an error amounts to."""
+    if isinstance(error, NotReplayable):
+        return error.reason
+    return next((reason for kind, reason in _REASONS if isinstance(error, kind)), Reason.INTERNAL)
+
+
+def error_body(error: BaseException) -> Json:
+    """Return an error as the report of a replay keeps it."""
+    if isinstance(error, NotReplayable):
+        return {"code": error.reason.value, "message": str(error), "details": error.facts}
+    if not isinstance(error, HansardError):
+        return {"code": "internal", "message": type(error).__name__, "details": {}}
+    details: Json = {}
+    if isinstance(error, failures.CallFailed):
+        details = {
+            "provider_status": error.http_status,
+            "provider_code": error.provider_code,
+            "retry_after_s": error.retry_after_s,
+            "is_retryable": error.is_retryable,
+        }
+    return {"code": error.code, "message": str(error), "details": details}
+
 
 MOST_AT_ONCE: Final = 8
 _log = logging.getLogger("hansard.replays")

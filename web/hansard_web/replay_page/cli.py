@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,15 +30,270 @@ from hansard_web.cli.base import (
     setting_options,
 )
 from hansard_web.cli.store import find_store, open_store
+from hansard_web.cli.tables import print_facts, print_lines
 from hansard_web.cli.user import user_name
+from hansard_web.policy.service import read_file
+from hansard_web.replay.descriptions import BASES
 from hansard_web.replay.engine import Replays
 from hansard_web.replay.export import step_of_file
 from hansard_web.replay.json import replay_body
 from hansard_web.replay.request import MOST_LIVE, AskReplay, GivenResult, GoOn, Mode
 from hansard_web.replay.service import replaying
-from hansard_web.replay_page.cli_changes import change_options, changes_from
-from hansard_web.replay_page.cli_output import print_preview, print_replay
+from hansard_web.ui import format as fmt
 from hansard_web.ui.format import printable
+
+# What `hansard replay` prints.
+
+
+def print_preview(body: Body, *, err: bool = False) -> None:
+    """Print what would be sent."""
+    cost, refusal = body["cost"], body["refusal"]
+    request = body["request"]
+    facts = [
+        ("to", f"{body['provider']} {body['model']} ({body['address'] or 'no network'})"),
+        ("recorded at", body["recorded_address"] or _unknown(body["address"])),
+        ("request", f"{request['size']:,} bytes, {request['hash']}"),
+        ("", "the recorded bytes" if request["same"] else "other than the recorded one"),
+        ("input", f"{body['tokens']['estimated_input']:,} tokens "
+                  f"({body['tokens']['estimated_by']})"),
+        ("cost", _cost(cost)),
+        ("made of", BASES[body["basis"]]),
+        *(("at the provider", one["text"]) for one in body["provider_side_effects"]),
+        ("approval", "needed before it is sent" if body["needs_approval"] else ""),
+        ("cannot be sent", refusal["message"] if refusal else ""),
+    ]  # fmt: skip
+    if err:
+        for name, value in facts:
+            if value:
+                click.echo(printable(f"{name:>15}  {value}"), err=True)
+        return
+    print_facts([(name, value) for name, value in facts if value])
+    changed = _byte_diff(request["diff"])
+    print_lines([*changed, *_compile(body.get("compile")), *_noted(body["notes"], body["omitted"])])
+
+
+def _unknown(address: str) -> str:
+    return "not recorded" if address.startswith("http") else ""
+
+
+def _byte_diff(diff: Json | None) -> Iterator[str]:
+    """Yield how the bytes differ from the recorded ones."""
+    if diff is None or not diff["unified"]:
+        return
+    yield "the bytes, recorded (-) and to be sent (+):"
+    yield from (f"  {line}" for line in diff["unified"].splitlines())
+    if diff["is_unified_truncated"]:
+        yield "  … cut; --json has the changes by path"
+
+
+def print_replay(body: Body) -> None:
+    """Print what became of a replay."""
+    took = body["duration_ms"]
+    print_facts(
+        [
+            ("replay", body["replay_id"]),
+            ("state", " ".join(one for one in (body["state"], body["reason_text"] or "") if one)),
+            ("of", body["source"]["step_id"]),
+            ("run", body["run_id"] or ""),
+            ("took", "" if took is None else fmt.milliseconds(took)),
+            ("request", _request(body)),
+        ]
+    )
+    found = body["comparison"] or {}
+    changed = _compile(found.get("compile")) if body["mode"] == "mutated" else ()
+    made = [f"changed: {one}" for one in body["changes"]]
+    yours = [body["user_notes"]] if body["user_notes"] else []
+    print_lines([*made, *changed, *_said(body), *_noted(body["labels"], body["notes"], yours)])
+
+
+def _cost(cost: Json | None) -> str:
+    if cost is None:
+        return "unknown: the price list does not have the model"
+    if cost["source"] is None:
+        return "nothing is paid"
+    return f"about ${cost['usd']:.6f} for {cost['times']} ({cost['source']})"
+
+
+def _compile(found: Json | None) -> Iterator[str]:
+    if found is None:
+        return
+    changed = [one for one in found["items"] if one["change"] != "same"]
+    yield f"{fmt.plural(len(changed), 'item')} of {len(found['items'])} decided otherwise"
+    for one in changed:
+        because = (one.get("cause") or {}).get("detail") or ""
+        told = f"  {one['name']}: {one['change']}{f' ({because})' if because else ''}"
+        yield told if one["name"] == one["item_id"] else f"{told} [{one['item_id']}]"
+
+
+def _request(body: Body) -> str:
+    if body["request_hash"] is None:
+        return ""
+    same = "the recorded one" if body["same_request"] else "another than the recorded one"
+    return f"{body['request_hash']}, {same}"
+
+
+def _said(body: Body) -> Iterator[str]:
+    if body["error"]:
+        yield f"{body['error']['code']}: {body['error']['message']}"
+    if body["divergence"]:
+        yield f"parted at turn {body['divergence']['turn']}: {body['divergence']['sentence']}"
+    yield from _live(body)
+    output = (body["comparison"] or {}).get("output")
+    if output is not None and body["step_ids"]:
+        same = output["is_empty"]
+        yield "the answer is the recorded one" if same else f"answer: {_words(output['text'])}"
+    spread = body["spread"]
+    if spread:
+        yield f"{spread['answers']} answers, {spread['different']} different"
+        for group in spread["groups"]:
+            calls = ", ".join(one["name"] for one in group["tool_calls"])
+            words = fmt.shorten(group["text"] or calls, 200)
+            yield f"  {group['count']} × {words}"
+
+
+def _live(body: Body) -> Iterator[str]:
+    """Yield what was done past the divergence, and what it takes to go on."""
+    live, ask = body["live"], body["continuation"]
+    if live is not None:
+        yield f"live: {fmt.plural(live['turns'], 'turn')}, ${live['spent_usd']:.6f}"
+    if ask is not None and body["state"] == "waiting" and ask.get("needs") == "approval":
+        approval_id = ask.get("approval_id")
+        if approval_id:
+            then = f"hansard replay {body['short_id']} --continue"
+            yield f"needs approval {approval_id}, then: {then}"
+            return
+    for call in [] if ask is None else ask["calls"]:
+        held = f", {call['held_because']}" if call["held_because"] else ""
+        yield f"  {call['call_id']} {call['name']}: {call['state']}{held}"
+    if ask is not None and body["state"] in ("diverged", "waiting"):
+        needed = [one["call_id"] for one in ask["calls"] if one["state"] in ("needed", "held")]
+        given = "".join(f" --result {one}=…" for one in needed)
+        yield f"to go on live: hansard replay {body['short_id']} --continue{given}"
+
+
+def _words(ops: list[Json]) -> str:
+    """Return a text with what was said only before, and only now, in brackets of their own."""
+    marks = {"del": ("[-", "-]"), "ins": ("{+", "+}")}
+    return "".join(
+        f"{marks.get(one['op'], ('', ''))[0]}{one['text']}{marks.get(one['op'], ('', ''))[1]}"
+        for one in ops
+    )
+
+
+def _noted(*lists: list[str]) -> Iterator[str]:
+    for notes in lists:
+        for note in notes:
+            yield f"note: {note}"
+
+
+# The changes of `hansard replay`, as options.
+
+_SET: Final = ("model", "provider", "temperature", "top_p", "max_output_tokens", "seed", "effort")
+_NUMBERS: Final = {"temperature": float, "top_p": float, "max_output_tokens": int, "seed": int}
+_OPTIONS: Final = (
+    click.option("--set", "sets", multiple=True, metavar="NAME=VALUE",
+                 help=f"{', '.join(_SET)}; several times."),
+    click.option("--budget", type=int, help="Tokens to compile for."),
+    click.option("--reserve", type=int, help="Tokens of it that stay free for the answer."),
+    click.option("--weights", multiple=True, metavar="TERM=WEIGHT",
+                 help="Weight of a score's term: relevance, freshness, trust …"),
+    click.option("--rules", multiple=True, metavar="FILE", help="Policy in place of the compile's: "
+                 "files of rules, or shipped:NAME."),
+    click.option("--remove", multiple=True, metavar="ITEM", help="Leave out an item."),
+    click.option("--remove-source", multiple=True, metavar="SOURCE",
+                 help="Leave out all items of a source: file, docs/a.md, 'file docs/a.md'."),
+    click.option("--remove-memory", multiple=True, metavar="ID",
+                 help="Leave out a memory; `all` for all of them."),
+    click.option("--remove-tool", multiple=True, metavar="NAME", help="Do not offer a tool."),
+    click.option("--edit", multiple=True, metavar="ITEM=TEXT", help="Give an item other content."),
+    click.option("--message", multiple=True, metavar="N=TEXT",
+                 help="Give message N, from 0, other words."),
+    click.option("--say", multiple=True, metavar="TEXT", help="Add a message of the user."),
+    click.option("--change", multiple=True, metavar="JSON",
+                 help='Any change as JSON, in this order: \'{"op": "remove_item", …}\'.'),
+)  # fmt: skip
+
+
+def change_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add an option for each change."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def changes_from(told: Mapping[str, Any]) -> list[Json]:
+    """Return the changes that the options name, in the order of the list."""
+    changes = _sets(told["sets"])
+    budget = {"token_budget": told["budget"], "response_reserve": told["reserve"]}
+    known = {name: value for name, value in budget.items() if value is not None}
+    if known:
+        changes.append({"op": "set_budget", **known})
+    if told["weights"]:
+        weights = dict(_pair(one, "--weights") for one in told["weights"])
+        numbers = {name: _number(name, value, float) for name, value in weights.items()}
+        changes.append({"op": "set_weights", "weights": numbers})
+    if told["rules"]:
+        changes.append({"op": "set_policy", "rules": _rules(told["rules"])})
+    for name, key in (
+        ("remove", "item_id"), ("remove_source", "source"), ("remove_memory", "memory_id"),
+        ("remove_tool", "name"),
+    ):  # fmt: skip
+        op = "remove_item" if name == "remove" else name
+        changes += [{"op": op, key: None if one == "all" else one} for one in told[name]]
+    for one in told["edit"]:
+        item_id, content = _pair(one, "--edit")
+        changes.append({"op": "edit_item", "item_id": item_id, "content": content})
+    for one in told["message"]:
+        number, words = _pair(one, "--message")
+        position = _number("--message", number, int)
+        changes.append({"op": "edit_message", "position": position, "text": words})
+    changes += [{"op": "add_message", "role": "user", "text": one} for one in told["say"]]
+    return [*changes, *(_json(one) for one in told["change"])]
+
+
+def _sets(given: Sequence[str]) -> list[Json]:
+    changes: list[Json] = []
+    for one in given:
+        name, value = _pair(one, "--set")
+        if name not in _SET:
+            raise ConfigError(f"--set {name}: there are {', '.join(_SET)}")
+        if name in ("model", "provider"):
+            changes.append({"op": f"set_{name}", name: value})
+        else:
+            number = _number(name, value, _NUMBERS.get(name, str))
+            changes.append({"op": "set_sampling", name: number})
+    return changes
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"{option} {text!r}: expected NAME=VALUE")
+    return name, value
+
+
+def _number(name: str, text: str, kind: Callable[[str], Any]) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ConfigError(f"{name}: {text!r} is no number") from None
+
+
+def _rules(files: Sequence[str]) -> list[Json]:
+    """Return the rules of files, as they stand there."""
+    documents = [read_file(Path(name)).document for name in files]
+    return [rule for document in documents for rule in document.get("rules", [])]
+
+
+def _json(text: str) -> Json:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"--change is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ConfigError("--change: expected a JSON object")
+    return found
+
 
 _WAIT_S: Final = 3_600.0
 _SAME, _DIFFERENT, _REFUSED, _WAITS = 0, 1, 2, 3

@@ -24,26 +24,319 @@ from hansard_store.principals.model import Scope
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.api.values import Body
+from hansard_web.app.readers import Readers
 from hansard_web.app.site import Site, SiteDep
+from hansard_web.diff.page.detail import PathRow
 from hansard_web.principals.requests import principal_of
-from hansard_web.replay.descriptions import SaidChange, say_change
-from hansard_web.replay.engine import Replays
+from hansard_web.replay.descriptions import BASES, SaidChange, say_change
+from hansard_web.replay.engine import PLAN_MS, Replays
+from hansard_web.replay.fork.forward import following
 from hansard_web.replay.json import replays_of_step
-from hansard_web.replay_page.acts import READ_ONLY, Acts, read_acts, refused_acts
+from hansard_web.replay.request import AskReplay
+from hansard_web.replay.transport.turn import Turn
 from hansard_web.replay_page.api import apart, replays_of
 from hansard_web.replay_page.fields import fold_fields
 from hansard_web.replay_page.form import Form, form_of
 from hansard_web.replay_page.labels import (
+    Flip,
     Refusal,
     blocked_refusal,
+    path_rows,
+    say_cost,
+    say_flips,
     say_refusal,
+    sentence,
 )
-from hansard_web.replay_page.preview import PreviewView, preview_view
 from hansard_web.replay_page.state import ReplayState, read_state
 from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
 from hansard_web.sidecar.request import MayRead
-from hansard_web.ui.format import plural
+from hansard_web.ui.format import count, file_size, plural
 from hansard_web.ui.forms import OwnForm
+
+# What a replay would do, as its form shows it: made of the very body that the API answers.
+
+_MOST_FLIPS: Final = 60
+_MARKS: Final = {"@": "hunk", "-": "del", "+": "ins"}
+_SECTIONS: Final = (
+    ("stable_prefix", "stable"), ("task_context", "task"), ("volatile_suffix", "volatile"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRow:
+    """One compile's budget as a bar. parts: (class, from %, width %)."""
+
+    label: str
+    used: str
+    parts: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """A line of a unified diff."""
+
+    kind: str  # hunk del ins same
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewView:
+    """What would be sent, and what is different about it."""
+
+    to: str
+    recorded_at: str  # the address that the recorded call went to; "" where nothing is sent
+    tokens: str
+    counted_by: str
+    cost: str
+    sends: bool
+    budgets: tuple[BudgetRow, ...]
+    flips: tuple[Flip, ...]
+    more: int
+    is_compiled: bool
+    request: str
+    is_same: bool
+    paths: tuple[PathRow, ...]
+    hash: str
+    notes: tuple[str, ...]
+    is_rebuilt: bool
+    needs_script: bool  # a scripted model is asked, and the caller has to bring its script
+    basis: str
+    bytes: tuple[DiffLine, ...]  # of the request, against the recorded one
+    is_bytes_cut: bool
+    effects: tuple[tuple[str, str], ...]  # path, what the provider does
+    needs_approval: bool
+
+
+def preview_view(body: Body) -> PreviewView:
+    """Return a preview for the page."""
+    flips = say_flips(body["compile"])
+    request, tokens = body["request"], body["tokens"]
+    diff = request["diff"]
+    return PreviewView(
+        to=_to(body),
+        recorded_at=_recorded_at(body),
+        tokens=f"about {count(tokens['estimated_input'])} tokens in",
+        counted_by=tokens["estimated_by"],
+        cost=say_cost(body["cost"], sends=body["sends"]),
+        sends=body["sends"],
+        budgets=_budgets(body["compile"]),
+        flips=tuple(flips[:_MOST_FLIPS]),
+        more=max(len(flips) - _MOST_FLIPS, 0),
+        is_compiled=body["compile"] is not None,
+        request=_request(request),
+        is_same=request["same"],
+        paths=path_rows((diff["json"] or {"changes": []})["changes"]),
+        hash=request["hash"],
+        notes=tuple(map(sentence, (*body["notes"], *body["omitted"]))),
+        is_rebuilt=body["is_rebuilt"],
+        needs_script=body["provider"] == "scripted" and _is_not_set_up(body),
+        basis=BASES[body["basis"]],
+        bytes=diff_lines(diff),
+        is_bytes_cut=bool(diff and diff["is_unified_truncated"]),
+        effects=tuple((one["path"], one["text"]) for one in body["provider_side_effects"]),
+        needs_approval=body["needs_approval"],
+    )
+
+
+def diff_lines(diff: Json | None) -> tuple[DiffLine, ...]:
+    """Return the lines of a byte diff; none where the bytes are equal or not known."""
+    text = (diff or {}).get("unified") or ""
+    return tuple(DiffLine(_MARKS.get(one[:1], "same"), one) for one in text.splitlines())
+
+
+def _is_not_set_up(body: Body) -> bool:
+    refusal = body["refusal"]
+    return refusal is not None and refusal["reason"] == Reason.PROVIDER_NOT_CONFIGURED.value
+
+
+def _to(body: Body) -> str:
+    address = body["address"]
+    model = f"{body['provider']} {body['model']}".strip()
+    return f"{model}, {address}" if body["sends"] and address.startswith("http") else model
+
+
+def _recorded_at(body: Body) -> str:
+    if not body["sends"] or not body["address"].startswith("http"):
+        return ""
+    return body["recorded_address"] or "not recorded"
+
+
+def _request(request: Json) -> str:
+    size, diff = file_size(request["size"]), request["diff"]
+    if not request["size"]:
+        return "No request: only the compile is made again."
+    if request["same"]:
+        return f"{size}, the recorded bytes: the hash matches the record."
+    if diff["left_size"] is None:
+        return f"{size}; the recorded request is not stored here to be compared."
+    said = f"{size} in place of {file_size(diff['left_size'])}"
+    at = diff["first_difference"]
+    if at is None:
+        return f"{said}."
+    told = diff["json"]
+    if told is not None and not told["changes"] and not told["is_truncated"]:
+        return (
+            f"{size}: the same JSON, written otherwise (the order of keys) from byte {count(at)}."
+        )
+    return f"{said}; the first byte that differs is {count(at)}."
+
+
+def _budgets(compiled: Json | None) -> tuple[BudgetRow, ...]:
+    if compiled is None:
+        return ()
+    amounts = {one["name"]: one for one in compiled["budget"]}
+    sections = {one["name"]: one for one in compiled["by_section"]}
+    sides = ("left", "right")
+    whole = max((amounts.get("budget", {}).get(side) or 0 for side in sides), default=0)
+    if not whole:
+        return ()
+    labels = {"left": "recorded", "right": "changed"}
+    rows = []
+    for side in sides:
+        lengths = [(css, (sections.get(name) or {}).get(side) or 0) for name, css in _SECTIONS]
+        lengths += [("free", amounts.get("free", {}).get(side) or 0),
+                    ("reserve", amounts.get("reserve", {}).get(side) or 0)]  # fmt: skip
+        used = amounts.get("used", {}).get(side)
+        told = "unknown" if used is None else count(used)
+        rows.append(BudgetRow(labels[side], told, _parts(lengths, whole)))
+    return tuple(rows)
+
+
+def _parts(lengths: list[tuple[str, int]], whole: int) -> tuple[tuple[str, float, float], ...]:
+    parts, at = [], 0
+    for css, length in lengths:
+        parts.append((css, round(100 * at / whole, 2), round(100 * length / whole, 2)))
+        at += length
+    return tuple(parts)
+
+
+# The acts of a replay: what each of them does, and why one of them cannot be done.
+
+_SCRIPTED: Final = "scripted"
+_ENDS_HERE: Final = Refusal("no_later_call", "No later call of the run holds this answer")
+READ_ONLY: Final = Refusal(
+    "recording_disabled", "This process only shows what a collector stores; replay it there"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What planning a call came to: a call that is ready, or why there is none."""
+
+    turn: Turn | None
+    refusal: Refusal | None
+    needs_script: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One kind of replay, as a card."""
+
+    key: str
+    label: str
+    say: str
+    icon: str
+    truth: str  # what is true of it
+    is_current: bool
+    refusal: Refusal | None
+    needs_script: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """The four acts, and the call without changes, for the form."""
+
+    all: tuple[Act, ...]
+    base: Turn | None
+
+    @property
+    def current(self) -> Act | None:
+        return next((act for act in self.all if act.is_current), None)
+
+
+def look_at(replays: Replays, asked: AskReplay) -> Look:
+    """Plan a call; what refuses it is told, and the script of a scripted model is not a refusal."""
+    try:
+        turn = replays.plan(asked)
+    except NotReplayable as why:
+        return Look(None, say_refusal(why))
+    except HansardError as error:
+        return Look(None, Refusal(error.code, str(error)))
+    if turn.blocked is None or turn.blocked.reason is Reason.PROVIDER_SIDE_EFFECTS:
+        return Look(turn, None)  # it can be allowed: the preview shows what, and offers it
+    if turn.door.family == _SCRIPTED and turn.blocked.reason is Reason.PROVIDER_NOT_CONFIGURED:
+        return Look(turn, None, needs_script=True)
+    return Look(turn, say_refusal(turn.blocked))
+
+
+def read_acts(replays: Replays, readers: Readers, state: ReplayState) -> Acts:
+    """Find out which acts a step lets be done; where none was chosen, the first that it lets."""
+    step, elsewhere = state.step_id, state.elsewhere
+    exact = look_at(replays, AskReplay(step_id=step, mode="exact", allow_other_address=elsewhere))
+    recorded = look_at(replays, AskReplay(step_id=step, mode="exact", recorded=True))
+    # Offline: a provider that is not set up here can be changed for one that is.
+    base = look_at(replays, AskReplay(step_id=step, mode="mutated", recorded=True))
+    looks = {
+        "exact": exact,
+        "recorded": recorded,
+        "mutated": base,
+        "forward": _forward(readers, exact),
+    }
+    possible = [name for name, look in looks.items() if look.refusal is None]
+    current = state.act or (possible[0] if possible else "exact")
+    return Acts(tuple(_act(name, look, current) for name, look in looks.items()), base.turn)
+
+
+def refused_acts(state: ReplayState, why: Refusal) -> Acts:
+    """Return the acts where none of them can be done."""
+    current = state.act or "exact"
+    look = Look(None, why)
+    return Acts(
+        tuple(_act(name, look, current) for name in ("exact", "recorded", "mutated", "forward")),
+        None,
+    )
+
+
+def _forward(readers: Readers, exact: Look) -> Look:
+    if exact.turn is None or exact.refusal is not None:
+        return exact
+    with readers.read(timeout_ms=PLAN_MS) as connection:
+        later = following(connection, exact.turn.source)
+    return exact if later is not None else Look(None, _ENDS_HERE)
+
+
+def _act(name: str, look: Look, current: str) -> Act:
+    label, say, icon = {
+        "exact": ("Exact", "Send the stored request again, byte for byte.", "replay"),
+        "recorded": ("From the recording", "Answer with the recorded bytes.", "history"),
+        "mutated": (
+            "With changes",
+            "Change what goes in, see what it does, then send.",
+            "compile",
+        ),
+        "forward": ("From here on", "Run the later turns against recorded tool results.", "fork"),
+    }[name]
+    return Act(
+        name, label, say, icon, _truth(name, look.turn), name == current, look.refusal,
+        look.needs_script,
+    )  # fmt: skip
+
+
+def _truth(name: str, turn: Turn | None) -> str:
+    if name == "forward":
+        return "No tool is run; it stops at the first difference and asks."
+    if name == "recorded":
+        return "Nothing is sent or paid; no key, no network."
+    if name == "exact":
+        size = "" if turn is None or not turn.request else f"{file_size(len(turn.request))}: "
+        return f"{size}the same bytes go out; the model may answer otherwise."
+    if turn is not None and turn.remade is not None:
+        items = plural(len(turn.remade.before.items), "item")
+        return f"From the stored compile request, {items}; you see what it does before it is sent."
+    if turn is not None and turn.recorded is not None:
+        return "The recorded bytes are edited where you say, and nowhere else."
+    return "Rebuilt from telemetry: the sender's own request may have had more in it."
+
 
 router = APIRouter()
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 import apsw
 from fastapi import APIRouter
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.derived_context.context import PlacedCall, place_call
-from hansard_collector.payloads.named import NamedPayload, named_payloads
+from hansard_collector.dialects.engine.item_views import EventView, LogView
+from hansard_collector.dialects.engine.references import READ_BYTES
+from hansard_collector.dialects.engine.values import real
+from hansard_collector.otlp.json_codec import encode_json
+from hansard_collector.payloads.named import OF_ITEMS, NamedPayload, PayloadStanding, named_payloads
 from hansard_store.compilations.queries import ID_KEY, Compilation
+from hansard_store.content.payloads import Payload, folder_of, peek_payload
+from hansard_store.errors import PayloadAlteredError, StoreCorruptError
+from hansard_store.heartbeat.hook_rates import WARNED
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import (
@@ -24,6 +33,8 @@ from hansard_store.steps.queries import (
     StepSkeleton,
     count_losers,
     get_step,
+    links_from,
+    links_to_step,
     list_redactions,
     recent_durations,
     steps_by_number,
@@ -36,11 +47,12 @@ from hansard_web.compile_view.record import compilation_for
 from hansard_web.compile_view.state import parse_context_state
 from hansard_web.compile_view.view import NativeView, native_view
 from hansard_web.context.page import ContextView, context_view
+from hansard_web.diff.compaction import find_compaction, says_compaction
+from hansard_web.diff.neighbours import neighbours_of
 from hansard_web.evaluation import panel as evaluating
 from hansard_web.memory.panel import MemoryPanel, panel_of_step
 from hansard_web.replay_page.marks import ReplayMark, replay_mark
 from hansard_web.run_page.state import TABS
-from hansard_web.steps.comparisons import step_comparisons
 from hansard_web.steps.conversation import (
     ConversationTab,
     conversation_tab,
@@ -48,16 +60,310 @@ from hansard_web.steps.conversation import (
     unwritten_tab,
 )
 from hansard_web.steps.copy_as import FORMS
-from hansard_web.steps.events import EventsTab, RawTab, events_tab, hook_warnings, raw_tab
 from hansard_web.steps.facts import Among, Figure, Problem, among, problem_of, step_figures
-from hansard_web.steps.payloads import PayloadRow, payload_notes, payload_rows
 from hansard_web.steps.values import (
     AttributesTab,
     Section,
     attributes_tab,
     io_sections,
 )
-from hansard_web.ui.format import plural
+from hansard_web.ui.format import duration, file_size, plural
+from hansard_web.ui.json_tree import JsonNode, json_tree, parsed
+
+# The Events and Raw tabs of a step: what happened during it, and the record as it came.
+
+_SHOWN_CHARS = 20_000
+_RULE_CHARS: Final = 400
+_SEVERITIES: Final = (
+    (21, "fatal"), (17, "error"), (13, "warning"), (9, "info"), (5, "debug"), (1, "trace"),
+)  # fmt: skip
+_ERROR_SEVERITY = 17
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """A span event or log record; `after` is since the span's start."""
+
+    what: str
+    kind: str  # "event" or "log"
+    time_ns: int
+    after: str
+    severity: str
+    is_error: bool
+    text: str
+    tree: JsonNode | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """The other end of a link between spans."""
+
+    name: str
+    href: str | None  # None: that span is not stored here
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventsTab:
+    rows: tuple[EventRow, ...]
+    links: tuple[LinkRow, ...]
+    linked_from: tuple[LinkRow, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.rows) + len(self.links) + len(self.linked_from)
+
+
+def events_tab(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading, *, now_ns: int
+) -> EventsTab:
+    """Return events and log records in order of time, and links both ways."""
+    start_ns = reading.view.start_ns
+    rows = [_event(event, start_ns) for event in reading.view.events]
+    rows += [_log(log, start_ns) for log in reading.view.logs]
+    return EventsTab(
+        rows=tuple(sorted(rows, key=lambda row: row.time_ns)),
+        links=tuple(
+            LinkRow(
+                name=end.step.name if end.step else f"span {end.span_id}",
+                href=f"/steps/{end.step.step_id}" if end.step else None,
+                where=f"run {end.run_id[:8]}" if end.step else f"of trace {end.run_id}, not here",
+            )
+            for end in links_from(connection, [step.id], now_ns=now_ns)
+        ),
+        linked_from=tuple(
+            LinkRow(one.name, f"/steps/{one.step_id}", f"run {one.run_id[:8]}")
+            for one in links_to_step(connection, step, now_ns=now_ns)
+        ),
+    )
+
+
+def hook_warnings(reading: StepReading) -> tuple[str, ...]:
+    """Return what hooks warned of before the call, each in a sentence."""
+    return tuple(_warning(log.attributes) for log in reading.view.logs if log.event_name == WARNED)
+
+
+def _warning(said: Mapping[str, Any]) -> str:
+    score, threshold = (
+        real(said.get("hansard.hook.score")),
+        real(said.get("hansard.hook.threshold")),
+    )
+    figures = "" if score is None else f" (score {score:.2f}"
+    if figures:
+        figures += ")" if threshold is None else f", warnings from {threshold:.2f})"
+    rule = str(said.get("hansard.hook.rule", ""))[:_RULE_CHARS]
+    return f"may not be undone{figures}" + (f": {rule}" if rule else "")
+
+
+def _event(event: EventView, start_ns: int) -> EventRow:
+    attributes = dict(event.attributes)
+    is_error = event.name == "exception"
+    text = _exception(attributes) if is_error else ""
+    return EventRow(
+        what=event.name or "event",
+        kind="event",
+        time_ns=event.time_ns,
+        after=_after(event.time_ns, start_ns),
+        severity="",
+        is_error=is_error,
+        text=text[:_SHOWN_CHARS],
+        tree=json_tree(attributes) if attributes else None,
+    )
+
+
+def _exception(attributes: dict[str, Any]) -> str:
+    """Take what says what went wrong out of an exception's attributes, as one text."""
+    kind, message, trace = (
+        str(attributes.pop(f"exception.{key}", "")) for key in ("type", "message", "stacktrace")
+    )
+    head = ": ".join(part for part in (kind, message) if part)
+    return "\n\n".join(part for part in (head, trace) if part)
+
+
+def _log(log: LogView, start_ns: int) -> EventRow:
+    severity = log.severity_text or next(
+        (word for least, word in _SEVERITIES if log.severity_number >= least), ""
+    )
+    body = parsed(log.body)
+    is_text = isinstance(body, str)
+    extra = dict(log.attributes) if is_text or body is None else {"body": body, **log.attributes}
+    return EventRow(
+        what=log.event_name or "log record",
+        kind="log",
+        time_ns=log.time_ns,
+        after=_after(log.time_ns, start_ns),
+        severity=severity.lower(),
+        is_error=log.severity_number >= _ERROR_SEVERITY,
+        text=body[:_SHOWN_CHARS] if is_text else "",
+        tree=json_tree(extra) if extra else None,
+    )
+
+
+def _after(time_ns: int, start_ns: int) -> str:
+    if not start_ns or not time_ns:
+        return ""
+    sign = "+" if time_ns >= start_ns else "−"
+    return sign + duration(abs(time_ns - start_ns))
+
+
+@dataclass(frozen=True, slots=True)
+class RawTab:
+    """What came in, encoded again as OTLP JSON."""
+
+    text: str
+    characters: int
+    is_cut: bool
+    href: str
+
+
+def raw_tab(step: StepSkeleton, reading: StepReading) -> RawTab:
+    """Return the span as OTLP JSON; the download has all of it."""
+    text = json.dumps(encode_json(raw_message(reading)), ensure_ascii=False, indent=2)
+    return RawTab(
+        text=text[:_SHOWN_CHARS],
+        characters=len(text),
+        is_cut=len(text) > _SHOWN_CHARS,
+        href=f"/v1/steps/{step.step_id}/raw",
+    )
+
+
+def raw_message(reading: StepReading) -> TracesData:
+    """Return one span in the envelope it came in."""
+    data = TracesData()
+    resource = data.resource_spans.add()
+    resource.MergeFrom(reading.stored.resource)
+    scope = resource.scope_spans.add()
+    scope.MergeFrom(reading.stored.scope)
+    scope.spans.add().CopyFrom(reading.stored.message)
+    return data
+
+
+# The payloads of a step: what each is, whether its bytes are here, and how they begin.
+
+_PREVIEW_BYTES: Final = 4_000
+_MOST_NOTES: Final = 3
+_SHORT_REF: Final = len("sha256:") + 12
+
+_SAY: Final = {
+    PayloadStanding.STORED: "",
+    PayloadStanding.REDACTED: "Secrets were taken out before it was stored: it is not what was "
+    "sent, byte for byte.",
+    PayloadStanding.MISSING: "Its bytes are not here: they are still on their way, were lost, or "
+    "were deleted.",
+    PayloadStanding.WITHHELD: "Neither its bytes nor its digest were kept: the retention mode is "
+    "metadata_only.",
+}
+_ALTERED: Final = (
+    "Its stored bytes were altered: they are not those of its digest, and are shown nowhere."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadRow:
+    """One payload on the Input/Output tab."""
+
+    name: str
+    attribute: str | None
+    ref: str
+    short_ref: str
+    standing: str  # "stored", "redacted", "missing", "withheld", "altered"
+    facts: tuple[str, ...]  # media type, size
+    say: str
+    href: str | None  # of the bytes; None where they are not given out
+    preview: str | None  # how a text begins
+    is_cut: bool
+
+
+def payload_rows(
+    connection: apsw.Connection, named: Iterable[NamedPayload]
+) -> tuple[PayloadRow, ...]:
+    """Return the payloads for display; of texts the beginning is read."""
+    return tuple(_row(connection, one) for one in named)
+
+
+def payload_notes(named: Iterable[NamedPayload]) -> Iterator[str]:
+    """Yield what a person should know before believing that a step said nothing."""
+    named = list(named)
+    missing = [
+        one
+        for one in named
+        # What left a compile early is never stored; its receipt says so where it stands.
+        if one.standing is PayloadStanding.MISSING
+        and not (one.attribute or "").startswith(OF_ITEMS)
+    ]
+    for one in missing[:_MOST_NOTES]:
+        size = "" if one.size is None else f", {file_size(one.size)}"
+        yield f"A payload is missing: {one.name} ({one.ref[:_SHORT_REF]}…{size}) is not here."
+    if len(missing) > _MOST_NOTES:
+        yield f"{plural(len(missing) - _MOST_NOTES, 'more payload')} of this step are missing."
+    for one in named:
+        if one.payload is not None and one.payload.size > READ_BYTES:
+            size = file_size(one.payload.size)
+            yield f"A payload is too large to be read here: {one.name} ({size})."
+
+
+def _row(connection: apsw.Connection, named: NamedPayload) -> PayloadRow:
+    stored = named.payload
+    standing, say, preview = named.standing.value, _SAY[named.standing], None
+    try:
+        preview = None if stored is None else _preview(connection, stored)
+    except PayloadAlteredError:
+        standing, say = "altered", _ALTERED
+    size = None if named.size is None else file_size(named.size)
+    if stored is None and size is not None:
+        size = f"{size}, says the sender"
+    facts = (None if stored is None else stored.media_type, size)
+    return PayloadRow(
+        name=named.name,
+        attribute=named.attribute,
+        ref=named.ref,
+        short_ref=f"{named.ref[:_SHORT_REF]}…",
+        standing=standing,
+        facts=tuple(fact for fact in facts if fact),
+        say=say,
+        href=f"/v1/payloads/{named.ref}" if stored is not None and standing != "altered" else None,
+        preview=preview,
+        is_cut=stored is not None and preview is not None and stored.size > _PREVIEW_BYTES,
+    )
+
+
+def _preview(connection: apsw.Connection, payload: Payload) -> str | None:
+    """Return how a text begins; None of anything else. Raises PayloadAlteredError."""
+    try:
+        head = peek_payload(folder_of(connection), payload, most_bytes=_PREVIEW_BYTES)
+    except PayloadAlteredError:
+        raise
+    except StoreCorruptError:
+        return None
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The cut may have gone through a character.
+        if payload.size <= _PREVIEW_BYTES or error.start < len(head) - 3:
+            return None
+        text = head[: error.start].decode("utf-8")
+    return None if "\0" in text or not text else text
+
+
+# What a step is compared with most: the calls around it, and both sides of a compaction.
+
+
+def step_comparisons(
+    connection: apsw.Connection, step: StepSkeleton, run: RunItem, *, now_ns: int
+) -> tuple[tuple[str, str], ...]:
+    """Return the comparisons that a step offers, each with its address."""
+    around = neighbours_of(connection, step, run=run.id)
+    found = []
+    if around.before is not None:
+        found.append(("previous call", f"/diff/{around.before.step_id}/{step.step_id}"))
+    if around.after is not None:
+        found.append(("next call", f"/diff/{step.step_id}/{around.after.step_id}"))
+    compaction = find_compaction(connection, step, now_ns=now_ns) if says_compaction(step) else None
+    if compaction is not None:
+        href = f"/diff/{compaction.before}/{compaction.after}"
+        found.append(("before and after it", href))
+    return (*found, ("another step…", f"/diff?left={step.step_id}"))
+
 
 router = APIRouter()
 

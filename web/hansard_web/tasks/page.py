@@ -2,21 +2,327 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Final, Literal
+from urllib.parse import urlencode
 
+import apsw
 from fastapi import APIRouter, Form
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.detection.rules import rule_text, span_of_time
+from hansard_store.errors import BadCursorError
+from hansard_store.memory.maintenance.supersessions import Supersession, of_task
+from hansard_store.memory.rows import get_memory
+from hansard_store.principals.model import CLAIMED, person_text
+from hansard_store.steps.queries import get_step
 from hansard_store.tasks.errors import BadDecision, TaskRefused
+from hansard_store.tasks.json import sample_of
+from hansard_store.tasks.rows import (
+    OPEN,
+    Evidence,
+    Task,
+    TaskPage,
+    count_tasks,
+    get_task,
+    list_tasks,
+)
 from hansard_web.app.site import Site, SiteDep
+from hansard_web.memory.labels import text_of, title_of
 from hansard_web.principals.requests import may_not_decide, must_sign_in
-from hansard_web.tasks.detail import Detail, read_detail
-from hansard_web.tasks.listing import Listing, read_listing, read_state
+from hansard_web.tasks import labels as words
 from hansard_web.tasks.service import TasksDep
+from hansard_web.ui.format import agent_words, plural
 from hansard_web.ui.forms import OwnForm
+
+# One task as the page shows it: what repeats, how often, since when, and where.
+
+_HEIGHT: Final = 24  # of the picture, in its own units
+_WORDS_CHARS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How often in a part of the window; places are percents and units of the picture."""
+
+    x: float
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One time that it happened."""
+
+    kind: str
+    href: str  # of what may be gone with its run
+    short_id: str
+    name: str  # of a step or a memory that is here; else its short id
+    at_ns: int
+    is_first: bool
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A supersession that approving the task applies."""
+
+    older_href: str
+    older_text: str
+    newer_href: str
+    newer_text: str
+    why: str
+    judge: str  # with its score
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Everything to the right of the list."""
+
+    task: Task
+    mark: str
+    word: str
+    rule: str  # what was looked for, and the numbers in force
+    says: str
+    says_title: str
+    places: tuple[Place, ...]
+    more: str  # what the places leave out
+    bars: tuple[Bar, ...]
+    bars_say: str
+    window: str
+    decided_by: str
+    done_by: str
+    proposals: tuple[Proposal, ...]  # none: approving it changes nothing by itself
+
+
+def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
+    """Read a task with the words of its evidence, as far as they are kept.
+
+    Raises NotFoundError or AmbiguousIdError.
+    """
+    task = get_task(connection, task_id)
+    mark, word = words.STATES[task.state]
+    window = span_of_time(task.window_ns)
+    places = _places(connection, task.evidence)
+    left_out = task.count - len(places)
+    return Detail(
+        task=task,
+        mark=mark,
+        word=word,
+        rule=rule_text(task.rule, threshold=task.threshold, window_ns=task.window_ns),
+        says=places[0].says,
+        says_title=words.SAYS[places[0].kind],
+        places=tuple(places),
+        more=f"{plural(left_out, 'other')} between the first one and these" if left_out else "",
+        bars=tuple(_bars(task.activity)),
+        bars_say=f"how often in each part of the {window} before the last look: "
+        + ", ".join(map(str, task.activity)),
+        window=window,
+        decided_by=person_text(task.decided_by, task.decided_method or CLAIMED.method),
+        done_by=person_text(task.done_by, task.done_method or CLAIMED.method),
+        proposals=tuple(_proposal(connection, one) for one in of_task(connection, task.task_id)),
+    )
+
+
+def _proposal(connection: apsw.Connection, one: Supersession) -> Proposal:
+    score = "" if one.score is None else f", score {one.score:.2f}"
+    return Proposal(
+        older_href=f"/memory/{one.older_id}",
+        older_text=_content(connection, one.older_id),
+        newer_href=f"/memory/{one.newer_id}",
+        newer_text=_content(connection, one.newer_id),
+        why=one.rationale,
+        judge=f"{one.judge}{score}",
+        state=one.state,
+    )
+
+
+def _content(connection: apsw.Connection, memory_id: str | None) -> str:
+    """Return what a record says; "" where it is gone."""
+    if memory_id is None:
+        return ""
+    found = get_memory(connection, memory_id, now_ns=0)
+    return text_of(found.content)[:_WORDS_CHARS]
+
+
+def _places(connection: apsw.Connection, evidence: Sequence[Evidence]) -> list[Place]:
+    """Return the newest first, and the very first one at the end."""
+    return [_place(connection, one, is_first=one is evidence[0]) for one in reversed(evidence)]
+
+
+def _place(connection: apsw.Connection, one: Evidence, *, is_first: bool) -> Place:
+    short_id = _short_id(one)
+    says = sample_of(connection, one) or ""
+    return Place(
+        kind=one.kind,
+        href=_href(one),
+        short_id=short_id,
+        name=_name(connection, one) or short_id,
+        at_ns=one.at_ns,
+        is_first=is_first,
+        says=says[:_WORDS_CHARS],
+    )
+
+
+def _href(one: Evidence) -> str:
+    """Return where the evidence is shown; "" for a figure, which says all there is."""
+    folders = {"memory": "memory", "figure": ""}
+    folder = folders.get(one.kind, f"{one.kind}s")
+    return f"/{folder}/{one.id}" if folder else ""
+
+
+def _short_id(one: Evidence) -> str:
+    if one.kind in ("figure", "report"):
+        return one.id
+    trace, _, rest = one.id.rpartition("-")
+    return f"{trace[:8]}-{rest[:8]}" if trace else one.id[:8]
+
+
+def _name(connection: apsw.Connection, one: Evidence) -> str:
+    """Return what people call the evidence; "" where it is gone or has only an id."""
+    try:
+        if one.kind == "step":
+            return agent_words(get_step(connection, one.id, now_ns=0).name)
+        if one.kind == "memory":
+            return title_of(get_memory(connection, one.id, now_ns=0))
+    except (NotFoundError, AmbiguousIdError):
+        pass
+    return ""
+
+
+def _bars(activity: Sequence[int]) -> list[Bar]:
+    most, width = max(*activity, 1), 100 / len(activity)
+    return [
+        Bar(round(at * width, 2), round(_HEIGHT - height, 2), round(height, 2))
+        for at, count in enumerate(activity)
+        if (height := _HEIGHT * count / most)
+    ]
+
+
+# The list of the page of tasks, and what its address says.
+
+_ROWS: Final = 50
+# What can be shown, in the order of the switch; the first unless said.
+SHOWN: Final = {"open": "Open", "all": "All"}
+
+
+@dataclass(frozen=True, slots=True)
+class TasksState:
+    """What of the list is shown, as the address says it."""
+
+    state: str = "open"  # one of SHOWN
+    cursor: str = ""
+
+    def address(self, task_id: str = "", **changes: str) -> str:
+        """Return the address of the list, with a task beside it."""
+        told = replace(self, **changes)
+        given = {"state": "" if told.state == "open" else told.state, "cursor": told.cursor}
+        query = urlencode({name: value for name, value in given.items() if value})
+        path = f"/tasks/{task_id}" if task_id else "/tasks"
+        return f"{path}?{query}" if query else path
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One part of the switch."""
+
+    label: str
+    count: int
+    href: str
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A task as the list shows it."""
+
+    task_id: str
+    href: str
+    mark: str
+    word: str
+    title: str
+    level: str
+    count: int
+    last_ns: int
+    says: str  # the newest one, as far as it is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything to the left of the task."""
+
+    state: TasksState
+    choices: tuple[Choice, ...]
+    rows: tuple[Row, ...]
+    first_href: str | None
+    more_href: str | None
+    is_bare: bool  # there never was a task
+    problem: str
+
+    @property
+    def first_id(self) -> str | None:
+        """Return what is shown when nothing was chosen."""
+        return self.rows[0].task_id if self.rows else None
+
+
+def read_state(query: Mapping[str, str]) -> TasksState:
+    """Return what an address asks for; what it cannot mean is left out."""
+    state = query.get("state", "")
+    return TasksState(state if state in SHOWN else "open", query.get("cursor", "")[:200])
+
+
+def read_listing(connection: apsw.Connection, state: TasksState) -> Listing:
+    """Read the list; a cursor that is none is told in words, over an empty list."""
+    counts, problem = count_tasks(connection), ""
+    try:
+        found = _found(connection, state)
+    except BadCursorError as error:
+        found, problem = TaskPage((), None), str(error)
+    more = found.next_cursor
+    return Listing(
+        state=state,
+        choices=tuple(_choices(state, counts)),
+        rows=tuple(_row(connection, state, task) for task in found.items),
+        first_href=state.address(cursor="") if state.cursor else None,
+        more_href=state.address(cursor=more) if more else None,
+        is_bare=not any(counts.values()),
+        problem=problem,
+    )
+
+
+def _found(connection: apsw.Connection, state: TasksState) -> TaskPage:
+    cursor = state.cursor or None
+    wanted: Literal["open"] | None = "open" if state.state == "open" else None
+    return list_tasks(connection, state=wanted, limit=_ROWS, cursor=cursor)
+
+
+def _choices(state: TasksState, counts: Mapping[str, int]) -> list[Choice]:
+    sums = {"open": sum(counts[one] for one in OPEN), "all": sum(counts.values())}
+    return [
+        Choice(label, sums[name], TasksState(name).address(), is_on=name == state.state)
+        for name, label in SHOWN.items()
+    ]
+
+
+def _row(connection: apsw.Connection, state: TasksState, task: Task) -> Row:
+    mark, word = words.STATES[task.state]
+    return Row(
+        task_id=task.task_id,
+        href=state.address(task.task_id),
+        mark=mark,
+        word=word,
+        title=task.title,
+        level=task.level,
+        count=task.count,
+        last_ns=task.last_ns,
+        says=sample_of(connection, task.evidence[-1]) or "",
+    )
+
 
 router = APIRouter()
 

@@ -6,19 +6,26 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from importlib.util import cache_from_source
 from pathlib import Path
+from types import CodeType
 from typing import Any, Final
 
+import jinja2
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
+from hansard_store.database.private_folders import make_private
 from hansard_store.principals.model import Scope
 from hansard_web.app.config import default_data_folder
 from hansard_web.approvals.pending_count import Badge, read_badge
@@ -26,7 +33,45 @@ from hansard_web.principals.requests import principal_of
 from hansard_web.ui import format as figures
 from hansard_web.ui.assets import Assets, package_assets
 from hansard_web.ui.markdown import to_html, verbatim
-from hansard_web.ui.template_cache import TemplateCache
+
+# Compiled templates kept beside their sources, as Python keeps compiled modules.
+
+_FINGERPRINT_CHARS: Final = 12
+
+
+class TemplateCache(FileSystemBytecodeCache):
+    """Keeps what Jinja compiled in the templates' `__pycache__`, or where PYTHONPYCACHEPREFIX says.
+
+    Jinja compares the source's checksum before it takes a compiled template. What else decides how
+    one is compiled (`made_by`: filters and options; the version of Jinja) is part of the file's
+    name. Where the folder cannot be written, or PYTHONDONTWRITEBYTECODE is set, nothing is kept.
+    """
+
+    def __init__(self, templates: Path, *, made_by: Iterable[Path]) -> None:
+        own = sha256(jinja2.__version__.encode())
+        for path in made_by:
+            own.update(path.read_bytes())
+        folder = Path(cache_from_source(str(templates / "template.py"))).parent
+        mark = f"{sys.implementation.cache_tag}-{own.hexdigest()[:_FINGERPRINT_CHARS]}"
+        super().__init__(str(folder), f"%s.{mark}.template")
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Take what is kept; what cannot be read is compiled again."""
+        try:
+            super().load_bytecode(bucket)
+        except Exception:  # a damaged file may raise any: SystemError, AttributeError …
+            bucket.reset()
+        if not isinstance(bucket.code, CodeType):
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a compiled template for the next process; never fails."""
+        if sys.dont_write_bytecode:
+            return
+        with suppress(OSError):
+            make_private(Path(self.directory))  # what stands in it is run
+            super().dump_bytecode(bucket)
+
 
 THEMES: Final = ("system", "light", "dark")
 THEME_COOKIE: Final = "hansard_theme"
