@@ -2,22 +2,170 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import importlib.metadata
+import json
 import logging
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Any, Final
 
-from hansard._clients import http_fallback, langchain, llama_index
-from hansard._clients import installed as installed_packages
-from hansard._clients.content_hook import ContentHook
-from hansard._clients.guard import tell
-from hansard._clients.installed import Found, installed, is_of_models, package_for
+from hansard._clients import http_fallback, instrumentors, langchain, llama_index, names
+from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import PlacedProvider
 from hansard._runtime.recorder import active
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from opentelemetry.trace import Span
+
+
+# Which instrumentors are installed, found by their entry points.
+
+GROUP: Final = "opentelemetry_instrumentor"
+
+# Makers of instrumentors, the first is taken where several are installed for one library. Those of
+# OpenTelemetry's GenAI project write the current convention; OpenInference's are the most complete
+# of the others; then OpenLLMetry's. All other ones come last.
+_MAKERS: Final = (
+    "opentelemetry-instrumentation-genai-",
+    "opentelemetry-instrumentation-openai-v2",
+    "openinference-instrumentation-",
+)
+
+# Libraries of models, agents and vector stores, by their instrumentors' names: what is switched on
+# when none is named. A web framework's or a database's instrumentor is not ours to switch on.
+_NAMES: Final = """
+agno alephalpha anthropic autogen autogen_agentchat bedrock beeai chromadb claude_agent_sdk
+cohere crewai dspy google_adk google_genai google_generativeai groq guardrails haystack
+instructor lancedb langchain langgraph litellm llama_index llamaindex marqo mcp milvus mistralai
+ollama openai openai_agents openai_v2 pinecone pipecat portkey pydantic_ai qdrant replicate
+sagemaker smolagents strands together transformers vertexai voyageai watsonx weaviate writer
+"""
+_OF_MODELS: Final = frozenset(_NAMES.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An installed instrumentor of a library."""
+
+    library: str
+    package: str
+    version: str
+    entry: EntryPoint
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        """Where it stands in the order of preference."""
+        for place, maker in enumerate(_MAKERS):
+            if self.package.startswith(maker):
+                return place, self.package
+        return len(_MAKERS), self.package
+
+
+def installed() -> dict[str, list[Found]]:
+    """Return the installed instrumentors of each library, the preferred one first. Loads none."""
+    from importlib.metadata import entry_points  # a tenth of what importing the SDK costs
+
+    found: dict[str, list[Found]] = {}
+    for entry in entry_points(group=GROUP):
+        if entry.dist is None:
+            continue
+        library = _normal(entry.name)
+        one = Found(library, entry.dist.name, entry.dist.version, entry)
+        found.setdefault(library, []).append(one)
+    return {library: sorted(several, key=_rank) for library, several in sorted(found.items())}
+
+
+def is_of_models(library: str) -> bool:
+    """Whether a library is switched on when none is named."""
+    return library in _OF_MODELS
+
+
+def package_for(library: str) -> str:
+    """Return the name of the package that would instrument a library."""
+    working = instrumentors.package_for(library)
+    return working or f"openinference-instrumentation-{library.replace('_', '-')}"
+
+
+def named(library: str) -> str:
+    """Return a library's name as the entry points write it."""
+    return _normal(library)
+
+
+def _normal(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _rank(one: Found) -> tuple[int, str]:
+    return one.rank
+
+
+# What OpenTelemetry's GenAI instrumentors saw, kept the way Hansard keeps content.
+
+
+class ContentHook:
+    """A `CompletionHook` of opentelemetry-util-genai, handed to the instrumentors that take one.
+
+    Messages become attributes by value or references to payloads, as the retention mode says. An
+    instrumentor that was told to write them on its spans itself is left to it.
+    """
+
+    @observing
+    def on_completion(
+        self,
+        *,
+        inputs: Sequence[Any] = (),
+        outputs: Sequence[Any] = (),
+        system_instruction: Sequence[Any] = (),
+        tool_definitions: Sequence[Any] | None = None,
+        span: Span | None = None,
+        **_: Any,
+    ) -> None:
+        """Put the content of one call onto its span, which is still open."""
+        recorder = active()
+        if recorder is None or span is None or not span.is_recording():
+            return
+        from hansard._payloads.store import set_content
+
+        present = getattr(span, "attributes", None) or {}
+        content = {
+            names.INPUT_MESSAGES: inputs,
+            names.OUTPUT_MESSAGES: outputs,
+            names.SYSTEM_INSTRUCTIONS: system_instruction,
+            names.TOOL_DEFINITIONS: tool_definitions,
+        }
+        for key, value in content.items():
+            if value and key not in present:
+                set_content(span, key, _json(value), recorder=recorder)
+
+
+def _json(value: object) -> str:
+    said = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, default=_plain, separators=(",", ":"))
+    return said
+
+
+def _plain(value: object) -> object:
+    """Return what JSON has a form for; fields that are not set are left out."""
+    if is_dataclass(value):
+        told = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {key: item for key, item in told.items() if item is not None}
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple | set):
+        return list(value)
+    return repr(value)
+
 
 _log = logging.getLogger("hansard")
 
@@ -77,7 +225,7 @@ def instrument(*libraries: str) -> list[Instrumentation]:
     logged on the logger `hansard`, with the package to install.
     """
     there = installed()
-    wanted = [installed_packages.named(one) for one in libraries] or _of_models(there)
+    wanted = [named(one) for one in libraries] or _of_models(there)
     if not wanted:
         _log.warning(
             "hansard.instrument() found nothing to record: no instrumentor is installed, and "
@@ -88,7 +236,7 @@ def instrument(*libraries: str) -> list[Instrumentation]:
 
 def uninstrument(*libraries: str) -> list[Instrumentation]:
     """Switch off what `instrument` switched on; without names, all of it. Never raises."""
-    wanted = [installed_packages.named(one) for one in libraries] or all_on()
+    wanted = [named(one) for one in libraries] or all_on()
     recorded = [_record_no_more(name) for name in wanted if http_fallback.is_on(name)]
     return [
         *(_uninstrument(_switched_on[name]) for name in wanted if name in _switched_on),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import secrets
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +14,6 @@ from hansard import semconv
 from hansard._backend.approvals import checked
 from hansard._gate import messages as told
 from hansard._gate.arguments import Json
-from hansard._gate.call_ids import next_call_id
 from hansard._gate.description import description_of
 from hansard._gate.evaluation import note_pending
 from hansard._gate.execution import run_approved
@@ -26,6 +27,38 @@ from hansard_compiler.policy.approvers import Approvers
 
 if TYPE_CHECKING:
     from hansard._gate.gate import Gate
+
+
+# Ids of calls: what joins the event before a call to the one after it.
+
+
+class CallIds:
+    """Gives ids that no other call has, in this process or another; threads may share it.
+
+    They count up behind one random beginning, so that those of a process stand together in the
+    store's index of subjects: random ones would touch another page each.
+    """
+
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Take another beginning: a fork would count on behind that of its parent."""
+        # A letter first: what is all digits could be taken for the number of a card.
+        self._beginning = f"c{secrets.token_hex(6)}"
+        self._numbers = itertools.count(1)
+
+    def next(self) -> str:
+        """Return an id: letters, digits and a hyphen."""
+        return f"{self._beginning}-{next(self._numbers)}"
+
+
+_ids = CallIds()
+next_call_id = _ids.next
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ids.begin_anew)
+
 
 _POLL_S: Final = 20.0  # one long poll; a cancelled task leaves one behind for so long at most
 _FIRST_PAUSE_S: Final = 0.01  # between two looks into our own store

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hansard._clients.formats import anthropic, openai_chat, openai_responses
 from hansard._clients.formats.call_attributes import body_of
-from hansard._clients.routes import ROUTES
+from hansard._clients.http import ROUTES
 from hansard_compiler.providers.formats.json_access import parsed
 from hansard_compiler.providers.formats.sse import Event, read_events
 

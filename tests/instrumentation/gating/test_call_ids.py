@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from hansard._gate.call_ids import CallIds
+from hansard._gate.invocation import CallIds
 
 _FORK = """
 import os
-from hansard._gate.call_ids import next_call_id
+from hansard._gate.invocation import next_call_id
 here = next_call_id()
 reading, writing = os.pipe()
 if os.fork() == 0:
