@@ -41,9 +41,9 @@ from hansard_store.memory.service import MemoryBook
 
 # Corrections: memory records that say what the record contradicts, beside what they correct.
 #
-# A correction of a memory stands in that memory's namespace, under its subject; one of a run in the
-# namespace that the run used, or its agent's, under the tool's name. It holds no words of the claim:
-# those can be deleted or purged, and a correction outlives them.
+# A correction of a memory stands in that memory's namespace, under its subject; one of a run in
+# the namespace that the run used, or its agent's, under the tool's name. It holds no words of the
+# claim: those can be deleted or purged, and a correction outlives them.
 
 TAG: Final = "correction"
 ORIGIN: Final = "evaluation"

@@ -299,8 +299,8 @@ def batches(numbers: Sequence[int], most: int) -> Iterator[Sequence[int]]:
 
 # Linking corrections to the records that they correct, by nearness in meaning.
 #
-# A link needs a minimum similarity and a margin to the second nearest. What is less sure waits for a
-# person; what is near nothing is not linked.
+# A link needs a minimum similarity and a margin to the second nearest. What is less sure waits for
+# a person; what is near nothing is not linked.
 
 _AT_ONCE: Final = 256
 _ENOUGH: Final = 1e-9

@@ -17,8 +17,8 @@ from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signa
 
 # Why protobuf's parser refused a body: read again along the schema, when it failed and only then.
 #
-# The parser's own words differ between versions of protobuf, and before version 7 it gives no reason.
-# Wire format: protobuf.dev/programming-guides/encoding.
+# The parser's own words differ between versions of protobuf, and before version 7 it gives no
+# reason. Wire format: protobuf.dev/programming-guides/encoding.
 
 # About 0.1 s of reading; a fault behind more fields than these is not named.
 MAX_FIELDS: Final = 50_000

@@ -206,8 +206,9 @@ class StallWatch:
 
 # Refusals that wait: a wrong token is answered late, by gRPC as by HTTP.
 #
-# Each holds one of the workers, so the limiter says how long one waits and how many do at once; what
-# is over is answered at once. A wait ends early when its caller leaves, or the receiver stops.
+# Each holds one of the workers, so the limiter says how long one waits and how many do at once;
+# what is over is answered at once. A wait ends early when its caller leaves, or the receiver
+# stops.
 
 # Takes an address without its port; counts the failure, gives the seconds to wait, and keeps a
 # place among those that wait until it is left.

@@ -25,11 +25,11 @@ from hansard_compiler.policy.patterns import compiled_pattern
 
 # Reads a shell command's structure, to say which programs it would run and with which options.
 #
-# Only plain commands are understood: words, quotes, and pipes between such commands. Whatever else a
-# shell can do (lists, redirection, substitution, variables, braces, globs, functions, comments) is
-# *not understood*, and a rule that permits only what it understands stays closed. That is why this is
-# no matching on strings: `'rm' -rf`, `r\m -rf` and `/bin/rm -rf` are words like any other, and
-# `bash -c …` or a script is a program that no list of reading programs names.
+# Only plain commands are understood: words, quotes, and pipes between such commands. Whatever else
+# a shell can do (lists, redirection, substitution, variables, braces, globs, functions, comments)
+# is *not understood*, and a rule that permits only what it understands stays closed. That is why
+# this is no matching on strings: `'rm' -rf`, `r\m -rf` and `/bin/rm -rf` are words like any other,
+# and `bash -c …` or a script is a program that no list of reading programs names.
 
 # Outside quotes each of these means more than itself to some shell.
 _SPECIAL = frozenset("|&;<>()$`\\\"'*?[]#~%!{}\n\r\0^")

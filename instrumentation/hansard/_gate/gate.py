@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # Which arguments stand in nothing the agent was given: perhaps the model invented them.
 #
-# A hint for the approver, and never a reason to block. Only what can be looked up is judged: a short
-# value as a whole; of a longer text its e-mail addresses, links, ids and numbers.
+# A hint for the approver, and never a reason to block. Only what can be looked up is judged: a
+# short value as a whole; of a longer text its e-mail addresses, links, ids and numbers.
 
 _MAX_CHARS: Final = 4_000_000  # of remembered texts; the oldest are forgotten
 _MAX_WORDS: Final = 4  # a longer text is the model's own words

@@ -55,8 +55,8 @@ from hansard.errors import (
 #
 # Behind the attributes of an object that is none of these containers only a coroutine counts that
 # nobody has begun to await: clients of all kinds hold tasks, locks and streams of their own.
-# Functions are values; what a result refers to by a name, a closure or a weak reference is not looked
-# at, nor what lies beyond the bound.
+# Functions are values; what a result refers to by a name, a closure or a weak reference is not
+# looked at, nor what lies beyond the bound.
 
 _MOST_VALUES: Final = 100_000  # looked at; a list of so many takes some 10 ms
 _MOST_BEHIND: Final = 2_000  # of these, behind attributes of other objects

@@ -35,10 +35,10 @@ from hansard_store.steps.flags import SpanFlag
 
 # A stored report of a span that another one replaces, and what its run holds of it.
 #
-# Counts and sums of a run are taken back exactly. Its times, its root and its facts (agent, session,
-# user, first input ...) are the best of what its spans report, and which span is second is not
-# stored; nor is why a step is marked as one above a model call. Where the new report holds less of
-# these than the old one, the run is stale: it has to be derived again.
+# Counts and sums of a run are taken back exactly. Its times, its root and its facts (agent,
+# session, user, first input ...) are the best of what its spans report, and which span is second
+# is not stored; nor is why a step is marked as one above a model call. Where the new report holds
+# less of these than the old one, the run is stale: it has to be derived again.
 
 _REPLACED_REPORTS_OLD = """
 SELECT sort_ns, end_ns, flags, parent_span_id,

@@ -116,7 +116,7 @@ COMMANDS: Final = (
     Entry("repair", "health.store_cli", "Restore the database's schema where somebody altered it."),
     Entry(
         "maintain",
-        "heartbeat.maintain_cli",
+        "heartbeat.cli",
         "Find contradictions in memory, link corrections, count what nobody retrieves.",
     ),
     Entry("gc", "health.store_cli", "Delete old runs and remove what nothing uses."),

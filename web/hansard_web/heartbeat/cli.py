@@ -63,11 +63,11 @@ def maintain(*, dry_run: bool, as_json: bool, **arguments: Any) -> None:
     """
     config = read_config(**arguments)
     open_store(find_store(str(config.data))).close()  # of this version, or refused
-    result = _maintain_cli_run(config, is_dry=dry_run)
+    result = _run_maintenance(config, is_dry=dry_run)
     if as_json:
         print_json(result_json(result))
         return
-    _print(result)
+    _print_maintenance(result)
 
 
 def maintenance_settings(config: Config) -> MaintenanceSettings:
@@ -75,7 +75,7 @@ def maintenance_settings(config: Config) -> MaintenanceSettings:
     return MaintenanceSettings(stale_ns=config.stale_after)
 
 
-def _maintain_cli_run(config: Config, *, is_dry: bool) -> MaintenanceResult:
+def _run_maintenance(config: Config, *, is_dry: bool) -> MaintenanceResult:
     folder = find_store(str(config.data))
     mode = RetentionMode(config.retention)
     trace = CallTrace(folder, mode, _SERVICE)
@@ -89,7 +89,7 @@ def _maintain_cli_run(config: Config, *, is_dry: bool) -> MaintenanceResult:
         return Maintainer(book, recorded, maintenance_settings(config), is_dry).run()
 
 
-def _print(result: MaintenanceResult) -> None:
+def _print_maintenance(result: MaintenanceResult) -> None:
     click.echo(result.summary + (" (dry run: nothing is written)" if result.is_dry else ""))
     told: list[Json] = [
         {**one, "outcome": "superseded"} for one in result_json(result)["supersessions"]

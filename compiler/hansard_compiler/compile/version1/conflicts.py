@@ -23,9 +23,9 @@ from hansard_compiler.words import terms, terms_of
 # What a short text claims: enough to see that two texts cannot both hold.
 #
 # A claim has the words of its statement without numbers and negations, its numbers, whether it is
-# negated and, where it reads "subject is value", the two apart. Structured facts
-# (`{"subject": …, "attribute": …, "value": …}`) are claims as they stand. No grammar is parsed: what
-# two claims share decides whether they are compared at all.
+# negated and, where it reads "subject is value", the two apart. Structured facts (`{"subject": …,
+# "attribute": …, "value": …}`) are claims as they stand. No grammar is parsed: what two claims
+# share decides whether they are compared at all.
 
 CLAIMING = frozenset(
     {"memory", "summary", "retrieval_doc", "constraint", "handoff", "other", "policy"}
