@@ -4,7 +4,7 @@
     python examples/decorated_agent.py "Where is order 7?"
 
 The "model" is a function, so that no key and no network are needed. With a real client, one line
-more records its calls too: `hansard.instrument("openai")`, or `hansard.record_http(client)`.
+more records its calls too: `hansard.instrument("openai")`, or `hansard.instrument_client(client)`.
 """
 
 from __future__ import annotations

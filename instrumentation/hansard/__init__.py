@@ -12,8 +12,8 @@ TYPE_CHECKING = False  # not from `typing`: a hook has no time to load it
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hansard import approvals, chat, memory, testing
-    from hansard._clients.http import record_http, unrecord_http
+    from hansard import approvals, chat, errors, memory, testing, transcripts
+    from hansard._clients.http import instrument_client, uninstrument_client
     from hansard._clients.instrumentation import instrument, uninstrument
     from hansard._context.compile import compile_step
     from hansard._context.compiled_step import CompiledStep
@@ -29,16 +29,14 @@ if TYPE_CHECKING:
     from hansard._runs.session import end_run, record_tool_call, record_tool_result, start_run
     from hansard._runs.step import Step
     from hansard._runtime.setup import flush, init, shutdown
-    from hansard._tracing.propagation import extract, inject, inject_environment
+    from hansard._tracing.propagation import child_environment, extract, inject
     from hansard._tracing.span_handle import SpanHandle, span
-    from hansard._tracing.workers import propagate, propagating, worker
-    from hansard._transcripts.in_process import InProcessTranscripts
+    from hansard._tracing.workers import worker_initializer, wrap_executor, wrap_with_context
     from hansard.transcripts import Transcript, transcript
     from hansard_compiler.retention import RetentionMode
 
 __all__ = [
     "CompiledStep",
-    "InProcessTranscripts",
     "ModelAnswer",
     "RetentionMode",
     "Run",
@@ -52,22 +50,21 @@ __all__ = [
     "approvals",
     "call_model",
     "chat",
+    "child_environment",
     "compile_step",
     "continue_replay",
     "current_run",
     "end_run",
+    "errors",
     "extract",
     "flush",
     "gate",
     "init",
     "inject",
-    "inject_environment",
     "instrument",
+    "instrument_client",
     "memory",
     "model_compressor",
-    "propagate",
-    "propagating",
-    "record_http",
     "record_tool_call",
     "record_tool_result",
     "replay",
@@ -79,9 +76,12 @@ __all__ = [
     "tool",
     "trace",
     "transcript",
+    "transcripts",
     "uninstrument",
-    "unrecord_http",
-    "worker",
+    "uninstrument_client",
+    "worker_initializer",
+    "wrap_executor",
+    "wrap_with_context",
 ]
 
 
@@ -90,6 +90,7 @@ _LAZY = {
     "acall_model": "hansard._models.call",
     "agent": "hansard._decorators.decorators",
     "call_model": "hansard._models.call",
+    "child_environment": "hansard._tracing.propagation",
     "compile_step": "hansard._context.compile",
     "CompiledStep": "hansard._context.compiled_step",
     "continue_replay": "hansard._replay.replay",
@@ -100,14 +101,10 @@ _LAZY = {
     "gate": "hansard._gate.gate",
     "init": "hansard._runtime.setup",
     "inject": "hansard._tracing.propagation",
-    "inject_environment": "hansard._tracing.propagation",
-    "InProcessTranscripts": "hansard._transcripts.in_process",
     "instrument": "hansard._clients.instrumentation",
+    "instrument_client": "hansard._clients.http",
     "model_compressor": "hansard._context.compressor",
     "ModelAnswer": "hansard._models.answer",
-    "propagate": "hansard._tracing.workers",
-    "propagating": "hansard._tracing.workers",
-    "record_http": "hansard._clients.http",
     "record_tool_call": "hansard._runs.session",
     "record_tool_result": "hansard._runs.session",
     "replay": "hansard._replay.replay",
@@ -125,8 +122,10 @@ _LAZY = {
     "Transcript": "hansard.transcripts",
     "transcript": "hansard.transcripts",
     "uninstrument": "hansard._clients.instrumentation",
-    "unrecord_http": "hansard._clients.http",
-    "worker": "hansard._tracing.workers",
+    "uninstrument_client": "hansard._clients.http",
+    "worker_initializer": "hansard._tracing.workers",
+    "wrap_executor": "hansard._tracing.workers",
+    "wrap_with_context": "hansard._tracing.workers",
 }
 
 
@@ -135,8 +134,8 @@ def __getattr__(name: str) -> object:
         found = getattr(import_module(_LAZY[name]), name)
         globals()[name] = found  # asked for once
         return found
-    # Modules, of which the last needs the OTel SDK.
-    if name in ("approvals", "chat", "memory", "testing"):
+    # Modules, of which `testing` needs the OTel SDK.
+    if name in ("approvals", "chat", "errors", "memory", "testing", "transcripts"):
         return import_module(f"hansard.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

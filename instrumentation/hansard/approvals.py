@@ -27,8 +27,22 @@ from hansard._gate.pending import Proposed
 from hansard.errors import NoConfirmation, UnknownTool
 
 __all__ = [
-    "Executed", "approve", "arepropose", "arun", "arun_decided", "await_decision", "get",
-    "pending", "reject", "repropose", "revise", "run", "run_decided", "settle", "undo", "wait",
+    "Executed",
+    "approve",
+    "arepropose",
+    "arun",
+    "arun_all_approved",
+    "await_decision",
+    "get",
+    "pending",
+    "reject",
+    "repropose",
+    "resolve_outcome",
+    "revise",
+    "run",
+    "run_all_approved",
+    "undo",
+    "wait_decision",
 ]  # fmt: skip
 
 
@@ -42,7 +56,7 @@ def get(approval_id: str) -> Json:
     return checked(_decisions().approval(approval_id))
 
 
-def wait(approval_id: str, timeout_s: float = math.inf) -> Json:
+def wait_decision(approval_id: str, timeout_s: float = math.inf) -> Json:
     """Wait until an approval is decided, sent back or expired; as it stands then."""
     return drive(invocation.decided(_gate(), get(approval_id), timeout_s))
 
@@ -92,10 +106,10 @@ def revise(approval_id: str, note: str, *, by: str = "", token: str | None = Non
     return checked(_decisions().decide(approval_id, "revise", body))
 
 
-def settle(
+def resolve_outcome(
     approval_id: str,
     *,
-    ran: bool,
+    executed: bool,
     note: str,
     by: str = "",
     result_ref: str = "",
@@ -105,71 +119,79 @@ def settle(
 
     `token` as in `approve`.
     """
-    outcome = "ran" if ran else "did_not_run"
+    outcome = "ran" if executed else "did_not_run"
     body: Json = {"by": by or None, "outcome": outcome, "note": note, "token": token}
     body["result_ref"] = result_ref or None
     return checked(_decisions().decide(approval_id, "settle", body))
 
 
-def repropose(approval_id: str, arguments: Mapping[str, Any], *, on: Any = None) -> Any:
+def repropose(approval_id: str, arguments: Mapping[str, Any], *, instance: Any = None) -> Any:
     """Propose a call that was sent back again, with other arguments: answers like a call."""
-    return drive(_reproposed(_gate(), get(approval_id), arguments, on))
+    return drive(_reproposed(_gate(), get(approval_id), arguments, instance))
 
 
-async def arepropose(approval_id: str, arguments: Mapping[str, Any], *, on: Any = None) -> Any:
+async def arepropose(
+    approval_id: str, arguments: Mapping[str, Any], *, instance: Any = None
+) -> Any:
     """The same in an event loop."""
     approval = await in_thread(lambda: get(approval_id))
-    return await adrive(_reproposed(_gate(), approval, arguments, on))
+    return await adrive(_reproposed(_gate(), approval, arguments, instance))
 
 
-def _reproposed(gate: Gate, approval: Json, arguments: Mapping[str, Any], on: Any) -> Flow[Any]:
+def _reproposed(
+    gate: Gate, approval: Json, arguments: Mapping[str, Any], instance: Any
+) -> Flow[Any]:
     tool = gate.find_tool(str(approval["tool"]))
     if tool is None:
         raise UnknownTool(str(approval["tool"]))
-    tool = tool if on is None or not tool.needs_receiver else tool.on(on)
+    tool = tool if instance is None or not tool.needs_receiver else tool.on(instance)
     named = tool.shape.from_model(arguments)
     return invocation.call(gate, tool, named, repropose=approval["approval_id"])
 
 
-def run(approval_id: str, *, on: Any = None) -> Executed:
+def run(approval_id: str, *, instance: Any = None) -> Executed:
     """Claim and run an approved call: exactly what was approved, once, and its result told.
 
     An async tool runs to its end in an event loop of this call, as with `asyncio.run`. Inside a
     running loop it raises MustAwait, and the approval can still be run: `await arun(approval_id)`.
-    `on` is the object whose method the tool is, where this process did not propose the call.
+    `instance` is the object whose method the tool is, where this process did not propose the call.
     """
-    return drive(execution.run(_gate(), approval_id, on=on))
+    return drive(execution.run(_gate(), approval_id, instance=instance))
 
 
-async def arun(approval_id: str, *, on: Any = None) -> Executed:
+async def arun(approval_id: str, *, instance: Any = None) -> Executed:
     """The same in an event loop of asyncio or trio, for tools of both kinds.
 
     What cancels it, or times it out, leaves an outcome that nobody knows: recorded as `unknown`.
     """
-    return await adrive(execution.run(_gate(), approval_id, on=on))
+    return await adrive(execution.run(_gate(), approval_id, instance=instance))
 
 
-def run_decided(*, channel: str | None = None, agent: str | None = None) -> list[Executed]:
+def run_all_approved(*, channel: str | None = None, agent: str | None = None) -> list[Executed]:
     """Run what was approved and did not run yet, of tools that this process has.
 
     After a restart this goes on where the last process was: what it had begun is not run again.
     What cannot run is left as it is. Where calls fail the others run all the same, and RunsFailed
     is raised: `executed` has all that ran, `failed` the errors by approval. A cancellation, or
     Ctrl-C, ends it at once, with both in its attributes. Async tools run one after the other in one
-    event loop; inside a running one MustAwait is raised where there is one: `await arun_decided()`.
+    event loop; inside a running one MustAwait is raised where there is one: it is
+    `await arun_all_approved()`.
     """
-    return drive(execution.run_decided(_gate(), channel=channel, agent=agent))
+    return drive(execution.run_all_approved(_gate(), channel=channel, agent=agent))
 
 
-async def arun_decided(*, channel: str | None = None, agent: str | None = None) -> list[Executed]:
+async def arun_all_approved(
+    *, channel: str | None = None, agent: str | None = None
+) -> list[Executed]:
     """The same in an event loop, for tools of both kinds, one after the other."""
-    return await adrive(execution.run_decided(_gate(), channel=channel, agent=agent))
+    return await adrive(execution.run_all_approved(_gate(), channel=channel, agent=agent))
 
 
-def undo(approval_id: str, *, by: str = "", on: Any = None, token: str | None = None) -> Json:
+def undo(approval_id: str, *, by: str = "", instance: Any = None, token: str | None = None) -> Json:
     """Propose the call that takes back one that ran, through the same gate: it asks first.
 
-    A call is undone once. `on` is the object whose method takes it back; `token` as in `approve`.
+    A call is undone once. `instance` is the object whose method takes it back, `token` as in
+    `approve`.
     """
     gate = _gate()
     back = get(approval_id).get("undo")
@@ -179,7 +201,7 @@ def undo(approval_id: str, *, by: str = "", on: Any = None, token: str | None = 
     made = gate.decisions.undo(approval_id, {"by": by or None, "token": token})
     approval = checked(made)
     if tool is not None:
-        bound = tool if on is None or not tool.needs_receiver else tool.on(on)
+        bound = tool if instance is None or not tool.needs_receiver else tool.on(instance)
         arguments, bound_hash = dict(approval["arguments"]), str(approval.get("arguments_hash"))
         call = Proposed(bound, arguments, bound_hash, made.get("proposal_key"))
         gate.waiting.add(approval, call)

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 from hansard import approvals
 from hansard._gate.arguments import Json
 from hansard._gate.evaluation import Evaluation, Turn, evaluate, note_failure
-from hansard._gate.execution import Executed, run, run_decided
+from hansard._gate.execution import Executed, run, run_all_approved
 from hansard._gate.flow import Flow, Step, adrive, can_wait, drive, may_be_async
 from hansard._gate.gate import Gate, Tools
 from hansard._gate.interruption import may_have_run
@@ -227,7 +227,7 @@ class ChatGate:
             yield from self._check_waiting(is_message=False)
             failed: Mapping[str, Exception] = {}
             try:
-                ran: Sequence[Executed] = yield from run_decided(
+                ran: Sequence[Executed] = yield from run_all_approved(
                     self.gate, channel=self.channel.name, agent=None
                 )
             except RunsFailed as some:

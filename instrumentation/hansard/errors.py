@@ -37,7 +37,8 @@ Only what a program asks for in so many words can raise. Observing never does: w
 a span is made, kept or sent is counted and told once on the logger `hansard`.
 A setting that cannot work is a ConfigError (hansard_compiler.errors).
 
-RunsFailed is a group: what failed of the calls of `run_decided`, with the results of the others.
+RunsFailed is a group: what failed of the calls of `run_all_approved`, with the results of the
+others.
 """
 
 from __future__ import annotations
@@ -369,7 +370,7 @@ class OutcomeUnknown(GateError):
 
 
 class RunsFailed(ExceptionGroup[Exception]):
-    """Some of the calls that `run_decided` ran have failed; all others ran, or were left.
+    """Some of the calls that `run_all_approved` ran have failed; all others ran, or were left.
 
     `executed` holds what ran, in order, and `failed` each error by the id of its approval. The
     errors are those of the group: `except*` finds them by their class.

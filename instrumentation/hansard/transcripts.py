@@ -20,6 +20,7 @@ from opentelemetry import trace
 from hansard import semconv
 from hansard._export.secret_scanner import ForkSafeRedactor
 from hansard._runtime import recorder as _state
+from hansard._transcripts.in_process import LocalTranscripts
 from hansard.errors import EmbeddedMissing, refuse_async
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
@@ -41,6 +42,8 @@ from hansard_compiler.transcripts.views import veiled as _veiled
 
 if TYPE_CHECKING:
     from hansard._config.settings import Settings
+
+__all__ = ["LocalTranscripts", "Resumed", "Transcript", "transcript"]
 
 GROUP: Final = "hansard.transcripts"
 Loop = Callable[[list[Json]], Sequence[Given]]
@@ -221,7 +224,7 @@ def transcript(conversation: str, *, kept: Transcripts | None = None) -> Transcr
     the environment says: in the program's own store when embedded, else at the server. Raises
     BadConversationId for what is no text, TranscriptUnavailable or StoreError where that cannot be
     reached: a transcript does not depend on telemetry, and telemetry does not stand in for it.
-    `kept` is another back end, such as InProcessTranscripts.
+    `kept` is another back end, such as LocalTranscripts.
     """
     if not isinstance(conversation, str):
         raise BadConversationId(repr(conversation), "conversation")

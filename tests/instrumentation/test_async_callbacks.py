@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard._transcripts.in_process import InProcessTranscripts
+from hansard._transcripts.in_process import LocalTranscripts
 from hansard.errors import AsyncCallback
 from hansard.transcripts import transcript
 
@@ -45,7 +45,7 @@ def test_a_compile_takes_plain_functions(option: Any) -> None:
 
 
 def test_a_loop_of_a_transcript_that_is_async_is_awaited() -> None:
-    talk = transcript("talk", kept=InProcessTranscripts())
+    talk = transcript("talk", kept=LocalTranscripts())
 
     with pytest.raises(AsyncCallback, match="arun"):
         talk.run("go on", later)

@@ -120,7 +120,7 @@ def test_the_conversation_comes_along_to_every_span_of_whoever_makes_it() -> Non
 
 def test_a_child_process_is_told_by_its_environment() -> None:
     with capture(), hansard.start_run("clerk", conversation_id="c-1") as run:
-        told = hansard.inject_environment({"PATH": "/bin", "TRACESTATE": "stale=1"})
+        told = hansard.child_environment({"PATH": "/bin", "TRACESTATE": "stale=1"})
 
     assert told["PATH"] == "/bin"
     assert told["TRACEPARENT"] == f"00-{run.run_id}-{1:016x}-01"
@@ -132,8 +132,8 @@ def test_a_child_process_is_told_by_its_environment() -> None:
 def test_the_environment_is_passed_on_as_it_is_where_nothing_is_recorded() -> None:
     given = {"TRACEPARENT": PARENT, "A": "b"}
 
-    assert hansard.inject_environment(given) == given
-    assert hansard.inject_environment() == dict(os.environ)
+    assert hansard.child_environment(given) == given
+    assert hansard.child_environment() == dict(os.environ)
 
 
 def test_a_trace_goes_on_from_the_environment() -> None:
@@ -157,7 +157,7 @@ def record(name: str) -> str:
 
 def test_a_thread_records_where_it_was_started() -> None:
     with capture() as spans, hansard.span("around"):
-        thread = threading.Thread(target=hansard.propagate(record), args=["in thread"])
+        thread = threading.Thread(target=hansard.wrap_with_context(record), args=["in thread"])
         thread.start()
         thread.join()
 
@@ -166,9 +166,9 @@ def test_a_thread_records_where_it_was_started() -> None:
 
 def test_pools_record_where_their_calls_were_submitted() -> None:
     with capture() as spans, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        bound = hansard.propagating(pool)
+        bound = hansard.wrap_executor(pool)
         with hansard.span("first"):
-            pool.submit(hansard.propagate(record), "submitted").result()
+            pool.submit(hansard.wrap_with_context(record), "submitted").result()
         with hansard.span("second"):
             assert list(bound.map(record, ["a", "b"], timeout=10)) == ["a", "b"]
         with hansard.span("third"):
@@ -187,7 +187,7 @@ def test_pools_record_where_their_calls_were_submitted() -> None:
 
 def test_a_bound_pool_is_shut_down_as_the_pool_itself() -> None:
     pool = concurrent.futures.ThreadPoolExecutor(1)
-    with hansard.propagating(pool):
+    with hansard.wrap_executor(pool):
         pass
 
     with pytest.raises(RuntimeError):
@@ -197,7 +197,7 @@ def test_a_bound_pool_is_shut_down_as_the_pool_itself() -> None:
 def test_a_bound_function_may_run_many_times_at_once_and_leaves_no_trace() -> None:
     with capture() as spans:
         with hansard.span("around"):
-            bound = hansard.propagate(record)
+            bound = hansard.wrap_with_context(record)
         threads = [threading.Thread(target=bound, args=[str(n)]) for n in range(8)]
         for thread in threads:
             thread.start()
@@ -218,7 +218,7 @@ def test_asyncio_carries_it_and_a_bound_coroutine_function_too() -> None:
 
     async def main() -> list[str]:
         with hansard.span("around"):
-            bound = hansard.propagate(work)
+            bound = hansard.wrap_with_context(work)
             in_task = asyncio.create_task(work("task"))
             in_thread = asyncio.to_thread(record, "to_thread")
             names = [await in_task, await in_thread]
@@ -236,7 +236,7 @@ def test_the_current_run_comes_along() -> None:
 
     found: list[hansard.Run | None] = []
     with capture(), hansard.start_run("clerk") as run:
-        thread = threading.Thread(target=hansard.propagate(look))
+        thread = threading.Thread(target=hansard.wrap_with_context(look))
         thread.start()
         thread.join()
 
@@ -245,7 +245,7 @@ def test_the_current_run_comes_along() -> None:
 
 @pytest.mark.parametrize("function", [record, hansard.tool(record)])
 def test_a_bound_function_is_what_it_was(function: Callable[..., Any]) -> None:
-    bound = hansard.propagate(function)
+    bound = hansard.wrap_with_context(function)
 
     assert inspect.signature(bound) == inspect.signature(function)
     assert bound.__name__ == "record"
@@ -254,7 +254,7 @@ def test_a_bound_function_is_what_it_was(function: Callable[..., Any]) -> None:
 
 def test_a_bound_function_crosses_to_another_process_with_its_place() -> None:
     with capture() as spans, hansard.start_run("clerk", conversation_id="c-1"):
-        sent = pickle.dumps(hansard.propagate(record))
+        sent = pickle.dumps(hansard.wrap_with_context(record))
     with capture() as there:
         pickle.loads(sent)("over there")
 
@@ -273,7 +273,7 @@ def test_exceptions_pass_through_a_bound_function() -> None:
 
     before = otel_context.get_current()
     with pytest.raises(KeyError, match="mine"):
-        hansard.propagate(fail)()
+        hansard.wrap_with_context(fail)()
 
     assert otel_context.get_current() is before
 
@@ -287,7 +287,7 @@ def test_a_worker_starts_as_this_process_did_and_where_it_is() -> None:
         assert recorder is not None
         arguments = {"endpoint": "http://127.0.0.1:1/v1/traces", "service_name": "mine"}
         recorder.settings = load_settings(arguments, {"HANSARD_EXPORT_DELAY_MS": "7"})
-        start: Any = pickle.loads(pickle.dumps(hansard.worker(service_name="theirs")))
+        start: Any = pickle.loads(pickle.dumps(hansard.worker_initializer(service_name="theirs")))
 
     options, headers, instrumented = start.args
     assert instrumented == []
@@ -296,7 +296,7 @@ def test_a_worker_starts_as_this_process_did_and_where_it_is() -> None:
 
 
 def test_workers_of_a_process_that_does_not_record_do_not_either() -> None:
-    start = pickle.loads(pickle.dumps(hansard.worker(service_name="mine")))
+    start = pickle.loads(pickle.dumps(hansard.worker_initializer(service_name="mine")))
 
     start()
 

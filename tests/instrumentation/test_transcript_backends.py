@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hansard._backend.http_client import HttpClient
 from hansard._backend.http_transcripts import HttpTranscripts
-from hansard._transcripts.in_process import InProcessTranscripts
+from hansard._transcripts.in_process import LocalTranscripts
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -52,7 +52,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Transcr
         client = HttpClient(server.url, headers={}, timeout_s=10)
         yield {
             "sqlite": open_transcripts(folder, retention=RetentionMode.REDACTED_PAYLOADS),
-            "in process": InProcessTranscripts(),
+            "in process": LocalTranscripts(),
             "http": HttpTranscripts(client, lambda text: redactor.redact_text(text).text, raw=True),
         }
         client.close()

@@ -45,7 +45,7 @@ def said(messages: list[Json]) -> list[str]:
 
 @pytest.fixture
 def talk() -> Transcript:
-    return hansard.transcript("talk", kept=hansard.InProcessTranscripts())
+    return hansard.transcript("talk", kept=hansard.transcripts.LocalTranscripts())
 
 
 @pytest.mark.covers("TR-10", "TR-11")
@@ -225,7 +225,7 @@ def test_a_redaction_says_what_it_costs_and_a_correction_stands_for_the_old(
 
 @pytest.mark.covers("TR-21")
 def test_messages_carry_their_step_and_the_step_its_transcript(talk: Transcript) -> None:
-    kept = hansard.InProcessTranscripts()
+    kept = hansard.transcripts.LocalTranscripts()
     with recording() as recorded:
 
         @hansard.agent

@@ -43,7 +43,7 @@ async def over_await() -> None:
 
 def over_threads() -> None:
     threads = [
-        threading.Thread(target=hansard.propagate(branch), args=[name])
+        threading.Thread(target=hansard.wrap_with_context(branch), args=[name])
         for name in ("thread a", "thread b")
     ]
     for thread in threads:
@@ -54,22 +54,22 @@ def over_threads() -> None:
 
 def over_pools() -> None:
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        pool.submit(hansard.propagate(branch), "submitted").result()
-        list(hansard.propagating(pool).map(branch, ["mapped a", "mapped b"]))
+        pool.submit(hansard.wrap_with_context(branch), "submitted").result()
+        list(hansard.wrap_executor(pool).map(branch, ["mapped a", "mapped b"]))
 
 
 def over_processes(method: str) -> None:
     context = multiprocessing.get_context(method)
     with concurrent.futures.ProcessPoolExecutor(
-        1, mp_context=context, initializer=hansard.worker()
+        1, mp_context=context, initializer=hansard.worker_initializer()
     ) as pool:
         pool.submit(leaf, method).result()
-        pool.submit(hansard.propagate(branch), f"{method} bound").result()
+        pool.submit(hansard.wrap_with_context(branch), f"{method} bound").result()
 
 
 def over_a_program() -> None:
     code = "import hansard; hansard.init()\nwith hansard.span('program'): pass"
-    subprocess.run([sys.executable, "-c", code], env=hansard.inject_environment(), check=True)
+    subprocess.run([sys.executable, "-c", code], env=hansard.child_environment(), check=True)
 
 
 def over_http(address: str) -> None:

@@ -91,7 +91,7 @@ if __name__ == "__main__":
 
 WITH_BLOCK = """
 def main(context):
-    with context.Pool(2, initializer=hansard.worker()) as pool:
+    with context.Pool(2, initializer=hansard.worker_initializer()) as pool:
         return pool.map(square, range(6))
 """
 
@@ -103,7 +103,7 @@ def main(context):
 
 IN_THE_MIDDLE = """
 def main(context):
-    pool = context.Pool(2, initializer=hansard.worker())
+    pool = context.Pool(2, initializer=hansard.worker_initializer())
     pool.map_async(wait_long, range(2), chunksize=1)
     await_ready(*(f"{sys.argv[2]}.{number}" for number in range(2)))
     started = time.monotonic()
@@ -114,7 +114,7 @@ def main(context):
 
 REPLACED = """
 def main(context):
-    with context.Pool(2, initializer=hansard.worker(), maxtasksperchild=1) as pool:
+    with context.Pool(2, initializer=hansard.worker_initializer(), maxtasksperchild=1) as pool:
         return pool.map(square, range(6), chunksize=1)
 """
 

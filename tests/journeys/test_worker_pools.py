@@ -1,4 +1,4 @@
-"""Pools whose workers start the SDK with `hansard.worker()`, whatever `init()` was called with."""
+"""Pools whose workers start the SDK with `hansard.worker_initializer()`, whatever `init()` got."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ def main(arguments, kind, method):
     context = multiprocessing.get_context(method)
     with hansard.start_run("pooled") as run:
         if kind == "executor":
-            with ProcessPoolExecutor(2, mp_context=context, initializer=hansard.worker()) as pool:
+            start = hansard.worker_initializer()
+            with ProcessPoolExecutor(2, mp_context=context, initializer=start) as pool:
                 results = list(pool.map(square, range(4)))
         else:
-            with context.Pool(2, initializer=hansard.worker()) as pool:
+            with context.Pool(2, initializer=hansard.worker_initializer()) as pool:
                 results = pool.map(square, range(4))
                 pool.close()
                 pool.join()
@@ -124,7 +125,7 @@ def test_workers_record_in_the_run_that_made_them(
 
 def test_a_worker_whose_hansard_knows_other_arguments_works_unrecorded(tmp_path: Path) -> None:
     program = PROGRAM.replace(
-        "initializer=hansard.worker())", "initializer=of_another_version(hansard.worker()))"
+        "hansard.worker_initializer()", "of_another_version(hansard.worker_initializer())"
     ).replace(
         "def main(",
         """
@@ -152,7 +153,7 @@ def test_arguments_that_init_would_refuse_are_refused_where_the_pool_is_made(
     options: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        sdk.worker(**options)
+        sdk.worker_initializer(**options)
 
 
 ASKING = """
@@ -174,7 +175,8 @@ if __name__ == "__main__":
     hansard.instrument()
     context = multiprocessing.get_context(sys.argv[2])
     with hansard.start_run("pooled") as run:
-        with ProcessPoolExecutor(2, mp_context=context, initializer=hansard.worker()) as pool:
+        start = hansard.worker_initializer()
+        with ProcessPoolExecutor(2, mp_context=context, initializer=start) as pool:
             list(pool.map(ask, range(3)))
     print(run.run_id)
 """

@@ -90,7 +90,7 @@ class TranscriptWithheld(TranscriptError):
     def __init__(self) -> None:
         super().__init__(
             "the retention mode is metadata_only, which keeps no content; a transcript is content. "
-            "Use InProcessTranscripts, or another mode"
+            "Use hansard.transcripts.LocalTranscripts, or another mode"
         )
 
 

@@ -245,7 +245,7 @@ _CALL_OPERATIONS: Final = (*_ANSWERED_OPERATIONS, "embeddings")
 _CALL_KINDS: Final = ("LLM", "EMBEDDING")
 
 
-def record_http(client: ClientT) -> ClientT:
+def instrument_client(client: ClientT) -> ClientT:
     """Record what a client of `openai` or `anthropic` sends and receives, and return the client.
 
     Works on sync and async clients, on those for Azure, and on copies made later (`with_options`).
@@ -259,7 +259,7 @@ def record_http(client: ClientT) -> ClientT:
     if library is None:
         warn_once(
             f"no client {type(client).__qualname__}",
-            "hansard.record_http() takes clients of the packages openai and anthropic, "
+            "hansard.instrument_client() takes clients of the packages openai and anthropic, "
             "and this is a %s: its calls are not recorded",
             type(client).__qualname__,
         )
@@ -268,8 +268,8 @@ def record_http(client: ClientT) -> ClientT:
     return client
 
 
-def unrecord_http(client: ClientT) -> ClientT:
-    """Undo `record_http` for this client, and return it; copies made before stay recorded."""
+def uninstrument_client(client: ClientT) -> ClientT:
+    """Undo `instrument_client` for this client, and return it; copies made before stay recorded."""
     kept = vars(client) if hasattr(client, "__dict__") else {}
     before = kept.pop(_MARK, None)
     if before is not None:
@@ -314,14 +314,14 @@ def watch_client(client: Any, *, is_async: bool) -> None:
 
 
 def is_recorded(client: Any) -> bool:
-    """Whether `record_http` was called with this client."""
+    """Whether `instrument_client` was called with this client."""
     return _MARK in vars(client)
 
 
 def _recorded_copy(client: Any, name: str) -> Callable[..., Any]:
     @functools.wraps(getattr(type(client), name))
     def copy(*args: Any, **kwargs: Any) -> Any:
-        return record_http(getattr(type(client), name)(client, *args, **kwargs))
+        return instrument_client(getattr(type(client), name)(client, *args, **kwargs))
 
     return copy
 

@@ -1,7 +1,7 @@
 """Recording every client of `openai` or `anthropic`, where no instrumentor of the library works.
 
-`record_http` replaces methods of one client. Here the method `request` of the base classes of the
-package is replaced: clients that were made before and those made later are recorded alike.
+`instrument_client` replaces methods of one client. Here the method `request` of the base classes of
+the package is replaced: clients that were made before and those made later are recorded alike.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def switch_on(library: str) -> None:
 
 
 def switch_off(library: str) -> None:
-    """Undo `switch_on`; clients that `record_http` was called with stay recorded."""
+    """Undo `switch_on`; clients that `instrument_client` was called with stay recorded."""
     for one in _replaced.pop(library, []):
         one.is_on = False
         if vars(one.owner).get("request") is one.ours:  # else another wrapper is around ours

@@ -220,7 +220,7 @@ def instrument(*libraries: str) -> list[Instrumentation]:
     `hansard.instrument("openai", "anthropic")`. Of several instrumentors that are installed for a
     library one is switched on: OpenTelemetry's GenAI one, then OpenInference's, then OpenLLMetry's;
     a library that is instrumented already is left alone, so no call has two spans. Where none is
-    there or works, all clients of `openai` and `anthropic` are recorded as `record_http` does.
+    there or works, all clients of `openai` and `anthropic` are recorded, as by `instrument_client`.
     Returns the state of each library, with versions. Never raises: what cannot be recorded is
     logged on the logger `hansard`, with the package to install.
     """

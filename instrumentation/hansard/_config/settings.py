@@ -175,7 +175,7 @@ SETTINGS: Final = (
          "Whether hooks record what they see.", "HANSARD_HOOK_RECORD"),
     _row("continue_trace", values.read_flag, "false", "flag",
          "Goes on with the trace that `TRACEPARENT` and `BAGGAGE` name, as "
-         "`hansard.inject_environment` sets them for a child process.", "HANSARD_CONTINUE_TRACE"),
+         "`hansard.child_environment` sets them for a child process.", "HANSARD_CONTINUE_TRACE"),
     _row("disabled", values.read_disabled, "false", "flag",
          "Switches the SDK off: decorators call straight through.", "OTEL_SDK_DISABLED"),
     _row("sampler", values.read_text, "parentbased_always_on", "text",

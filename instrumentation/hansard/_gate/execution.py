@@ -57,7 +57,7 @@ class Executed:
 
 
 def run(
-    gate: Gate, approval_id: str, *, on: Any = None, begun: set[str] | None = None
+    gate: Gate, approval_id: str, *, instance: Any = None, begun: set[str] | None = None
 ) -> Flow[Executed]:
     """Claim and run an approved call, in a span that is linked to the one that asked.
 
@@ -68,7 +68,7 @@ def run(
     key = known.key if known else None
     answer = yield Step(lambda: decisions.approval(approval_id, key=key), not decisions.is_local)
     approval = checked(answer)
-    tool = _tool_of(gate, approval, known, on)
+    tool = _tool_of(gate, approval, known, instance)
     mirror = Mirror.begin(tool, approval["arguments"], asked_in=approval.get("step_id"))
     try:
         executed = yield from run_approved(gate, approval, mirror=mirror, tool=tool, begun=begun)
@@ -80,7 +80,7 @@ def run(
     return executed
 
 
-def run_decided(gate: Gate, *, channel: str | None, agent: str | None) -> Flow[list[Executed]]:
+def run_all_approved(gate: Gate, *, channel: str | None, agent: str | None) -> Flow[list[Executed]]:
     """Run what was approved and did not run yet, of tools that this process has.
 
     Raises MustAwait before any of it runs, where one has to be awaited and cannot be. One that
@@ -100,7 +100,9 @@ def run_decided(gate: Gate, *, channel: str | None, agent: str | None) -> Flow[l
     for approval in runnable:
         tool = gate.find_tool(str(approval["tool"]))
         if tool is not None and tool.may_wait:
-            yield can_wait(MustAwait(f"tool {tool.name!r}", "`await approvals.arun_decided()`"))
+            yield can_wait(
+                MustAwait(f"tool {tool.name!r}", "`await approvals.arun_all_approved()`")
+            )
     done: list[Executed] = []
     failed: dict[str, Exception] = {}
     begun: set[str] = set()
@@ -249,14 +251,14 @@ def _refuse_undecided(approval: Json) -> None:
         raise DecisionConflict("already_claimed", f"approval {identity} was run already: {state}")
 
 
-def _tool_of(gate: Gate, approval: Json, known: Proposed | None, on: Any) -> GatedTool:
+def _tool_of(gate: Gate, approval: Json, known: Proposed | None, instance: Any) -> GatedTool:
     """Return the tool that was approved, by its exact name, on the object it belongs to."""
     name = approval.get("tool")
     tool = known.tool if known is not None else gate.find_tool(str(name))
     if tool is None or tool.name != name:
         _refuse_undecided(approval)  # that it ran already is the nearer reason
         raise UnknownTool(str(name))
-    return tool if on is None or not tool.needs_receiver else tool.on(on)
+    return tool if instance is None or not tool.needs_receiver else tool.on(instance)
 
 
 def _arguments_of(approval: Json, known: Proposed | None) -> Json:

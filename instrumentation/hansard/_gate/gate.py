@@ -227,13 +227,13 @@ class Gate(EnteredEitherWay):
         named = tool.shape.from_model({} if arguments is None else arguments)
         return await adrive(invocation.call(self, tool, named, repropose=repropose))
 
-    def run(self, approval_id: str, *, on: Any = None) -> Executed:
+    def run(self, approval_id: str, *, instance: Any = None) -> Executed:
         """Claim and run an approved call, once: see `hansard.approvals.run`."""
-        return drive(execution.run(self, approval_id, on=on))
+        return drive(execution.run(self, approval_id, instance=instance))
 
-    async def arun(self, approval_id: str, *, on: Any = None) -> Executed:
+    async def arun(self, approval_id: str, *, instance: Any = None) -> Executed:
         """The same in an event loop."""
-        return await adrive(execution.run(self, approval_id, on=on))
+        return await adrive(execution.run(self, approval_id, instance=instance))
 
     def find_tool(self, name: str) -> GatedTool | None:
         """Return a tool by its exact name: of this set, else the one decorated tool called so."""

@@ -358,7 +358,7 @@ class GatedTool:
         args, kwargs = self.shape.split(arguments)
         if self.needs_receiver:
             raise BadArguments(
-                self.name, f"tool {self.name!r} is a method: say which object's, with on=…"
+                self.name, f"tool {self.name!r} is a method: say which object's, with instance=…"
             )
         before = () if self.receiver is _NOBODY else (self.receiver,)
         return self.function(*before, *args, **kwargs)

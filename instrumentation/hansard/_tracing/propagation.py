@@ -67,7 +67,7 @@ def context_of(headers: Headers) -> Context:
         return current
 
 
-def inject_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+def child_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment for a child process, with the current context in it.
 
     A child that calls `hansard.init()` goes on where this process is. Without an argument it is

@@ -35,7 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Propagated(Generic[P, R]):
+class _Wrapped(Generic[P, R]):
     """A function that runs where it was wrapped; pickled, it carries the W3C headers along."""
 
     def __init__(self, function: Callable[P, R], context: Context) -> None:
@@ -51,19 +51,19 @@ class _Propagated(Generic[P, R]):
         return _unpickled, (self._function, dict(inject(context=self._context)))
 
 
-def _unpickled(function: Callable[..., Any], headers: Mapping[str, str]) -> _Propagated[..., Any]:
-    return _Propagated(function, context_of(headers))
+def _unpickled(function: Callable[..., Any], headers: Mapping[str, str]) -> _Wrapped[..., Any]:
+    return _Wrapped(function, context_of(headers))
 
 
-def propagate(function: Callable[P, R]) -> Callable[P, R]:
+def wrap_with_context(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function bound to the current context: what it records nests here.
 
-    For `Thread(target=…)`, `executor.submit(…)`, callbacks; in a process pool too, where `worker`
-    starts the SDK. It may be called any number of times, at once too.
+    For `Thread(target=…)`, `executor.submit(…)`, callbacks; in a process pool too, where
+    `worker_initializer` starts the SDK. It may be called any number of times, at once too.
     """
     context = place.current_context()
     if not inspect.iscoroutinefunction(function):
-        return _Propagated(function, context)
+        return _Wrapped(function, context)
 
     @functools.wraps(function)
     async def run(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -73,28 +73,28 @@ def propagate(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", run)
 
 
-class _PropagatingExecutor(Executor):
+class _WrappedExecutor(Executor):
     """An executor whose calls run in the context of whoever submits them."""
 
     def __init__(self, inner: Executor) -> None:
         self._inner = inner
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        return self._inner.submit(propagate(fn), *args, **kwargs)
+        return self._inner.submit(wrap_with_context(fn), *args, **kwargs)
 
     def map(self, fn: Callable[..., R], *iterables: Iterable[Any], **options: Any) -> Iterator[R]:
-        return self._inner.map(propagate(fn), *iterables, **options)
+        return self._inner.map(wrap_with_context(fn), *iterables, **options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._inner.shutdown(wait, cancel_futures=cancel_futures)
 
 
-def propagating(executor: Executor) -> Executor:
+def wrap_executor(executor: Executor) -> Executor:
     """Return the executor, of threads or processes, with every call bound to its caller."""
-    return _PropagatingExecutor(executor)
+    return _WrappedExecutor(executor)
 
 
-def worker(**options: Any) -> Callable[[], None]:
+def worker_initializer(**options: Any) -> Callable[[], None]:
     """Return an `initializer=` for a pool of processes: it starts the SDK where this one is.
 
     Takes the arguments of `init()`; those that this process's `init()` was given are repeated, and

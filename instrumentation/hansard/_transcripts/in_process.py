@@ -44,7 +44,7 @@ class _Log:
     end: tuple[int, EndStatus] | None = None
 
 
-class InProcessTranscripts:
+class LocalTranscripts:
     """A back end without a store. The lock guards all logs."""
 
     def __init__(

@@ -12,7 +12,7 @@ import anthropic
 import httpx2
 import openai
 
-from hansard import record_http
+from hansard import instrument_client
 from tests.instrumentation.clients.provider import Provider
 
 OPENAI_MODEL = "gpt-6-luna"
@@ -120,11 +120,11 @@ APIS = (RESPONSES, CHAT, MESSAGES)
 def ask(api: Api, provider: Provider, *, is_async: bool, **options: Any) -> Any:
     """Make one call with a recorded client, and return its answer."""
     if not is_async:
-        with record_http(api.sync(provider, **options)) as client:
+        with instrument_client(api.sync(provider, **options)) as client:
             return api.call(client)
 
     async def run() -> Any:
-        async with record_http(api.asynchronous(provider, **options)) as client:
+        async with instrument_client(api.asynchronous(provider, **options)) as client:
             return await api.call(client)
 
     return asyncio.run(run())
@@ -135,7 +135,7 @@ def stream(
 ) -> list[Any]:
     """Make one streamed call and return its events; with `most`, break off after so many."""
     if not is_async:
-        with record_http(api.sync(provider, **options)) as client:
+        with instrument_client(api.sync(provider, **options)) as client:
             events = []
             for event in api.call(client, stream=True):
                 events.append(event)
@@ -144,7 +144,7 @@ def stream(
             return events
 
     async def run() -> list[Any]:
-        async with record_http(api.asynchronous(provider, **options)) as client:
+        async with instrument_client(api.asynchronous(provider, **options)) as client:
             events: list[Any] = []
             async for event in await api.call(client, stream=True):
                 events.append(event)

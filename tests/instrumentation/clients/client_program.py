@@ -27,7 +27,7 @@ def plain(provider: Provider) -> None:
 
 
 def large(provider: Provider) -> None:
-    with hansard.record_http(RESPONSES.sync(provider)) as client:
+    with hansard.instrument_client(RESPONSES.sync(provider)) as client:
         client.responses.create(model="gpt-6-luna", input=LONG)
 
 
@@ -45,7 +45,7 @@ def anthropics_own(provider: Provider) -> None:
 
 
 async def in_tasks(provider: Provider) -> None:
-    async with hansard.record_http(CHAT.asynchronous(provider)) as client:
+    async with hansard.instrument_client(CHAT.asynchronous(provider)) as client:
         await asyncio.gather(*(CHAT.call(client) for _ in range(3)))
 
 

@@ -97,7 +97,7 @@ def test_a_client_that_is_recorded_by_itself_is_recorded_once(
     recorded: Recorded, provider: Provider
 ) -> None:
     with MESSAGES.sync(provider) as client:
-        hansard.record_http(client)
+        hansard.instrument_client(client)
         hansard.instrument("anthropic")
         [again] = hansard.instrument("anthropic")
         MESSAGES.call(client)
@@ -111,7 +111,7 @@ def test_uninstrument_leaves_the_clients_as_they_were(
 ) -> None:
     with CHAT.sync(provider) as client, MESSAGES.sync(provider) as own:
         original = type(client).request
-        hansard.record_http(own)
+        hansard.instrument_client(own)
         hansard.instrument()
         CHAT.call(client)
 

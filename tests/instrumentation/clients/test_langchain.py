@@ -63,7 +63,7 @@ def langchain(recorded: Recorded) -> Any:
 @pytest.fixture
 def client(provider: Provider) -> Iterator[Any]:
     with CHAT.sync(provider) as made:
-        yield hansard.record_http(made)
+        yield hansard.instrument_client(made)
 
 
 def parents(recorded: Recorded) -> list[tuple[str, str | None]]:
@@ -98,7 +98,7 @@ def test_a_streamed_and_an_asynchronous_call_are_too(
     async def ask() -> None:
         async with CHAT.asynchronous(provider) as other:
             with langchain.model():
-                await CHAT.call(hansard.record_http(other))
+                await CHAT.call(hansard.instrument_client(other))
 
     asyncio.run(ask())
 

@@ -66,7 +66,7 @@ def llama_index(recorded: Recorded) -> Any:
 @pytest.fixture
 def ask(provider: Provider) -> Iterator[Ask]:
     with CHAT.sync(provider) as made:
-        yield partial(CHAT.call, hansard.record_http(made))
+        yield partial(CHAT.call, hansard.instrument_client(made))
 
 
 def parents(recorded: Recorded, llama_index: Any) -> list[tuple[str, str | None]]:
@@ -105,7 +105,7 @@ def test_an_asynchronous_stream_is_too_in_any_task(
 
     async def both() -> None:
         async with CHAT.asynchronous(provider) as made:
-            client = hansard.record_http(made)
+            client = hansard.instrument_client(made)
             streams = [llama_index.Model().astream(partial(CHAT.call, client)) for _ in range(3)]
             await asyncio.gather(*map(read, streams))
 

@@ -20,7 +20,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, Tracer
 
-from hansard import record_http
+from hansard import instrument_client
 from hansard._clients import call as calls
 from hansard._payloads.store import PayloadWriter
 from hansard_compiler.redaction.redactor import Redactor
@@ -243,7 +243,7 @@ def test_a_stream_that_is_dropped_unread_is_closed_when_it_is_collected(
 ) -> None:
     gate = threading.Event()
     provider.replies.append(stream_reply(*usual_stream(api), gate=gate))
-    with record_http(api.sync(provider)) as client:
+    with instrument_client(api.sync(provider)) as client:
         dropped = api.call(client, stream=True)
         assert recorded.spans == []
 
@@ -263,7 +263,7 @@ def test_a_stream_whose_task_is_cancelled_is_closed_as_cancelled(
     provider.replies.append(stream_reply(*usual_stream(CHAT), gate=gate))
 
     async def run() -> None:
-        async with record_http(async_openai_client(provider)) as client:
+        async with instrument_client(async_openai_client(provider)) as client:
             has_begun = asyncio.Event()
 
             async def read() -> None:
@@ -290,7 +290,7 @@ def test_a_call_whose_task_is_cancelled_is_closed_as_cancelled(
     provider.replies.append(Reply([gate]))
 
     async def run() -> None:
-        async with record_http(async_openai_client(provider)) as client:
+        async with instrument_client(async_openai_client(provider)) as client:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(RESPONSES.call(client), 0.2)
 
@@ -307,12 +307,12 @@ from pathlib import Path
 from tests.instrumentation.clients.asking import CHAT, openai_client
 from tests.instrumentation.clients.provider import Provider
 from tests.instrumentation.clients.recording import recording
-from hansard import record_http
+from hansard import instrument_client
 import atexit, hansard._runtime.recorder
 
 kept = recording(Path(sys.argv[2])); recorded = kept.__enter__()
 atexit.register(lambda: print([dict(s.attributes)["hansard.cancelled"] for s in recorded.spans]))
-client = record_http(openai_client(Provider(sys.argv[1])))
+client = instrument_client(openai_client(Provider(sys.argv[1])))
 left = CHAT.call(client, stream=True)
 next(iter(left))
 """
@@ -339,7 +339,7 @@ def test_a_stream_read_until_its_last_event_is_not_cancelled(
     pieces: list[bytes | threading.Event] = [event_bytes(event) for event in usual_stream(CHAT)]
     provider.replies.append(Reply([*pieces, gate], media_type=EVENTS))
 
-    with record_http(openai_client(provider)) as client:
+    with instrument_client(openai_client(provider)) as client:
         assert len(list(CHAT.call(client, stream=True))) == len(pieces) - 1  # not [DONE]
         gate.set()
 
@@ -406,7 +406,7 @@ def test_events_that_are_no_events_are_passed_over(
     good = {"id": "c1", "model": "m", "choices": []}
     provider.replies.append(stream_reply(good, line, "[DONE]"))
 
-    with record_http(openai_client(provider)) as client:
+    with instrument_client(openai_client(provider)) as client:
         raw = client.chat.completions.with_raw_response.create(
             model="m", messages=[{"role": "user", "content": "hi"}], stream=True
         )
@@ -478,7 +478,7 @@ def test_trouble_is_told_once_and_without_content(
 
     recorded.recorder.payloads = cast(PayloadWriter, Broken())
 
-    with record_http(anthropic_client(provider)) as client:
+    with instrument_client(anthropic_client(provider)) as client:
         for _ in range(3):
             MESSAGES.call(client)
 

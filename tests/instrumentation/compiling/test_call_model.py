@@ -434,7 +434,7 @@ def test_a_client_that_is_recorded_is_quiet_inside_a_call(
 ) -> None:
     adapter = adapters["anthropic"]
     package, client = adapter._wire._ready()  # type: ignore[attr-defined]
-    hansard.record_http(client)
+    hansard.instrument_client(client)
 
     with running() as (spans, run):
         compiled = run.compile_step(ITEMS, **options(provider=adapter, model=MODELS["anthropic"]))

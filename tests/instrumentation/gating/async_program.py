@@ -61,8 +61,8 @@ def main(kind: str, way: str, identity: str = "") -> None:
     ways: dict[str, Callable[[], Any]] = {
         "run": lambda: gate.run(identity),
         "arun": lambda: asyncio.run(gate.arun(identity)),
-        "run_decided": approvals.run_decided,
-        "arun_decided": lambda: asyncio.run(approvals.arun_decided()),
+        "run_all_approved": approvals.run_all_approved,
+        "arun_all_approved": lambda: asyncio.run(approvals.arun_all_approved()),
         "resume": lambda: _chat(pay).resume(),
         "aresume": lambda: asyncio.run(_chat(pay).aresume()),
     }

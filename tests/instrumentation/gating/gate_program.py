@@ -31,7 +31,7 @@ def main(what: str, argument: str) -> None:
         if argument == "killed":
             approvals.run(identity)
         return
-    sys.stdout.write(str([one.result for one in approvals.run_decided()]))
+    sys.stdout.write(str([one.result for one in approvals.run_all_approved()]))
     try:
         approvals.run(argument)
     except GateError as error:

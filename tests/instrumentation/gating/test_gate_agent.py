@@ -119,7 +119,7 @@ def test_a_thread_has_the_agent_it_was_given(store: Desk) -> None:
     @hansard.agent(name="pool")
     def pool() -> None:
         with ThreadPoolExecutor(1) as threads:
-            threads.submit(hansard.propagate(ask), "given").result()
+            threads.submit(hansard.wrap_with_context(ask), "given").result()
             threads.submit(ask, "bare").result()
 
     with recording():

@@ -100,10 +100,10 @@ class Run:
         with self.gate:
             assert approvals.run(identity).result == "sent to Maria"
 
-    def run_decided(self) -> None:
+    def run_all_approved(self) -> None:
         self.approved()
         with self.gate:
-            [done] = approvals.run_decided()
+            [done] = approvals.run_all_approved()
         assert done.result == "sent to Maria"
 
     def wait(self) -> None:
@@ -140,10 +140,10 @@ class Run:
         async with self.gate:
             assert (await approvals.arun(identity)).result == "sent to Maria"
 
-    async def arun_decided(self) -> None:
+    async def arun_all_approved(self) -> None:
         self.approved()
         async with self.gate:
-            [done] = await approvals.arun_decided()
+            [done] = await approvals.arun_all_approved()
         assert done.result == "sent to Maria"
 
     async def await_(self) -> None:
@@ -185,7 +185,7 @@ class Run:
 
 PLAIN: dict[str, Callable[[Run], None]] = {
     "approvals.run": Run.run,
-    "approvals.run_decided": Run.run_decided,
+    "approvals.run_all_approved": Run.run_all_approved,
     "wait=": Run.wait,
     "chat, yes": Run.yes,
     "chat, button": Run.button,
@@ -194,7 +194,7 @@ PLAIN: dict[str, Callable[[Run], None]] = {
 }
 AWAITED: dict[str, Callable[[Run], Awaitable[None]]] = {
     "approvals.arun": Run.arun,
-    "approvals.arun_decided": Run.arun_decided,
+    "approvals.arun_all_approved": Run.arun_all_approved,
     "wait=, awaited": Run.await_,
     "chat, yes, awaited": Run.ayes,
     "chat, button, awaited": Run.abutton,
@@ -443,7 +443,9 @@ def test_a_person_settles_what_was_cut_off(store: Desk) -> None:
 
     asyncio.run(main())
     with gate:
-        settled = approvals.settle(identity, ran=False, note="the outbox is empty", by="ana")
+        settled = approvals.resolve_outcome(
+            identity, executed=False, note="the outbox is empty", by="ana"
+        )
 
     assert settled["execution"]["state"] == "not_run"
 
@@ -497,7 +499,7 @@ def test_what_is_approved_at_once_is_awaited_in_one_loop(store: Desk) -> None:
         store.approve(gate.call("send", {"to": to}))
 
     with gate:
-        assert len(approvals.run_decided()) == 2
+        assert len(approvals.run_all_approved()) == 2
 
     assert loops[0] is loops[1]
 

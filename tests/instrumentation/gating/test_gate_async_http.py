@@ -74,10 +74,10 @@ class Run:
     def run(self) -> None:
         self.gate.run(self.approved())
 
-    def run_decided(self) -> None:
+    def run_all_approved(self) -> None:
         self.approved()
         with self.gate:
-            approvals.run_decided(channel=self.channel)
+            approvals.run_all_approved(channel=self.channel)
 
     def wait(self) -> None:
         self.gate.wait = True
@@ -97,10 +97,10 @@ class Run:
     async def arun(self) -> None:
         await self.gate.arun(await asyncio.to_thread(self.approved))
 
-    async def arun_decided(self) -> None:
+    async def arun_all_approved(self) -> None:
         await asyncio.to_thread(self.approved)
         async with self.gate:
-            await approvals.arun_decided(channel=self.channel)
+            await approvals.arun_all_approved(channel=self.channel)
 
     async def await_(self) -> None:
         self.gate.wait = True
@@ -111,12 +111,12 @@ class Run:
 
 PLAIN: dict[str, Callable[[Run], None]] = {
     "run": Run.run,
-    "run_decided": Run.run_decided,
+    "run_all_approved": Run.run_all_approved,
     "wait=": Run.wait,
 }
 AWAITED: dict[str, Callable[[Run], Awaitable[None]]] = {
     "arun": Run.arun,
-    "arun_decided": Run.arun_decided,
+    "arun_all_approved": Run.arun_all_approved,
     "wait=, awaited": Run.await_,
 }
 

@@ -147,7 +147,7 @@ def is_cut_off_and_settled(story: Story) -> None:
     identity = story.approved("late")
     story.run(identity)
     with story.gate:
-        approvals.settle(identity, ran=True, note="it is in the outbox", by="ana")
+        approvals.resolve_outcome(identity, executed=True, note="it is in the outbox", by="ana")
 
 
 def is_sent_back(story: Story) -> None:
@@ -180,7 +180,9 @@ def expires(story: Story) -> None:
 def is_run_after_a_restart(story: Story) -> None:
     story.approved()
     with story.gate:
-        asyncio.run(approvals.arun_decided()) if story.is_async else approvals.run_decided()
+        asyncio.run(
+            approvals.arun_all_approved()
+        ) if story.is_async else approvals.run_all_approved()
 
 
 def is_confirmed_in_a_chat(story: Story) -> None:

@@ -69,7 +69,7 @@ def test_a_gate_works_where_telemetry_is_switched_off(run: Run, data: Path, tmp_
 
 # ---- async tools
 
-WAYS = ("run", "arun", "run_decided", "arun_decided", "resume", "aresume")
+WAYS = ("run", "arun", "run_all_approved", "arun_all_approved", "resume", "aresume")
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_kill_half_way_is_unknown_after_a_restart_and_never_run_again(
         assert "action.executed" not in [one.type for one in store.events()]
 
 
-@pytest.mark.parametrize("ways", [("run", "arun"), ("arun_decided", "run_decided")])
+@pytest.mark.parametrize("ways", [("run", "arun"), ("arun_all_approved", "run_all_approved")])
 def test_of_two_processes_that_run_an_async_tool_at_once_one_does(
     act: Callable[..., subprocess.Popen[str]],
     data: Path,

@@ -76,7 +76,7 @@ def test_a_wait_a_chat_and_what_was_decided_work_in_trio(store: Desk) -> None:
         gate.wait = False
         store.approve(await gate.acall("send", {"to": "Cleo"}))
         async with gate:
-            assert len(await approvals.arun_decided()) == 1
+            assert len(await approvals.arun_all_approved()) == 1
 
     trio.run(main)
 

@@ -253,8 +253,8 @@ def test_after_a_restart_what_was_approved_runs(store: Desk) -> None:
     identity = store.approve(gate.call("create_contact", MARIA))
 
     with restarted(gate):
-        [done] = approvals.run_decided(channel="here")
-        assert approvals.run_decided(channel="here") == []
+        [done] = approvals.run_all_approved(channel="here")
+        assert approvals.run_all_approved(channel="here") == []
 
     assert (done.approval_id, crm.contacts) == (identity, [MARIA])
 
@@ -270,11 +270,13 @@ def test_a_call_that_somebody_settled_is_not_run_again(store: Desk, ran: bool) -
     store.store.recover()
 
     with gate:
-        settled = approvals.settle(identity, ran=ran, note="I looked in the CRM", by="ana")
+        settled = approvals.resolve_outcome(
+            identity, executed=ran, note="I looked in the CRM", by="ana"
+        )
 
         with pytest.raises(DecisionConflict) as caught:
             approvals.run(identity)
-        assert approvals.run_decided() == []
+        assert approvals.run_all_approved() == []
 
     assert settled["execution"]["settled"]["outcome"] == ("ran" if ran else "did_not_run")
     assert caught.value.code == ("already_claimed" if ran else "outcome_known")

@@ -134,7 +134,7 @@ def test_what_waited_in_vain_says_how_many_are_missing(
     with gate_of(decisions, wire, channel="half", **TWO) as gate:
         asked = gate.call("wire", {"to": "acme"})
         approvals.approve(asked["approval_id"], token=tokens["cid"])
-        stands = approvals.wait(asked["approval_id"], timeout_s=0.2)
+        stands = approvals.wait_decision(asked["approval_id"], timeout_s=0.2)
         awaited = asyncio.run(approvals.await_decision(asked["approval_id"], timeout_s=0.2))
 
     assert [one["status"] for one in (stands, awaited)] == ["awaiting", "awaiting"]
@@ -217,7 +217,9 @@ VERBS: dict[str, Callable[[str, str | None], Any]] = {
     ),
     "reject": lambda one, token: approvals.reject(one, reason="no", token=token),
     "revise": lambda one, token: approvals.revise(one, "less", token=token),
-    "settle": lambda one, token: approvals.settle(one, ran=False, note="looked", token=token),
+    "settle": lambda one, token: approvals.resolve_outcome(
+        one, executed=False, note="looked", token=token
+    ),
     "undo": lambda one, token: approvals.undo(one, token=token),
 }
 

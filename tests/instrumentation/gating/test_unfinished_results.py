@@ -492,7 +492,7 @@ def test_a_person_settles_a_call_with_such_a_result(store: Desk) -> None:
     close(work)
 
     with gate:
-        approvals.settle(identity, ran=False, note="the outbox is empty")
+        approvals.resolve_outcome(identity, executed=False, note="the outbox is empty")
 
     assert state_of(gate, identity) == ("approved", "not_run")
 

@@ -179,8 +179,10 @@ def test_an_approved_action_says_what_runs_it_until_it_ran(run: Cli, desk: Accou
     begun = run("approvals", "show", made).stdout
 
     assert claimed.arguments == EMAIL
-    assert "hansard.approvals.run_decided() in the program that has send_email, until" in approved
-    assert "run_decided" not in waiting + begun
+    assert (
+        "hansard.approvals.run_all_approved() in the program that has send_email, until" in approved
+    )
+    assert "run_all_approved" not in waiting + begun
 
 
 def test_arguments_are_edited_on_approval(run: Cli, desk: Accountability) -> None:

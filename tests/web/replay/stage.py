@@ -14,7 +14,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from starlette.testclient import TestClient
 
 import hansard
-from hansard import record_http
+from hansard import instrument_client
 from hansard._runtime import recorder as _state
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
@@ -169,7 +169,7 @@ class Stage:
 
     def http_call(self, api: Api, **more: Any) -> str:
         """Ask with a recorded client of an official package; returns the step of the call."""
-        with self.program(), record_http(api.sync(self.provider)) as client:
+        with self.program(), instrument_client(api.sync(self.provider)) as client:
             said = api.call(client, **more)
             if more.get("stream"):
                 for _ in said:

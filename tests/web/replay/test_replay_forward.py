@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard import record_http
+from hansard import instrument_client
 from tests.instrumentation.clients.asking import openai_client
 from tests.instrumentation.clients.provider import json_reply
 from tests.web.replay.stage import ITEMS, SCRIPT, Stage
@@ -59,7 +59,7 @@ def recorded_run(stage: Stage) -> list[str]:
     """Let an agent of three turns run; returns the steps of its calls."""
     stage.provider.replies.extend(json_reply(turn) for turn in TURNS)
     messages: list[Any] = [{"role": "user", "content": "Where are orders 7 and 8?"}]
-    with stage.program("agent"), record_http(openai_client(stage.provider)) as client:
+    with stage.program("agent"), instrument_client(openai_client(stage.provider)) as client:
         for _ in TURNS:
             said = client.chat.completions.create(model="gpt-6-luna", messages=messages)
             message = said.choices[0].message.model_dump(exclude_none=True)

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 import hansard
-from hansard import record_http
+from hansard import instrument_client
 from hansard_compiler.replay.errors import NotReplayable
 from hansard_store.approvals.service import Accountability
 from tests.instrumentation.clients.asking import CHAT
@@ -304,7 +304,7 @@ def test_a_later_turn_of_a_fork_with_side_effects_is_not_sent(stage: Stage) -> N
     user = {"role": "user", "content": "Hi"}
     result = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "yes"}
     headers = {"headers": {"content-type": "application/json"}}
-    with stage.program(), record_http(CHAT.sync(stage.provider)) as client:
+    with stage.program(), instrument_client(CHAT.sync(stage.provider)) as client:
         for data in (
             body("chat"),
             body("chat", messages=[user, said, result], web_search_options={}),

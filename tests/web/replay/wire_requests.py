@@ -196,11 +196,11 @@ def send_raw(stage: Stage, api: str, data: bytes) -> str:
     """Send bytes as they are through a recorded official client; returns the call's step."""
     from importlib import import_module
 
-    from hansard import record_http
+    from hansard import instrument_client
 
     raw = import_module("httpx2").Response
     headers = {"headers": {"content-type": "application/json"}}
-    with stage.program(), record_http(BY_NAME[api].sync(stage.provider)) as client:
+    with stage.program(), instrument_client(BY_NAME[api].sync(stage.provider)) as client:
         client.post(PATHS[api], cast_to=raw, content=data, options=headers)
     assert stage.provider.received[-1].body == data
     return stage.newest_call()

@@ -116,7 +116,7 @@ class Coder:
 
     def _when_approved(self, gate: Any, approval_id: str) -> str:
         """Wait for a decision and run the call under it: what is remembered names its approval."""
-        decided = hansard.approvals.wait(approval_id)
+        decided = hansard.approvals.wait_decision(approval_id)
         if decided["status"] != "approved":
             return f"not done: it was {decided['status']}"
         self.permit.approval_id = approval_id

@@ -16,8 +16,8 @@ from hansard.errors import RunsFailed, UnfinishedResult
 from tests.instrumentation.gating.gates import Desk, state_of
 
 RUN: dict[str, Callable[[], Any]] = {
-    "run_decided": approvals.run_decided,
-    "arun_decided": lambda: asyncio.run(approvals.arun_decided()),
+    "run_all_approved": approvals.run_all_approved,
+    "arun_all_approved": lambda: asyncio.run(approvals.arun_all_approved()),
 }
 
 
@@ -84,7 +84,7 @@ def test_except_star_finds_an_error_and_what_ran(store: Desk) -> None:
 
     with gate:
         try:
-            approvals.run_decided()
+            approvals.run_all_approved()
         except* Bounced as group:
             found.append(group)
         except* TimeoutError as group:
@@ -127,7 +127,7 @@ def test_a_cancelled_task_has_what_ran(store: Desk) -> None:
     async def main() -> list[str]:
         async def run() -> Any:
             try:
-                await approvals.arun_decided()
+                await approvals.arun_all_approved()
             except asyncio.CancelledError as error:
                 return [one.result for one in error.executed]  # type: ignore[attr-defined]
 
@@ -148,7 +148,7 @@ def test_what_cannot_run_from_here_is_no_failure(store: Desk) -> None:
     store.store.claim(ids["Ana"])  # another process has begun it
 
     with gate:
-        ran = approvals.run_decided()
+        ran = approvals.run_all_approved()
 
     assert [one.result for one in ran] == ["sent to Ben"]
 

@@ -15,7 +15,7 @@ import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
 import hansard
-from hansard import record_http, unrecord_http
+from hansard import instrument_client, uninstrument_client
 from hansard._runtime import recorder as _state
 from tests.instrumentation.clients.asking import (
     APIS,
@@ -63,7 +63,7 @@ def provider() -> Iterator[Provider]:
 def opened() -> Iterator[Opened]:
     """Records a client, and closes it when the test is over."""
     with ExitStack() as closing:
-        yield lambda client: record_http(closing.enter_context(client))
+        yield lambda client: instrument_client(closing.enter_context(client))
 
 
 @pytest.fixture
@@ -362,7 +362,7 @@ def test_recording_twice_is_recording_once(
 ) -> None:
     client = opened(openai_client(provider))
 
-    assert record_http(client) is client
+    assert instrument_client(client) is client
     client.responses.create(model="m", input="hi")
 
     assert len(recorded.spans) == 1
@@ -374,7 +374,7 @@ def test_copies_of_a_recorded_client_are_recorded_and_others_are_not(
 ) -> None:
     with openai_client(provider) as client:
         early = client.with_options(timeout=4)
-        record_http(client)
+        instrument_client(client)
         late = client.with_options(timeout=4).copy(max_retries=1)
 
         (early if is_copied_first else late).responses.create(model="m", input="hi")
@@ -388,9 +388,9 @@ def test_a_client_is_given_back_as_it_was(
 ) -> None:
     with make(provider) as client:
         before = dict(vars(client))
-        assert vars(record_http(client)) != before
+        assert vars(instrument_client(client)) != before
 
-        assert unrecord_http(client) is client
+        assert uninstrument_client(client) is client
 
         assert vars(client) == before
 
@@ -398,7 +398,7 @@ def test_a_client_is_given_back_as_it_was(
 def test_a_client_that_is_recorded_no_more_is_not_recorded(
     provider: Provider, recorded: Recorded
 ) -> None:
-    with unrecord_http(record_http(openai_client(provider))) as client:
+    with uninstrument_client(instrument_client(openai_client(provider))) as client:
         client.responses.create(model="m", input="hi")
 
     assert recorded.spans == []
@@ -413,8 +413,8 @@ def test_an_object_that_is_no_client_is_returned_as_it_is(
 
     odd = Odd()
 
-    assert record_http(odd) is odd
-    assert unrecord_http(odd) is odd
+    assert instrument_client(odd) is odd
+    assert uninstrument_client(odd) is odd
     assert "takes clients of the packages openai and anthropic" in caplog.text
 
 
@@ -474,7 +474,7 @@ def test_parallel_calls_of_one_client_do_not_mix(provider: Provider, recorded: R
     import asyncio
 
     async def run() -> None:
-        async with record_http(async_openai_client(provider)) as client:
+        async with instrument_client(async_openai_client(provider)) as client:
             await asyncio.gather(
                 *(client.responses.create(model=f"m{number}", input="hi") for number in range(8))
             )
