@@ -109,7 +109,7 @@ def test_what_waits_while_the_collector_is_away_arrives_in_its_order(
         assert caplog.text.count(f"nothing can be sent to {collector.url}") == 1
 
         switch.is_well = True
-        made.pipeline._delivery._at.contact.retry_s = 0  # it asked for 30 s
+        made.pipeline._worker._contact.retry_s = 0  # it asked for 30 s
         made.spans("last")
         collector.wait_for(lambda: "last" in collector.names)
 
@@ -208,7 +208,7 @@ def test_a_spool_that_cannot_be_written_harms_nobody_and_is_told_once(
         made.close()
 
     assert caplog.text.count("cannot write") == 1
-    losses = made.pipeline._delivery._at.backlog._losses
+    losses = made.pipeline._worker._backlog._losses
     assert losses.total == 200
     assert {reason for _, reason in losses.counts} <= {"spool unwritable", "queue full"}
 
@@ -227,7 +227,7 @@ def test_a_program_faster_than_its_queue_is_never_held_up(program: MakeProgram) 
         took_s = time.monotonic() - started_s
         stop.set()
         made.flush()
-        lost = made.pipeline._delivery._at.backlog._losses.counts["spans", "queue full"]
+        lost = made.pipeline._worker._backlog._losses.counts["spans", "queue full"]
 
         assert took_s < 5
         assert lost > 0
@@ -262,7 +262,7 @@ def test_an_endpoint_without_logs_still_gets_its_spans(program: MakeProgram) -> 
         assert made.flush()
 
         assert collector.names == ["a", "b"]
-        losses = made.pipeline._delivery._at.backlog._losses
+        losses = made.pipeline._worker._backlog._losses
         assert losses.counts["logs", "not received there"] == 1
 
 
@@ -370,4 +370,4 @@ def test_what_cannot_be_cleaned_is_counted_and_never_sent(
         made.flush()
 
         assert collector.names == []
-        assert made.pipeline._delivery._at.backlog._losses.counts["spans", "could not be encoded"]
+        assert made.pipeline._worker._backlog._losses.counts["spans", "could not be encoded"]

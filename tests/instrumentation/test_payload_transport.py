@@ -21,14 +21,14 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from hansard._config.settings import Settings, load_settings
+from hansard._export import worker as export_worker
 from hansard._export.dropped import Losses, Sender
 from hansard._export.otlp.batches import Courier
 from hansard._export.otlp.results import Answer, Outcome
 from hansard._export.processor import SpanPipeline
-from hansard._export.sending_thread import SendingLoop
 from hansard._export.spool.files import Kind
 from hansard._export.spool.orphaned_spools import Replay
-from hansard._export.worker_state import Transit
+from hansard._export.worker import BatchExportWorker
 from hansard._payloads import spool as payload_spool
 from hansard._payloads.log_records import PayloadRecords
 from hansard._payloads.packs import WaitingPayload
@@ -143,12 +143,11 @@ def test_empty_payloads_arrive(server: Server, make_agent: MakeAgent) -> None:
 
 
 def test_payloads_that_come_while_the_sender_looks_for_leftovers_are_looked_at_too(
-    server: Server, make_agent: MakeAgent
+    server: Server, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sender's thread may be up before there are payloads to carry."""
     agent = make_agent(**doors(server)["http"])
-    at = Transit(agent.settings, losses=Losses(Sender("agent", "1")), prepare=lambda _, all: all)
-    looked = threading.Event()
+    looked, late = threading.Event(), iter([True])
 
     class Looking(PayloadTransport):
         def look(self) -> None:
@@ -157,21 +156,20 @@ def test_payloads_that_come_while_the_sender_looks_for_leftovers_are_looked_at_t
 
     class Late(Replay):
         def step(self, courier: Courier) -> tuple[Answer, Kind] | None:
-            if at.cargo is None:
-                at.cargo, self.due_s = Looking(agent.settings, agent.payloads.spool), 0.0
+            if next(late, False):
+                worker.carry(Looking(agent.settings, agent.payloads.spool))
             return super().step(courier)
 
-    at.replay = Late(agent.settings.data / "spool")
-    sender = threading.Thread(target=SendingLoop(at, agent.courier, RESOURCE).run, daemon=True)
-    sender.start()
+    monkeypatch.setattr(export_worker, "Replay", Late)
+    losses = Losses(Sender("agent", "1"))
+    worker = BatchExportWorker(
+        agent.settings, RESOURCE, losses=losses, prepare=lambda _, items: items
+    )
+    worker.start()
     try:
         assert looked.wait(30)
     finally:
-        with at.lock:
-            at.is_closed = True
-            at.news.notify_all()
-        sender.join(10)
-    assert not sender.is_alive()
+        worker.close(10)
 
 
 def test_what_a_dead_process_left_is_sent_by_the_next_one(

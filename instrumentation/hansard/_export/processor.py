@@ -1,4 +1,4 @@
-"""The span processor that sends: what a program sees of `delivery`."""
+"""The span processor that sends: what a program sees of the worker."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.trace import SpanProcessor
 
 from hansard import semconv
-from hansard._export.delivery_parts import Cargo
 from hansard._export.dropped import Losses, Sender
 from hansard._export.otlp.log_records import make_record
 from hansard._export.queue import span_bytes
 from hansard._export.redaction import BatchCleaner
 from hansard._export.spool.files import Kind
-from hansard._export.worker import Delivery
+from hansard._export.worker import BatchExportWorker, Cargo
 from hansard._runtime.warnings import warn_once
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _RECORD_BYTES = 512  # of a log record with nothing in it
 
 # What the child of a fork inherits and must not take apart: connections of the parent.
-_of_parents: list[Delivery] = []
+_of_parents: list[BatchExportWorker] = []
 
 
 class SpanPipeline(SpanProcessor):
@@ -49,38 +48,38 @@ class SpanPipeline(SpanProcessor):
         self._redactor = redactor
         self._cargo: Cargo | None = None
         self._begin(resource, instance_id)
-        self._delivery.start()
+        self._worker.start()
 
     def _begin(self, resource: Resource, instance_id: str) -> None:
         cleaner = BatchCleaner(self._settings.retention, self._redactor, instance_id=instance_id)
         self._resource = cleaner.resource_of(resource)
         service = str(resource.attributes.get(semconv.SERVICE_NAME, ""))
-        self._delivery = Delivery(
+        self._worker = BatchExportWorker(
             self._settings,
             self._resource,
             losses=Losses(Sender(service, instance_id)),
             prepare=cleaner,
         )
         if self._cargo is not None:
-            self._delivery.carry(self._cargo)
+            self._worker.carry(self._cargo)
 
     def carry(self, cargo: Cargo) -> None:
         """Send what this holds before the spans that wait: they name it."""
         self._cargo = cargo
-        self._delivery.carry(cargo)
+        self._worker.carry(cargo)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Follow a span, so that it can be shown while it runs."""
-        if _is_sampled(span) and self._delivery.open_spans.start(span):
-            self._delivery.opened()
+        if _is_sampled(span) and self._worker.open_spans.start(span):
+            self._worker.opened()
 
     def on_end(self, span: ReadableSpan) -> None:
         """Queue a span. Never raises and never waits."""
         if not _is_sampled(span):
             return
         try:
-            self._delivery.open_spans.end(span)
-            self._delivery.put(Kind.TRACES, span, span_bytes(span))
+            self._worker.open_spans.end(span)
+            self._worker.put(Kind.TRACES, span, span_bytes(span))
         except Exception as error:  # observing must not harm the program
             warn_once("queue", "a span could not be queued: %s", error)
 
@@ -94,13 +93,13 @@ class SpanPipeline(SpanProcessor):
         try:
             record = make_record(self._resource, event_name, body, attributes)
             size_bytes = len(body) if isinstance(body, bytes | str) else _RECORD_BYTES
-            self._delivery.put(Kind.LOGS, record, _RECORD_BYTES + size_bytes)
+            self._worker.put(Kind.LOGS, record, _RECORD_BYTES + size_bytes)
         except Exception as error:  # observing must not harm the program
             warn_once("queue", "a log record could not be queued: %s", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Send what is queued now; False when not all of it was sent in time."""
-        return self._delivery.flush(timeout_millis / 1000)
+        return self._worker.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
         """Send what can be sent within `exit_timeout_ms`, and keep the rest on disk."""
@@ -108,12 +107,12 @@ class SpanPipeline(SpanProcessor):
 
     def close(self, timeout_millis: int) -> None:
         """Send what can be sent in this time, keep the rest on disk, and end every thread."""
-        self._delivery.close(timeout_millis / 1000)
+        self._worker.close(timeout_millis / 1000)
 
     def after_fork(self, resource: Resource, instance_id: str) -> None:
         """Begin afresh in the child of a fork: no threads, and nothing of the parent's queue."""
-        _of_parents.append(self._delivery)
-        self._delivery.forget()
+        _of_parents.append(self._worker)
+        self._worker.forget()
         if self._cargo is not None:
             self._cargo.after_fork()
         self._begin(resource, instance_id)

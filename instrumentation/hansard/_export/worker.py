@@ -1,59 +1,134 @@
-"""Two threads: one takes what waits to the collector, one takes it to disk while that fails.
+"""The worker that exports: a queue in memory, a spool on disk, and the two threads between them.
 
-Healthy, a batch goes from memory to the collector. It goes to disk first when the last attempt
-failed, or one has been under way for a second; then everything behind it does too, and is sent in
-its order when the collector answers again. What dead processes left is sent in between.
+One thread sends batches to the collector, one writes them to the spool while sending fails. A
+batch goes from the queue to the collector as long as that works. It goes to the spool first when
+the last attempt failed, or one has been under way for a second; then everything behind it does too,
+and is sent in its order when the collector answers again. What dead processes left in the spool is
+sent in between.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hansard._export.delivery_parts import Cargo
+from opentelemetry.context import (
+    _SUPPRESS_INSTRUMENTATION_KEY,  # what the SDK's own processors use: there is no public name
+    attach,
+    set_value,
+)
+
+from hansard._export.backoff import Contact
 from hansard._export.dropped import Losses, Reason
 from hansard._export.heartbeat import OpenSpans
-from hansard._export.otlp.batches import Courier
-from hansard._export.otlp.log_records import pulse_records
-from hansard._export.queue import Put
-from hansard._export.sending_thread import SendingLoop
-from hansard._export.spool.files import Kind
-from hansard._export.spooling_thread import KeepingLoop
-from hansard._export.worker_state import Prepare, Transit
+from hansard._export.otlp.batches import Courier, encode
+from hansard._export.otlp.log_records import loss_records, pulse_records
+from hansard._export.otlp.results import Answer, Outcome
+from hansard._export.queue import Batch, Put, Waiting
+from hansard._export.spool.backlog import Backlog
+from hansard._export.spool.files import FOLDER, Kind, SpoolFile
+from hansard._export.spool.forwarder import forward, tell_refused
+from hansard._export.spool.orphaned_spools import Replay, may_do_later
+from hansard._runtime.forks import apart_from_forks
 from hansard._runtime.warnings import warn_once
+from hansard.errors import SpoolError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
     from hansard._config.settings import Settings
 
+Prepare = Callable[[Kind, Sequence[Any]], Sequence[Any]]
+_Step = Callable[[], None]
+_Choose = Callable[[float], tuple[_Step | None, float | None]]
 
-class Delivery:
-    """Everything of one process that is on its way."""
+_STALL_S: Final = 1.0  # an attempt that takes longer has its batch in the spool
+_TELL_S: Final = 5.0  # how often a growing loss is told
+_ASK_S: Final = 60.0  # how long a collector is believed not to be Hansard
+_SPOOL_WAIT_S: Final = 5.0  # after the spool could not be written
+_log = logging.getLogger("hansard")
+
+
+class Cargo(Protocol):
+    """What keeps itself on disk and is sent before spans: payloads."""
+
+    on_loss: Callable[[Reason, int], None]
+
+    @property
+    def waiting(self) -> int: ...
+
+    def due_s(self, delay_s: float) -> float | None:
+        """Return when to send some, on the monotonic clock; None when nothing waits."""
+
+    def look(self) -> None:
+        """Take in what dead processes left."""
+
+    def send_next(self, courier: Courier, resource: Resource) -> Answer: ...
+
+    def after_fork(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A batch that is being sent from memory."""
+
+    batch: Batch
+    is_ready: bool = False  # cleaned: it may be written down
+    file: SpoolFile | None = None  # where it is on disk as well
+
+
+class BatchExportWorker:
+    """Owns everything of one process that is to be exported.
+
+    `_lock` guards the fields: the program's threads put, two threads of the worker take. `_writing`
+    is held while a batch is written to the spool, so that batches get there in their order.
+    """
 
     def __init__(
         self, settings: Settings, resource: Resource, *, losses: Losses, prepare: Prepare
     ) -> None:
+        root = settings.data / FOLDER
         self._resource = resource
-        self._at = Transit(settings, losses=losses, prepare=prepare)
+        self._prepare = prepare
+        self._delay_s = settings.export_delay_ms / 1000
+        self._lock = threading.RLock()
+        self._news = threading.Condition(self._lock)
+        self._writing = threading.RLock()
+        self._waiting = Waiting(
+            max_items=settings.max_queue_spans, batch_items=settings.max_batch_spans
+        )
+        self._backlog = Backlog(root, max_bytes=settings.spool_max_bytes, losses=losses)
+        self._spool_retry_s = 0.0  # when writing is worth another attempt, on the monotonic clock
         self._courier = Courier(settings)
-        self._sending = SendingLoop(self._at, self._courier, resource)
-        self._keeping = KeepingLoop(self._at)
+        self._contact = Contact(settings.destination, root)
+        self._replay = Replay(root)
+        self._flight: _Flight | None = None
+        self._cargo: Cargo | None = None
+        self._attempt_since_s: float | None = None  # when the sender began what it does now
+        self._is_keeping = False  # a batch is between memory and disk
+        self._queued = self._settled = self._flushing = 0
+        self._is_closing = self._is_closed = False
+        self._tell_s = self._ask_s = 0.0
         self._threads: list[threading.Thread] = []
-
-    @property
-    def open_spans(self) -> OpenSpans:
-        """The spans that have not ended."""
-        return self._at.open_spans
+        # The spans that have not ended; the program's threads add to it and take from it.
+        self.open_spans = OpenSpans(
+            delay_s=self._delay_s, interval_s=settings.pulse_interval_ms / 1000
+        )
 
     def start(self) -> None:
         """Start the threads, once."""
-        with self._at.lock:
-            if self._threads or self._at.is_closed:
+        with self._lock:
+            if self._threads or self._is_closed:
                 return
-            loops = (("hansard-send", self._sending.run), ("hansard-keep", self._keeping.run))
+            loops = (("hansard-send", self._run_sender), ("hansard-keep", self._run_keeper))
             self._threads = [
                 threading.Thread(target=loop, name=name, daemon=True) for name, loop in loops
             ]
@@ -62,26 +137,26 @@ class Delivery:
 
     def carry(self, cargo: Cargo) -> None:
         """Send what this holds as well, always before spans."""
-        cargo.on_loss = partial(self._at.backlog.lose, "payloads")
-        with self._at.lock:
-            self._at.cargo = cargo
-            self._at.replay.due_s = 0.0  # dead processes may have left some
-            self._at.news.notify_all()
+        cargo.on_loss = partial(self._backlog.lose, "payloads")
+        with self._lock:
+            self._cargo = cargo
+            self._replay.due_s = 0.0  # dead processes may have left some
+            self._news.notify_all()
 
     def put(self, kind: Kind, item: Any, size_bytes: int) -> None:
         """Queue an item; never waits, and counts it as lost when there is no room."""
-        with self._at.lock:
-            if self._at.is_closed:
+        with self._lock:
+            if self._is_closed:
                 return
-            became = self._at.waiting.put(kind, item, size_bytes)
+            became = self._waiting.put(kind, item, size_bytes)
             if became is Put.REFUSED:
-                is_stuck = self._at.disk.retry_s > time.monotonic()
+                is_stuck = self._spool_retry_s > time.monotonic()
                 reason = Reason.SPOOL_UNWRITABLE if is_stuck else Reason.QUEUE_FULL
-                self._at.backlog.lose(kind.signal, reason, 1)
+                self._backlog.lose(kind.signal, reason, 1)
             else:
-                self._at.queued += 1
+                self._queued += 1
                 if became is Put.NEWS:
-                    self._at.news.notify_all()
+                    self._news.notify_all()
         if became is Put.REFUSED:
             warn_once("full", "%s: spans are lost; they are counted", reason)
         if not self._threads:
@@ -91,57 +166,415 @@ class Delivery:
         """A span is open: look when it is due."""
         if not self._threads:
             self.start()
-        with self._at.lock:
-            self._at.news.notify_all()
+        with self._lock:
+            self._news.notify_all()
 
     def flush(self, timeout_s: float) -> bool:
         """Send what is queued now; False when not all of it was sent in time."""
         self.start()
         until_s = time.monotonic() + timeout_s
-        with self._at.lock:
-            wanted = self._at.queued
-            self._at.flushing += 1
-            self._at.news.notify_all()
+        with self._lock:
+            wanted = self._queued
+            self._flushing += 1
+            self._news.notify_all()
             try:
-                return (
-                    self._at.wait_for(lambda: self._at.is_flushed(wanted), until_s)
-                    and self._at.is_sent()
-                )
+                return self._wait_for(lambda: self._is_flushed(wanted), until_s) and self._is_sent()
             finally:
-                self._at.flushing -= 1
+                self._flushing -= 1
 
     def close(self, timeout_s: float) -> None:
         """Send what can be sent in this time, keep the rest on disk, and end the threads."""
         until_s = time.monotonic() + timeout_s
         patience_s = timeout_s * 0.75  # the rest of the time is for writing
-        with self._at.lock:
-            if self._at.is_closed:
+        with self._lock:
+            if self._is_closed:
                 return
-            self._at.flushing += 1
-            self._at.news.notify_all()
+            self._flushing += 1
+            self._news.notify_all()
             self._queue_last_words()
             if self._threads:
-                self._at.is_closing = True
+                self._is_closing = True
                 patient_s = until_s - timeout_s + patience_s
-                self._at.wait_for(self._at.is_at_rest, patient_s)
+                self._wait_for(self._is_at_rest, patient_s)
                 # Programs may all be short: what dead ones left has the rest of the time.
-                self._at.wait_for(self._at.is_replayed, patient_s)
-            self._at.is_closed = True
-            self._at.news.notify_all()
-        self._keeping.keep_the_rest(until_s)
-        self._at.replay.leave()
-        self._at.backlog.leave()
+                self._wait_for(self._is_replayed, patient_s)
+            self._is_closed = True
+            self._news.notify_all()
+        self._keep_the_rest(until_s)
+        self._replay.leave()
+        self._backlog.leave()
         self._courier.close()
-        if self._at.cargo is not None:
-            self._at.cargo.close()
+        if self._cargo is not None:
+            self._cargo.close()
 
     def forget(self) -> None:
         """In the child of a fork: leave everything to the parent, and touch no lock of its."""
-        self._at.backlog.forget()
+        self._backlog.forget()
 
     def _queue_last_words(self) -> None:
         """Say that spans that are open now will not end; only where that is understood."""
-        words = self._at.open_spans.last_words()
-        if words and self._at.contact.is_known and not self._at.contact.is_ill:
+        words = self.open_spans.last_words()
+        if words and self._contact.is_known and not self._contact.is_ill:
             for record in pulse_records(self._resource, words):
                 self.put(Kind.LOGS, record, 1024)
+
+    # ---- what both threads do
+
+    def _ready(self, kind: Kind, items: Sequence[Any]) -> Sequence[Any]:
+        """Return items as they may leave the process; none of them when that cannot be made."""
+        try:
+            with apart_from_forks():
+                return self._prepare(kind, items)
+        except Exception as error:  # not cleaned, they may hold anything: they are counted instead
+            warn_once("cleaning", "spans could not be made fit to be sent: %r", error)
+            lost = 0 if kind is Kind.OPENS else len(items)
+            self._backlog.lose(kind.signal, Reason.BROKEN, lost)
+            return []
+
+    def _next(self, choose: _Choose) -> _Step | None:
+        """Wait until there is something to do and return it; None at the end."""
+        with self._lock:
+            while not self._is_closed:
+                now_s = time.monotonic()
+                step, wake_s = choose(now_s)
+                if step is not None:
+                    return step
+                self._news.wait(None if wake_s is None else max(wake_s - now_s, 0.005))
+        return None
+
+    def _keep_flight(self, flight: _Flight) -> None:
+        """Have the batch under way on disk, before anything that came after it."""
+        with self._writing:
+            with self._lock:
+                if flight.file is not None or self._flight is not flight or self._is_closed:
+                    return
+            file = self._write(flight.batch.kind, flight.batch.items)
+            with self._lock:
+                flight.file = file
+                self._news.notify_all()
+
+    # ---- waiting, under the lock
+
+    def _wait_for(self, is_so: Callable[[], bool], until_s: float) -> bool:
+        while not is_so():
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return False
+            self._news.wait(left_s)
+        return True
+
+    def _is_flushed(self, wanted: int) -> bool:
+        return self._settled >= wanted and (self._contact.is_ill or not self._is_left())
+
+    def _is_sent(self) -> bool:
+        return not self._contact.is_ill and not self._is_left()
+
+    def _is_left(self) -> bool:
+        """Something waits on disk."""
+        return bool(len(self._backlog) or (self._cargo is not None and self._cargo.waiting))
+
+    def _is_replayed(self) -> bool:
+        return self._contact.is_ill or self._replay.due_s > time.monotonic()
+
+    def _is_at_rest(self) -> bool:
+        """Nothing is to be sent any more, or nothing can be."""
+        if self._contact.is_ill:
+            return True
+        is_empty = not len(self._waiting) and self._flight is None and not self._is_left()
+        return is_empty and not self._is_keeping and not self._backlog.untold()
+
+    # ---- the thread that sends
+
+    def _run_sender(self) -> None:
+        # Instrumented HTTP libraries must not make spans of the sending of spans.
+        attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+        while (step := self._next(self._choose_to_send)) is not None:
+            try:
+                with self._under_way():
+                    step()
+            except Exception as error:  # whatever it was, the thread goes on
+                warn_once("internal", "sending failed, and is tried again: %r", error)
+                _log.debug("sending failed", exc_info=True)
+                self._failed(Answer(Outcome.LATER, "an error of the SDK"))
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """Let the keeper know since when: what hangs must not hold spans in memory."""
+        with self._lock:
+            self._attempt_since_s = time.monotonic()
+            self._news.notify_all()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._attempt_since_s = None
+
+    def _choose_to_send(self, now_s: float) -> tuple[_Step | None, float | None]:
+        if self._contact.is_ill and now_s < self._contact.retry_s:
+            return None, self._contact.retry_s
+        due_s = self._waiting.due_s(self._delay_s)
+        open_s = None if self._contact.is_ill else self.open_spans.next_due_s()
+        open_s = None if open_s is None else max(open_s, self._ask_s)
+        cargo = self._cargo
+        cargo_s = None if cargo is None else cargo.due_s(self._delay_s)
+        if cargo is not None and cargo_s is not None:
+            # Spans that go now may name what waits there: it goes before them.
+            first_s = min(one for one in (cargo_s, due_s, open_s) if one is not None)
+            is_due = first_s <= now_s or self._flushing or len(self._backlog)
+            # Spans that wait in memory have nowhere else to be; payloads are on disk.
+            is_late = due_s is not None and due_s + _STALL_S <= now_s and not self._is_keeping
+            if is_due and not is_late:
+                return partial(self._send_cargo, cargo), None
+        if (file := self._backlog.first()) is not None:
+            return partial(self._send_file, file), None
+        if due_s is not None and not self._is_keeping and (self._flushing or due_s <= now_s):
+            batch = self._waiting.take()
+            assert batch is not None  # something is due
+            self._flight = _Flight(batch)
+            return partial(self._send_flight, self._flight), None
+        tell_s = self._tell_s if self._backlog.untold() else None
+        if tell_s is not None and (self._flushing or tell_s <= now_s):
+            return self._send_losses, None
+        if open_s is not None and open_s <= now_s:
+            return self._send_open, None
+        if self._replay.due_s <= now_s and (self._is_closing or not self._flushing):
+            return self._send_leftover, None
+        times = (due_s, cargo_s, tell_s, open_s, self._replay.due_s)
+        return None, min(one for one in times if one is not None)
+
+    def _send_flight(self, flight: _Flight) -> None:
+        batch = flight.batch
+        batch.items = self._ready(batch.kind, batch.items)
+        with self._lock:
+            flight.is_ready = True
+            self._news.notify_all()
+        delivered = self._courier.deliver(batch.kind, batch.items)
+        answer = delivered.answer
+        is_done = not may_do_later(answer, batch.kind)
+        if not is_done:
+            self._failed(answer)
+            self._keep_flight(flight)
+        elif answer.outcome is Outcome.NOT_RECEIVED:
+            self._not_received(batch)
+        else:
+            self._refuse(answer, batch.kind, delivered.refused)
+            self._arrived()
+        self._land(flight, is_done=is_done)
+
+    def _land(self, flight: _Flight, *, is_done: bool) -> None:
+        """The attempt is over: the batch arrived, or is on disk, or goes back to memory."""
+        with self._lock:
+            if self._flight is flight:
+                self._flight = None
+            if is_done and flight.file is not None:
+                self._backlog.arrived(flight.file)
+            if is_done or flight.file is not None:
+                self._settled += flight.batch.taken
+            elif not self._is_closed:
+                self._waiting.put_back(flight.batch)
+            self._news.notify_all()
+
+    def _send_cargo(self, cargo: Cargo) -> None:
+        self._after(cargo.send_next(self._courier, self._resource), Kind.LOGS)
+        with self._lock:
+            self._news.notify_all()
+
+    def _send_file(self, file: SpoolFile) -> None:
+        answer = forward(self._courier, self._backlog, file)
+        self._backlog.release()
+        self._after(answer, file.kind)
+
+    def _after(self, answer: Answer, kind: Kind) -> None:
+        """Note how the collector is, by its answer."""
+        if may_do_later(answer, kind):
+            self._failed(answer)
+        else:
+            self._arrived()
+
+    def _send_losses(self) -> None:
+        losses = self._backlog.untold()
+        answer = self._courier.deliver(Kind.LOGS, loss_records(losses)).answer
+        self._tell_s = time.monotonic() + _TELL_S
+        self._after(answer, Kind.LOGS)
+        if not may_do_later(answer, Kind.LOGS):
+            self._backlog.tell(losses)  # nobody takes them there: then nobody can be told
+
+    def _send_open(self) -> None:
+        if not self._contact.is_known:
+            self._after(self._courier.deliver(Kind.TRACES, ()).answer, Kind.TRACES)
+            return
+        if not self._courier.is_hansard():
+            self._ask_s = time.monotonic() + _ASK_S
+            self._courier.lost_touch()
+            return
+        spans = self.open_spans.take_due()
+        if spans:
+            prepared = self._ready(Kind.OPENS, spans)
+            answer = self._courier.deliver(Kind.OPENS, prepared).answer
+            self._after(answer, Kind.TRACES)
+            if self._contact.is_ill:
+                self.open_spans.untell(spans)
+                return
+        pulses = self.open_spans.take_pulse(at_once=bool(spans))
+        if pulses:
+            records = pulse_records(self._resource, pulses)
+            self._after(self._courier.deliver(Kind.LOGS, records).answer, Kind.LOGS)
+
+    def _send_leftover(self) -> None:
+        """Send one file of a dead process, or tell what it lost, or look for the next one."""
+        cargo = self._cargo
+        if cargo is not None:
+            cargo.look()
+        sent = self._replay.step(self._courier)
+        if sent is not None:
+            self._after(*sent)
+        with self._lock:
+            if self._cargo is not cargo:
+                self._replay.due_s = 0.0  # came meanwhile, and has not looked yet
+            self._news.notify_all()
+
+    def _arrived(self) -> None:
+        with self._lock:
+            is_news = self._contact.arrived()
+            self._ask_s = 0.0 if is_news else self._ask_s
+            self._news.notify_all()
+        if is_news:
+            self._contact.rejoice()
+
+    def _failed(self, answer: Answer) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._contact.failed(answer)
+            self._courier.lost_touch()
+            self._news.notify_all()
+        self._contact.complain(answer.reason)
+
+    def _not_received(self, batch: Batch) -> None:
+        lost = [one for one in batch.items if not _is_own_news(one)]
+        self._backlog.lose(batch.kind.signal, Reason.NOT_RECEIVED, len(lost))
+        self._arrived()
+
+    # ---- the thread that writes to the spool
+
+    def _run_keeper(self) -> None:
+        while (step := self._next(self._choose_to_keep)) is not None:
+            try:
+                step()
+            except Exception as error:  # as in the sender's thread
+                warn_once("internal", "keeping spans failed, and is tried again: %r", error)
+                _log.debug("keeping failed", exc_info=True)
+                with self._lock:
+                    self._is_keeping = False
+                    self._spool_retry_s = time.monotonic() + _SPOOL_WAIT_S
+
+    def _choose_to_keep(self, now_s: float) -> tuple[_Step | None, float | None]:
+        flight, since_s = self._flight, self._attempt_since_s
+        if now_s < self._spool_retry_s:
+            return None, self._spool_retry_s
+        is_stalled = since_s is not None and since_s + _STALL_S <= now_s
+        times = [] if since_s is None or is_stalled else [since_s + _STALL_S]
+        if flight is not None and flight.file is None:
+            if is_stalled and flight.is_ready:
+                return partial(self._keep_flight, flight), None
+            is_stalled = False  # what came after it goes to disk after it
+        if self._contact.is_ill or is_stalled or len(self._backlog):
+            due_s = self._waiting.due_s(self._delay_s)
+            if due_s is not None and (self._flushing or due_s <= now_s):
+                self._is_keeping = True
+                return self._keep_batch, None
+            open_s = self.open_spans.next_due_s() if self._contact.is_ill else None
+            if open_s is not None and open_s <= now_s:
+                return self._keep_open, None
+            times += [one for one in (due_s, open_s) if one is not None]
+        return None, min(times, default=None)
+
+    def _keep_batch(self) -> None:
+        with self._writing:
+            with self._lock:
+                batch = None if self._is_closed else self._waiting.take()
+            if batch is not None:
+                batch.items = self._ready(batch.kind, batch.items)
+                file = self._write(batch.kind, batch.items)
+                with self._lock:
+                    if file is None and not self._is_closed:
+                        self._waiting.put_back(batch)
+                    elif file is None:
+                        self._backlog.lose(
+                            batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(batch.items)
+                        )
+                    else:
+                        self._settled += batch.taken
+        with self._lock:
+            self._is_keeping = False
+            self._news.notify_all()
+
+    def _keep_open(self) -> None:
+        """Keep start records too: a process that is killed now has no other trace of them."""
+        with self._writing:
+            spans = self.open_spans.take_due()
+            if spans and self._write(Kind.OPENS, self._ready(Kind.OPENS, spans)) is None:
+                self.open_spans.untell(spans)
+            self.open_spans.take_pulse()  # nobody hears it now; the next one is due later
+
+    def _keep_the_rest(self, until_s: float) -> None:
+        """Write to disk what was not sent, as long as there is time for it."""
+        with self._writing:
+            with self._lock:
+                flight = self._flight
+                rest: list[Batch] = []
+                if flight is not None and flight.file is None:
+                    rest.append(flight.batch)
+                while (batch := self._waiting.take()) is not None:
+                    rest.append(batch)
+            if rest or self._is_left():
+                self._contact.complain("it did not take everything before the program ended")
+            for batch in rest:
+                items = [one for one in batch.items if not _is_own_news(one)]
+                if time.monotonic() > until_s:
+                    self._backlog.lose(batch.kind.signal, Reason.ENDED, len(items))
+                elif items:
+                    items = list(self._ready(batch.kind, items))
+                    if items and self._write(batch.kind, items) is None:
+                        self._backlog.lose(batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(items))
+
+    def _write(self, kind: Kind, items: Sequence[Any]) -> SpoolFile | None:
+        """Write items behind all others; None when nothing can be written now."""
+        data, count = self._encode(kind, items)
+        try:
+            return self._backlog.add(kind, data, items=count)
+        except SpoolError as error:
+            self._spool_retry_s = time.monotonic() + _SPOOL_WAIT_S
+            warn_once("spool", "%s: what cannot be sent is lost, and counted", error)
+            return None
+
+    def _refuse(self, answer: Answer, kind: Kind, refused: Sequence[Any]) -> None:
+        """Count what the collector will never take, and keep it for people to look at."""
+        if refused:
+            tell_refused(answer, kind, len(refused))
+            data, count = self._encode(kind, refused)
+            if count:
+                self._backlog.refuse(kind, count, data)
+
+    def _encode(self, kind: Kind, items: Sequence[Any]) -> tuple[bytes, int]:
+        """Return the bytes of items, and of how many; what has none is counted as lost."""
+        try:
+            return encode(kind, items), len(items)
+        except Exception:  # one of them holds something that has no form on the wire
+            sound = [item for item in items if _has_form(kind, item)]
+            self._backlog.lose(kind.signal, Reason.BROKEN, len(items) - len(sound))
+            return encode(kind, sound), len(sound)
+
+
+def _is_own_news(item: Any) -> bool:
+    """Say whether an item is of no use later: a pulse, which nobody misses."""
+    record = getattr(item, "log_record", None)
+    return record is not None and record.event_name == "hansard.pulse"
+
+
+def _has_form(kind: Kind, item: Any) -> bool:
+    try:
+        encode(kind, [item])
+    except Exception:  # whatever the encoder raises
+        return False
+    return True
