@@ -24,13 +24,13 @@ from hansard._config.settings import Settings, load_settings
 from hansard._export import worker as export_worker
 from hansard._export.dropped import Losses, Sender
 from hansard._export.otlp.batches import Courier
+from hansard._export.otlp.log_records import PayloadRecords
 from hansard._export.otlp.results import Answer, Outcome
 from hansard._export.processor import SpanPipeline
 from hansard._export.spool.files import Kind
-from hansard._export.spool.orphaned_spools import Replay
+from hansard._export.spool.forwarder import Replay
 from hansard._export.worker import BatchExportWorker
 from hansard._payloads import spool as payload_spool
-from hansard._payloads.log_records import PayloadRecords
 from hansard._payloads.packs import WaitingPayload
 from hansard._payloads.store import PayloadWriter
 from hansard._payloads.transport import RECORD_BYTES, PayloadTransport

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceState
 
-from hansard._export.secret_prefilter import Suspicion
+from hansard._export.redaction import Suspicion
 from hansard_compiler.redaction.otlp import SPAN_LEVELS, MessageCleaner, clean_items
 from hansard_compiler.redaction.redactor import Redactor
 

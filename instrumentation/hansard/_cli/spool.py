@@ -158,7 +158,7 @@ def flush(data: str | None, endpoint: str | None, protocol: str | None, refused:
 def _send(settings: Settings, root: Path, courier: Courier, *, with_refused: bool) -> Answer:
     from opentelemetry.sdk.resources import Resource
 
-    from hansard._export.spool.orphaned_spools import Replay
+    from hansard._export.spool.forwarder import Replay
     from hansard._payloads.spool import PayloadSpool
     from hansard._payloads.transport import PayloadTransport
 

@@ -33,8 +33,7 @@ from hansard._export.otlp.results import Answer, Outcome
 from hansard._export.queue import Batch, Put, Waiting
 from hansard._export.spool.backlog import Backlog
 from hansard._export.spool.files import FOLDER, Kind, SpoolFile
-from hansard._export.spool.forwarder import forward, tell_refused
-from hansard._export.spool.orphaned_spools import Replay, may_do_later
+from hansard._export.spool.forwarder import Replay, forward, may_do_later, tell_refused
 from hansard._runtime.forks import apart_from_forks
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError

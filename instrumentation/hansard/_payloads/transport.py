@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from hansard._config.values import GRPC
 from hansard._export.dropped import Reason
+from hansard._export.otlp.log_records import PayloadRecords, ref_of
 from hansard._export.otlp.results import ACCEPTED, Answer, Outcome
 from hansard._export.spool.files import Kind
-from hansard._payloads.log_records import PayloadRecords, ref_of
 from hansard._payloads.packs import WaitingPayload
 from hansard._payloads.spool import OnLoss, PayloadSpool
 from hansard._runtime.forks import apart_from_forks

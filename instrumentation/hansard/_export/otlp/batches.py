@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard._export.otlp.exporter import Sender, make_sender
+from hansard._export.otlp.log_records import PayloadRecords
 from hansard._export.otlp.results import Answer, Outcome
 from hansard._export.otlp.server_probe import is_hansard
 from hansard._export.otlp.spans import logs_of, spans_of
 from hansard._export.spool.files import Kind, SpoolFile
-from hansard._payloads.log_records import PayloadRecords
 from hansard._runtime.forks import apart_from_forks
 
 if TYPE_CHECKING:

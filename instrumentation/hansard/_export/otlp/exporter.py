@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from hansard._config.values import GRPC
 from hansard._export.otlp.exporter_logs import listening
+from hansard._export.otlp.log_records import PayloadRecords
 from hansard._export.otlp.results import ACCEPTED, BROKEN, Answer, Outcome, of_code
 from hansard._export.spool.files import Kind
-from hansard._payloads.log_records import PayloadRecords
 from hansard._runtime.forks import call_apart_from_forks
 
 if TYPE_CHECKING:
