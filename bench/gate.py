@@ -19,9 +19,9 @@ import apsw
 import hansard
 from bench import processes
 from bench.figures import Figure, below, percentile
-from hansard._backend.approvals import Decisions
-from hansard._backend.http_approvals import HttpDecisions
-from hansard._backend.local_approvals import open_local
+from hansard._backend import open_backend
+from hansard._backend.http import HttpDecisions
+from hansard._backend.protocol import Decisions
 from hansard._config.settings import load_settings
 from hansard._gate.arguments import Json
 from hansard._gate.gate import Gate
@@ -50,7 +50,7 @@ def run() -> list[Figure]:
     """Time calls with and without a gate, and the disk."""
     with processes.folder() as data:
         settings = load_settings({"embedded": True, "data": data}, {})
-        local = open_local(settings)
+        local = open_backend(settings).decisions
         embedded = _added_us(local)
         local.close()
         fsync, commit = _fsync_us(data), _commit_us(data)

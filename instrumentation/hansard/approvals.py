@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hansard._backend.approvals import Decisions, checked
+from hansard._backend.protocol import Decisions, checked
 from hansard._gate import execution, invocation
 from hansard._gate import messages as told
 from hansard._gate.arguments import Json

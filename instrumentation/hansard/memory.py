@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
-from hansard._backend.memory import Json
+from hansard._gate.arguments import Json
 from hansard._memory.steps import Place, place_of, tell_end, tell_read, tell_write
 from hansard._runs.run import Run
 from hansard._runs.step import Step

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, get_args
 
 from opentelemetry import trace
 
 from hansard import semconv
+from hansard._backend import open_backend, settings_of_this_process
 from hansard._export.secret_scanner import ForkSafeRedactor
 from hansard._runtime import recorder as _state
 from hansard._transcripts.in_process import LocalTranscripts
-from hansard.errors import EmbeddedMissing, refuse_async
+from hansard.errors import refuse_async
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS, ResumeCost
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalTranscripts", "Resumed", "Transcript", "transcript"]
 
-GROUP: Final = "hansard.transcripts"
 Loop = Callable[[list[Json]], Sequence[Given]]
 AsyncLoop = Callable[[list[Json]], Awaitable[Sequence[Given]]]
 
@@ -228,37 +226,16 @@ def transcript(conversation: str, *, kept: Transcripts | None = None) -> Transcr
     """
     if not isinstance(conversation, str):
         raise BadConversationId(repr(conversation), "conversation")
-    kept = kept or transcripts_of_this_process()
+    kept = kept or open_transcripts(settings_of_this_process())
     found = kept.ensure(conversation)
     return Transcript(kept, found.id, found.name)
-
-
-def transcripts_of_this_process() -> Transcripts:
-    """Return where transcripts are kept, as `init()` or the environment says."""
-    settings = _state.settings()
-    if settings is None:
-        from hansard._config.settings import load_settings
-
-        settings = load_settings()
-    return open_transcripts(settings)
 
 
 def open_transcripts(settings: Settings) -> Transcripts:
     """Open the place that settings name; raises TranscriptWithheld in metadata_only."""
     if settings.retention is RetentionMode.METADATA_ONLY:
         raise TranscriptWithheld
-    redactor = _redactor(settings)
-    if settings.embedded:
-        opened: Transcripts = _find()(
-            settings.data, retention=settings.retention, redactor=redactor
-        )
-        return opened
-    from hansard._backend.http_transcripts import transcripts_at
-
-    is_full = settings.retention is RetentionMode.FULL_PAYLOADS
-    return transcripts_at(
-        settings, None if is_full else lambda text: redactor.redact_text(text).text
-    )
+    return open_backend(settings).transcripts(_redactor(settings))
 
 
 def _redactor(settings: Settings) -> ForkSafeRedactor:
@@ -268,17 +245,6 @@ def _redactor(settings: Settings) -> ForkSafeRedactor:
     if recorder is not None and isinstance(recorder.redactor, ForkSafeRedactor):
         return recorder.redactor
     return ForkSafeRedactor(read_or_make_key(settings.data))
-
-
-@cache
-def _find() -> Callable[..., Transcripts]:
-    for entry in entry_points(group=GROUP):
-        try:
-            found: Callable[..., Transcripts] = entry.load()
-        except ModuleNotFoundError as error:
-            raise EmbeddedMissing(error.name or str(error)) from None
-        return found
-    raise EmbeddedMissing(GROUP)
 
 
 def _current_step() -> tuple[bytes | None, bytes | None]:

@@ -26,7 +26,7 @@ NAMES = (*UPSTREAM, *OWN)
 _NAME = re.compile(r"(?:gen_ai|openai|hansard)(?:\.[a-z_0-9]+)+")
 # Files, entry points and hosts.
 NO_NAMES = {
-    "hansard.toml", "hansard.commands", "hansard.pipeline", "hansard.accountability",
+    "hansard.toml", "hansard.commands", "hansard.embedded",
     "openai.azure.com",
     "hansard.hooks",  # a scope and a logger
 }  # fmt: skip

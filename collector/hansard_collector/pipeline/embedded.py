@@ -1,6 +1,6 @@
 """The pipeline inside the program that is traced: no server, no door, no thread of its own.
 
-The SDK finds `open_embedded` by the entry point `hansard.pipeline` and knows no more of this floor.
+The SDK is given `open_embedded` by `hansard_web.embedded` and knows no more of this floor.
 What it hands over are the bodies of OTLP requests, so all of ingest is the same as over the wire.
 They are written on the calling thread: the SDK has one for sending, and a program that ends may
 start none.

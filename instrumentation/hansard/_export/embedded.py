@@ -15,31 +15,25 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.metadata import entry_points
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
+from hansard._backend.protocol import Ingest, OpenIngest, embedded_parts, needing_the_extra
 from hansard._export.otlp.batches import encode
 from hansard._export.otlp.exporter_logs import listening
 from hansard._export.otlp.results import ACCEPTED, BROKEN, Answer, Outcome
 from hansard._export.secret_scanner import ForkSafeRedactor
 from hansard._export.spool.files import Kind
 from hansard._runtime.warnings import warn_once
-from hansard.errors import EmbeddedMissing
 from hansard_compiler.errors import HansardError
-from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord
     from opentelemetry.sdk.trace import ReadableSpan
 
     from hansard._config.settings import Settings
-    from hansard_compiler.redaction.redactor import Redactor
 
-GROUP: Final = "hansard.pipeline"
 _FORK_S: Final = 1.0  # that a fork waits for the batch under way
 _OPEN_S: Final = 10.0  # the same while the pipeline is imported and the store opened: half a second
 _CLOSE_S: Final = 0.2  # at the end
@@ -47,44 +41,13 @@ _NEVER: Final = frozenset({"malformed", "too_large"})  # codes of what no retry 
 _log = logging.getLogger("hansard")
 
 
-class Ingest(Protocol):
-    """An open store; used by one thread at a time."""
-
-    def export(self, signal: str, body: bytes) -> str:
-        """Store an OTLP request in protobuf; "" or why some of it was refused.
-
-        Raises HansardError; code "malformed" or "too_large" when it will never be taken.
-        """
-
-    def close(self) -> None: ...
-
-
-class OpenIngest(Protocol):
-    """What the entry point leads to. Raises HansardError where the store cannot be opened."""
-
-    def __call__(
-        self,
-        data: Path,
-        *,
-        retention: RetentionMode,
-        sender: str,
-        make_redactor: Callable[[bytes], Redactor],
-    ) -> Ingest: ...
-
-
-@cache
 def find_pipeline() -> OpenIngest:
     """Return what opens a store; raises EmbeddedMissing when its packages are not installed."""
-    missing = GROUP
-    for entry in entry_points(group=GROUP):
-        try:
-            # Its executor's module cannot be imported any more when a program ends.
-            import concurrent.futures.thread  # noqa: F401
+    # Its executor's module cannot be imported any more when a program ends.
+    import concurrent.futures.thread  # noqa: F401
 
-            return cast(OpenIngest, entry.load())
-        except ModuleNotFoundError as error:
-            missing = error.name or str(error)
-    raise EmbeddedMissing(missing)
+    with needing_the_extra():
+        return embedded_parts().open_ingest
 
 
 class EmbeddedSender:

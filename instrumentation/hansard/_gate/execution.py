@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hansard import semconv
-from hansard._backend.approvals import Decisions, checked, execution_of
+from hansard._backend.protocol import Decisions, checked, execution_of
 from hansard._decorators import function_spec
 from hansard._gate.arguments import Json, plain_copy
 from hansard._gate.flow import Flow, Step, can_wait, ending

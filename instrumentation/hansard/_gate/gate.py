@@ -16,7 +16,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
-from hansard._backend.approvals import Decisions, refuse_async
+from hansard._backend import backend_of_this_process
+from hansard._backend.protocol import Decisions, refuse_async
 from hansard._gate import execution, invocation
 from hansard._gate.evaluation import Turn, current_turn
 from hansard._gate.execution import Executed
@@ -200,9 +201,7 @@ class Gate(EnteredEitherWay):
         """Where decisions are kept. Raises GateUnavailable where that cannot be reached."""
         if self._decisions is not None:
             return self._decisions
-        from hansard._backend.selection import decisions_of_this_process
-
-        return decisions_of_this_process()
+        return backend_of_this_process().decisions
 
     # ---- calls
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard import semconv
-from hansard._backend.approvals import checked
+from hansard._backend.protocol import checked
 from hansard._gate import messages as told
 from hansard._gate.arguments import Json
 from hansard._gate.description import description_of

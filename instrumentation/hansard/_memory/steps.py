@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hansard import semconv
-from hansard._backend.memory import Json, memory_of_this_process
+from hansard._backend import backend_of_this_process
+from hansard._gate.arguments import Json
 from hansard._memory import attributes as memory_told
 from hansard._runs.run import Run, current_run
 from hansard._runs.step import Step
@@ -86,7 +87,7 @@ def _in_step(
     named = {"run_id": run_id, "step_id": step_id, "agent": place.agent}
     body = {**told, **{key: value for key, value in named.items() if value is not None}}
     try:
-        answer = memory_of_this_process().ask(verb, body, token=token)
+        answer = backend_of_this_process().memory.ask(verb, body, token=token)
     except BaseException as error:
         _end(made, error)
         raise

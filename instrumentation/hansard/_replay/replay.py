@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hansard._backend.replay import make
+from hansard._backend import open_backend, settings_of_this_process
 from hansard._models.answer import ModelAnswer
 from hansard._runs.step import Step
 from hansard_compiler.calls import Json
@@ -110,8 +110,17 @@ def replay(
         "notes": notes,
         **made_with,
     }
-    found = Replay(make(body, timeout_s * n))
+    found = Replay(_make(body, timeout_s * n))
     return _answered(found, tools, made_with) if live else found
+
+
+def _make(body: Json, timeout_s: float, *, goes_on: str | None = None) -> Json:
+    """Make a replay where this process's record is kept, once that has what was recorded so far."""
+    from hansard._runtime.setup import flush
+
+    settings = settings_of_this_process()
+    flush()
+    return open_backend(settings).make_replay(body, timeout_s, goes_on=goes_on)
 
 
 def _made_with(
@@ -155,7 +164,7 @@ def continue_replay(
     bounds = {"max_turns": max_turns, "max_usd": max_usd}
     made_with = _made_with(allow_other_address, allow_provider_side_effects, script, timeout_s)
     body = {**made_with, **bounds, "results": given}
-    found = Replay(make(body, timeout_s, goes_on=wanted))
+    found = Replay(_make(body, timeout_s, goes_on=wanted))
     return _answered(found, tools, made_with)
 
 
@@ -172,7 +181,7 @@ def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
             if not answers.is_empty:
                 after = found.body["continuation"]["step_id"]
                 body = {**made_with, **answers.json(), "after": after}
-                found = Replay(make(body, made_with["timeout_s"], goes_on=found.replay_id))
+                found = Replay(_make(body, made_with["timeout_s"], goes_on=found.replay_id))
         if answers.is_empty:
             break
     return found

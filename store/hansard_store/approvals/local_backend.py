@@ -1,7 +1,6 @@
 """What a gate in a program asks of the store, in plain JSON, as it would ask a server.
 
-The SDK finds `open_decisions` by the entry point `hansard.accountability` and knows no more of this
-floor. Each call is one transaction on the calling thread.
+`hansard._backend.local` calls it. Each call is one transaction on the calling thread.
 """
 
 from __future__ import annotations

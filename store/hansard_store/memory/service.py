@@ -456,7 +456,7 @@ def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:
 
 
 def open_memory(data: Path, *, retention: RetentionMode) -> MemoryBook:
-    """Open the memory of a data folder, made where it is not there: the entry point of the SDK."""
+    """Open the memory of a data folder, made where it is not there."""
     folder = DataFolder(data)
     # Made and migrated here, once: threads that find it half made would each go on with it.
     open_for_ingest(folder).close()

@@ -72,7 +72,7 @@ Read = Callable[[], AbstractContextManager[apsw.Connection]]
 def open_transcripts(
     data: Path, *, retention: RetentionMode, redactor: Redactor | None = None
 ) -> SqliteTranscripts:
-    """Open the transcripts of a data folder, made where there is none (entry point).
+    """Open the transcripts of a data folder, made where there is none.
 
     Raises StoreError when the store cannot be opened.
     """

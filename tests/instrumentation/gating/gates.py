@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hansard import approvals
-from hansard._backend.local_approvals import LocalDecisions
+from hansard._backend.local import LocalDecisions
 from hansard._gate.gate import Gate
 from hansard._gate.pending import Waiting
 from hansard_store.approvals.local_backend import GatePort

@@ -12,7 +12,7 @@ import pytest
 
 import hansard
 from hansard import approvals
-from hansard._backend.local_approvals import open_local
+from hansard._backend import open_backend
 from hansard._config.settings import load_settings
 from hansard._gate.arguments import Json
 from hansard._gate.gate import Gate
@@ -333,7 +333,7 @@ def test_a_data_folder_that_cannot_be_used_is_a_typed_error(tmp_path: Path) -> N
     settings = load_settings({"embedded": True, "data": tmp_path / "file" / "data"}, {})
 
     with pytest.raises(GateUnavailable):
-        open_local(settings)
+        open_backend(settings).decisions.close()
 
 
 def test_a_result_that_cannot_be_kept_is_given_all_the_same(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard._backend.http_approvals import HttpDecisions
+from hansard._backend.http import HttpDecisions
 from hansard._backend.http_client import HttpClient
 from hansard._config.settings import load_settings
 from hansard.errors import (

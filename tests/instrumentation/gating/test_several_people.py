@@ -16,7 +16,7 @@ import pytest
 
 import hansard
 from hansard import approvals
-from hansard._backend.http_approvals import HttpDecisions
+from hansard._backend.http import HttpDecisions
 from hansard._config.settings import load_settings
 from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel

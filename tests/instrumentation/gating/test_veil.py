@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hansard._backend.proposal_keys import FOLDER, Keys
 from hansard._gate.redaction import Veil, is_veiled
+from hansard._runtime.data_folder import FOLDER, Keys
 from hansard_compiler.retention import RetentionMode
 
 SECRET = "sk-proj-" + "q1W2e3R4t5Y6u7I8" * 3

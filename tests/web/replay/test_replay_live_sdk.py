@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard._backend.http_approvals import HttpDecisions
+from hansard._backend.http import HttpDecisions
 from hansard._config.settings import load_settings
 from hansard._runtime import recorder as _state
 from hansard.errors import GateUnavailable

@@ -1,6 +1,6 @@
 """Replays made inside the program that was traced, over its own store: no server.
 
-The SDK finds `make_replay` by the entry point `hansard.replay`, and knows no more of this floor.
+The SDK is given `make_replay` by `hansard_web.embedded`, and knows no more of this floor.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
-"""Decisions kept by a server, over its HTTP API."""
+"""The server that telemetry goes to, over its HTTP API: it decides, remembers and replays."""
 
 from __future__ import annotations
 
+import json
 import secrets
+import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from hansard._backend.approvals import checked
 from hansard._backend.http_client import Answer, HttpClient, credential, error_of
-from hansard._backend.proposal_keys import Keys
+from hansard._backend.protocol import Decisions, Memory, Once, checked
 from hansard._gate.arguments import Json
 from hansard._gate.redaction import Veil
-from hansard._runtime.data_folder import read_or_make_key
+from hansard._runtime import recorder as _state
+from hansard._runtime.data_folder import Keys, read_or_make_key
 from hansard.errors import (
     BadArguments,
     CallRefused,
@@ -20,21 +23,81 @@ from hansard.errors import (
     DecisionRefused,
     GateError,
     GateUnavailable,
+    MemoryRefused,
+    MemoryUnavailable,
     PolicyDenied,
+    ReplayUnavailable,
     UnknownApproval,
 )
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._config.settings import Settings
+    from hansard_compiler.redaction.redactor import Redactor
+    from hansard_compiler.transcripts.ports import Transcripts
 
 KEY_HEADER: Final = "Hansard-Proposal-Key"
 _APPROVALS: Final = "/v1/approvals"
 _MOST_WAIT_S: Final = 60.0
+_REPLAY: Final = "/v1/replay"
+_REPLAY_WAIT_S: Final = 50.0  # of one request; a replay may take many
+_IDS: Final = frozenset({"run_id", "step_id", "memory_id", "source_run_id", "source_step_ids"})
+
+
+class HttpBackend:
+    """One server as a Backend."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._decisions = Once(lambda: HttpDecisions(settings))
+        self._memory = Once(lambda: HttpMemory(settings))
+
+    @property
+    def decisions(self) -> Decisions:
+        return self._decisions.get()
+
+    @property
+    def memory(self) -> Memory:
+        return self._memory.get()
+
+    def transcripts(self, redactor: Redactor) -> Transcripts:
+        from hansard._backend.http_transcripts import transcripts_at
+
+        is_full = self._settings.retention is RetentionMode.FULL_PAYLOADS
+        clean = None if is_full else lambda text: redactor.redact_text(text).text
+        return transcripts_at(self._settings, clean)
+
+    def make_replay(self, body: Json, timeout_s: float, *, goes_on: str | None = None) -> Json:
+        """Have the server make a replay, and ask until it ends or time is up."""
+        route = _REPLAY if goes_on is None else f"{_REPLAY}/{goes_on}/continue"
+        what = ("step", str(body["step_id"])) if goes_on is None else ("replay", goes_on)
+        try:
+            client = HttpClient.of(self._settings)
+            try:
+                found = _replayed(client.post(route, body), *what)
+                until_s = time.monotonic() + timeout_s
+                while found["state"] == "running" and time.monotonic() < until_s:
+                    path = f"{_REPLAY}/{found['replay_id']}?wait={_REPLAY_WAIT_S:.0f}"
+                    found = _replayed(client.get(path, wait_s=_REPLAY_WAIT_S), *what)
+            finally:
+                client.close()
+        except GateUnavailable as error:
+            told = f"no replay can be made by {self._settings.endpoint}: {error}"
+            raise ReplayUnavailable(told) from error
+        return found
+
+    def close(self) -> None:
+        self._decisions.close()
+        self._memory.close()
+
+
+# ---- approvals
 
 
 class HttpDecisions:
-    """The server that telemetry goes to; threads may share it.
+    """The approvals of a server; threads may share it.
 
     Secrets in arguments stay in this process. Of what was proposed here the keys are kept in the
     data folder, so that a program may run it after a restart.
@@ -167,3 +230,91 @@ def _refusal(answer: Answer, tool: str) -> GateError:
     if answer.status in (400, 413, 422):
         return BadArguments(tool, message) if tool else CallRefused(tool, message)
     return GateUnavailable(f"the server answered {answer.status}: {message}")
+
+
+# ---- memory
+
+
+class HttpMemory:
+    """Memory of a server."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._mode = settings.retention
+        self._data = settings.data
+        try:
+            self._client = HttpClient.of(settings)
+        except GateUnavailable as error:
+            raise MemoryUnavailable(str(error)) from error
+
+    def ask(self, verb: str, told: Json, *, token: str | None = None) -> Json:
+        address, body = f"/v1/memory/{verb}", self._clean(verb, told)
+        is_decision = verb == "invalidate"
+        headers = credential(token) if is_decision else {}
+        try:
+            answer = self._client.post(address, body, headers=headers, own=not is_decision)
+        except GateUnavailable as error:
+            raise MemoryUnavailable(str(error)) from error
+        if answer.is_ok:
+            return answer.body
+        code, message, details = error_of(answer)
+        if answer.status >= 500:
+            raise MemoryUnavailable(message)
+        raise MemoryRefused(code, message, details)
+
+    def _clean(self, verb: str, told: Json) -> Json:
+        """Return a request without secrets; where no content may leave, no memory is written."""
+        if self._mode is RetentionMode.FULL_PAYLOADS:
+            return told
+        if self._mode is RetentionMode.METADATA_ONLY and verb == "write":
+            raise MemoryRefused(
+                "memory_not_retained",
+                "retention metadata_only keeps no content: nothing is remembered",
+            )
+        clean: Json = {}
+        for key, value in told.items():
+            text = value if isinstance(value, str) else canonical_json(value)
+            found = text if key in _IDS else self._redactor.redact_text(text).text
+            clean[key] = value if found == text else _as_it_was(found, value)
+        return clean
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        from hansard_compiler.redaction.redactor import Redactor
+
+        recorder = _state.active()
+        return Redactor(read_or_make_key(self._data)) if recorder is None else recorder.redactor
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _as_it_was(text: str, value: Any) -> Any:
+    return text if isinstance(value, str) else json.loads(text)
+
+
+# ---- replays
+
+
+def _replayed(answer: Answer, kind: str, wanted: str) -> Json:
+    """Return a body, or raise what the server says."""
+    if answer.is_ok:
+        return answer.body
+    from hansard_compiler.replay.errors import NotReplayable
+
+    code, message, details = error_of(answer)
+    if code == NotReplayable.code:
+        raise _not_replayable(message, details)
+    if code == NotFoundError.code:
+        raise NotFoundError(kind, wanted)
+    raise ReplayUnavailable(f"the server says {code}: {message}")
+
+
+def _not_replayable(message: str, details: Json) -> HansardError:
+    from hansard_compiler.replay.errors import NotReplayable, Reason
+
+    reasons = {one.value: one for one in Reason}
+    reason = reasons.get(str(details.pop("reason", "")), Reason.INTERNAL)
+    replay_id = details.pop("replay_id", None)
+    refusal = NotReplayable(reason, message.removeprefix(f"{reason.meaning}: "), **details)
+    refusal.replay_id = replay_id if isinstance(replay_id, str) else None
+    return refusal
