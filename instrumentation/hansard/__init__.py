@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hansard._context.compiled_step import CompiledStep
     from hansard._context.compressor import model_compressor
     from hansard._decorators.decorators import agent, tool, trace
-    from hansard._gate.gate import gate
+    from hansard._gate.gate import Gate, gate
     from hansard._gate.tools import ToolSet
     from hansard._models.answer import ModelAnswer
     from hansard._models.call import acall_model, call_model
@@ -28,16 +28,26 @@ if TYPE_CHECKING:
     from hansard._runs.scores import score
     from hansard._runs.session import end_run, record_tool_call, record_tool_result, start_run
     from hansard._runs.step import Step
+    from hansard._runtime.recorder import Recorder
     from hansard._runtime.setup import flush, init, shutdown
     from hansard._tracing.propagation import child_environment, extract, inject
     from hansard._tracing.span_handle import SpanHandle, span
     from hansard._tracing.workers import worker_initializer, wrap_executor, wrap_with_context
+    from hansard.errors import CallRefused, GateError, NotApproved
     from hansard.transcripts import Transcript, transcript
+    from hansard_compiler.errors import ConfigError, HansardError
     from hansard_compiler.retention import RetentionMode
 
 __all__ = [
+    "CallRefused",
     "CompiledStep",
+    "ConfigError",
+    "Gate",
+    "GateError",
+    "HansardError",
     "ModelAnswer",
+    "NotApproved",
+    "Recorder",
     "RetentionMode",
     "Run",
     "SpanHandle",
@@ -90,23 +100,30 @@ _LAZY = {
     "acall_model": "hansard._models.call",
     "agent": "hansard._decorators.decorators",
     "call_model": "hansard._models.call",
+    "CallRefused": "hansard.errors",
     "child_environment": "hansard._tracing.propagation",
     "compile_step": "hansard._context.compile",
     "CompiledStep": "hansard._context.compiled_step",
+    "ConfigError": "hansard_compiler.errors",
     "continue_replay": "hansard._replay.replay",
     "current_run": "hansard._runs.run",
     "end_run": "hansard._runs.session",
     "extract": "hansard._tracing.propagation",
     "flush": "hansard._runtime.setup",
     "gate": "hansard._gate.gate",
+    "Gate": "hansard._gate.gate",
+    "GateError": "hansard.errors",
+    "HansardError": "hansard_compiler.errors",
     "init": "hansard._runtime.setup",
     "inject": "hansard._tracing.propagation",
     "instrument": "hansard._clients.instrumentation",
     "instrument_client": "hansard._clients.http",
     "model_compressor": "hansard._context.compressor",
     "ModelAnswer": "hansard._models.answer",
+    "NotApproved": "hansard.errors",
     "record_tool_call": "hansard._runs.session",
     "record_tool_result": "hansard._runs.session",
+    "Recorder": "hansard._runtime.recorder",
     "replay": "hansard._replay.replay",
     "RetentionMode": "hansard_compiler.retention",
     "Run": "hansard._runs.run",

@@ -67,6 +67,8 @@ class Recorder:
         return f"<hansard.Recorder service={str(service)!r} to={self.settings.destination!r}>"
 
 
+Recorder.__module__ = "hansard"  # where programs find it
+
 _recorder: Recorder | None = None
 before_shutdown: list[Callable[[], None]] = []  # called while spans can still be ended
 
