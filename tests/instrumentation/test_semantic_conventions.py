@@ -24,9 +24,9 @@ CONVENTION = set((ROOT / "tests" / "fixtures" / "gen_ai_names.txt").read_text().
 
 NAMES = (*UPSTREAM, *OWN)
 _NAME = re.compile(r"(?:gen_ai|openai|hansard)(?:\.[a-z_0-9]+)+")
-# Files, entry points and hosts.
+# Files, entry points, loggers and hosts.
 NO_NAMES = {
-    "hansard.toml", "hansard.commands", "hansard.embedded",
+    "hansard.toml", "hansard.commands", "hansard.embedded", "hansard.pipeline",
     "openai.azure.com",
     "hansard.hooks",  # a scope and a logger
 }  # fmt: skip
