@@ -50,7 +50,7 @@ def one(data: Path, sql: str) -> Any:
 def test_the_entry_point_leads_to_it() -> None:
     [entry] = entry_points(group="hansard.embedded")
 
-    assert entry.load().open_ingest is open_embedded
+    assert entry.load().open_embedded is open_embedded
 
 
 def test_what_is_exported_is_committed_and_no_thread_is_started(tmp_path: Path) -> None:

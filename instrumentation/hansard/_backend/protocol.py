@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -117,10 +116,10 @@ class Ingest(Protocol):
     def close(self) -> None: ...
 
 
-class OpenIngest(Protocol):
-    """Opens the ingest of a data folder. Raises HansardError where it cannot be opened."""
+class EmbeddedParts(Protocol):
+    """What the entry point leads to. Raises HansardError where the store cannot be used."""
 
-    def __call__(
+    def open_embedded(
         self,
         data: Path,
         *,
@@ -129,42 +128,23 @@ class OpenIngest(Protocol):
         make_redactor: Callable[[bytes], Redactor],
     ) -> Ingest: ...
 
-
-class MakeReplay(Protocol):
-    """Makes a replay over the store of a data folder. Raises HansardError."""
-
-    def __call__(
+    def make_replay(
         self, data: Path, *, retention: RetentionMode, body: Json, goes_on: str | None = None
     ) -> Json: ...
 
 
-class EmbeddedParts(Protocol):
-    """What the entry point leads to; each part is imported when it is asked for."""
-
-    @property
-    def open_ingest(self) -> OpenIngest: ...
-    @property
-    def make_replay(self) -> MakeReplay: ...
-
-
 @cache
 def embedded_parts() -> EmbeddedParts:
-    """Return the parts by their entry point. Raises EmbeddedMissing."""
+    """Return the parts by their entry point. Raises EmbeddedMissing where a package is missing."""
     from importlib.metadata import entry_points
 
+    missing = GROUP
     for entry in entry_points(group=GROUP):
-        with needing_the_extra():
+        try:
             return cast(EmbeddedParts, entry.load())
-    raise EmbeddedMissing(GROUP)
-
-
-@contextmanager
-def needing_the_extra() -> Iterator[None]:
-    """Say by name, as EmbeddedMissing, which package an import lacks."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise EmbeddedMissing(error.name or str(error)) from error
+        except ModuleNotFoundError as error:
+            missing = error.name or str(error)
+    raise EmbeddedMissing(missing)
 
 
 # ---- what both backends share

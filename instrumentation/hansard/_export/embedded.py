@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from hansard._backend.protocol import Ingest, OpenIngest, embedded_parts, needing_the_extra
+from hansard._backend.protocol import Ingest, embedded_parts
 from hansard._export.otlp.batches import encode
 from hansard._export.otlp.exporter_logs import listening
 from hansard._export.otlp.results import ACCEPTED, BROKEN, Answer, Outcome
@@ -41,15 +41,6 @@ _NEVER: Final = frozenset({"malformed", "too_large"})  # codes of what no retry 
 _log = logging.getLogger("hansard")
 
 
-def find_pipeline() -> OpenIngest:
-    """Return what opens a store; raises EmbeddedMissing when its packages are not installed."""
-    # Its executor's module cannot be imported any more when a program ends.
-    import concurrent.futures.thread  # noqa: F401
-
-    with needing_the_extra():
-        return embedded_parts().open_ingest
-
-
 class EmbeddedSender:
     """Stores what it is given.
 
@@ -58,7 +49,10 @@ class EmbeddedSender:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._open = find_pipeline()
+        # Its executor's module cannot be imported any more when a program ends.
+        import concurrent.futures.thread  # noqa: F401
+
+        self._parts = embedded_parts()
         self._lock = threading.Lock()
         self._ingest: Ingest | None = None
         self._is_closed = False
@@ -109,7 +103,7 @@ class EmbeddedSender:
 
         self._is_opening = True
         try:
-            return self._open(
+            return self._parts.open_embedded(
                 self._settings.data,
                 retention=self._settings.retention,
                 sender=f"hansard-python/{__version__}",

@@ -132,10 +132,10 @@ def _with_embedded_checked(settings: Settings) -> Settings:
     """Raise EmbeddedMissing where the program asked for it; a variable or file is passed over."""
     if not settings.embedded or settings.disabled:
         return settings
-    from hansard._export.embedded import find_pipeline
+    from hansard._backend.protocol import embedded_parts
 
     try:
-        find_pipeline()
+        embedded_parts()
     except EmbeddedMissing as error:
         source = settings.sources["embedded"]
         if source == "argument":

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hansard import approvals
-from hansard._backend.local import LocalDecisions
+from hansard._backend.local_approvals import LocalDecisions
 from hansard._gate.gate import Gate
 from hansard._gate.pending import Waiting
-from hansard_store.approvals.local_backend import GatePort
 from hansard_store.approvals.service import Accountability
 from tests.store.empty import empty_store
 
@@ -29,7 +28,7 @@ class Desk:
     decisions: LocalDecisions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.decisions = LocalDecisions(GatePort(self.store))
+        self.decisions = LocalDecisions(self.store)
 
     def gate(self, *tools: Any, **options: Any) -> Gate:
         return Gate(tools=tools, decisions=self.decisions, **options)

@@ -16,7 +16,7 @@ import pytest
 
 import hansard
 from hansard import approvals
-from hansard._backend.local import LocalDecisions
+from hansard._backend.local_approvals import LocalDecisions
 from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
 from hansard.errors import (

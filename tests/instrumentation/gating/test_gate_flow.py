@@ -133,7 +133,7 @@ def test_functions_of_the_program_are_called_in_steps_alone() -> None:
     allowed = (
         "tools.py: self.function(",  # in `_called`, of which `run` makes a step
         "tracing.py: tool.plan.describe(",
-        "local.py: self._store.undo(",
+        "local_approvals.py: self._store.undo(",
         "approvals.py: gate.decisions.undo(",
     )
     assert [one for one in direct if not one.startswith(allowed)] == []
