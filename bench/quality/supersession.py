@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from bench.figures import Figure, at_least, below
 from hansard_collector.judges import Judges
 from hansard_collector.judges.embedders import HashedPieces, WordVectors
-from hansard_collector.judges.selection import OfflineClassifier
+from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer, MaintenanceResult, MaintenanceSettings
 from hansard_compiler.classifier import Classifier
 from hansard_compiler.compile.models import parse

@@ -26,7 +26,8 @@ from hansard_web.app.application import create_app
 from hansard_web.app.settings import WebSettings
 from hansard_web.mcp.api_client import Api, Refused, app_client
 from hansard_web.mcp.arguments import Arguments
-from hansard_web.mcp.server import Tool, called
+from hansard_web.mcp.server import called
+from hansard_web.mcp.tools import Tool
 
 PNG: Final = (  # one pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4"

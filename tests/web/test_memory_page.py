@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.heartbeat.cycle import Heartbeat
 from hansard_collector.judges import Judges
-from hansard_collector.judges.selection import OfflineClassifier
+from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer
 from hansard_compiler.calls import Json
 from hansard_store.memory.maintenance.service import MaintenanceBook

@@ -7,14 +7,12 @@ with hansard.gate(agent="clerk", tools=[find_contact, create_contact]) as gate:
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from hansard._backend import backend_of_this_process
 from hansard._backend.protocol import Decisions, refuse_async
@@ -23,6 +21,7 @@ from hansard._gate.evaluation import Turn, current_turn
 from hansard._gate.execution import Executed
 from hansard._gate.flow import adrive, drive
 from hansard._gate.pending import Waiting
+from hansard._gate.provenance import Seen
 from hansard._gate.tools import GatedTool, ToolSet, find_registered
 from hansard._runtime import recorder as _state
 from hansard._tracing.context_managers import EnteredEitherWay
@@ -32,98 +31,6 @@ from hansard.errors import NoConfirmation
 if TYPE_CHECKING:
     from hansard._context.policies import PolicyLike
     from hansard_compiler.policy.engine import Policy
-
-
-# Which arguments stand in nothing the agent was given: perhaps the model invented them.
-#
-# A hint for the approver, and never a reason to block. Only what can be looked up is judged: a
-# short value as a whole; of a longer text its e-mail addresses, links, ids and numbers.
-
-_MAX_CHARS: Final = 4_000_000  # of remembered texts; the oldest are forgotten
-_MAX_WORDS: Final = 4  # a longer text is the model's own words
-_MIN_CHARS: Final = 3
-_SPACE: Final = re.compile(r"\s+")
-_MARKS: Final = re.compile(r"[^\s<>\"'(),;]+")
-_TELLING: Final = re.compile(r"@|://|\d{3}|[A-Za-z]\d|\d[A-Za-z]")  # of an address, a link, an id
-_DIGITS: Final = re.compile(r"[\s.,+()/-]")
-_NUMBER: Final = re.compile(r"\+?\d[\d.,()/ -]*\d|\d")
-
-
-class Seen:
-    """The texts that a program told its gate of. One thread or task at a time adds to it."""
-
-    def __init__(self) -> None:
-        self._texts: deque[str] = deque()
-        self._chars = 0
-
-    def add(self, *given: Any) -> None:
-        """Note texts, or whatever holds texts: messages, tool results, JSON."""
-        for text in (one for value in given for one in texts_in(value)):
-            folded = _folded(text)
-            self._texts.append(folded)
-            self._chars += len(folded)
-        while self._chars > _MAX_CHARS:
-            self._chars -= len(self._texts.popleft())
-
-    def __bool__(self) -> bool:
-        return bool(self._texts)
-
-    def missing(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Return the names of arguments that hold what was nowhere seen; none if nothing was."""
-        if not self._texts:
-            return []
-        return [name for name, value in arguments.items() if not self._knows(value)]
-
-    def _knows(self, value: Any) -> bool:
-        return all(self._holds(mark) for text in texts_in(value) for mark in marks_in(text))
-
-    def _holds(self, mark: str) -> bool:
-        folded = _folded(mark)
-        whole = re.compile(rf"(?<!\w){re.escape(folded)}(?!\w)")
-        texts = list(self._texts)
-        if any(folded in text and whole.search(text) for text in texts):
-            return True
-        digits = _DIGITS.sub("", folded)  # 1,200 and 1200; +49 151 …
-        if not digits.isdigit():
-            return False
-        return any(
-            digits == _DIGITS.sub("", one) for text in texts for one in _NUMBER.findall(text)
-        )
-
-
-def texts_in(value: Any) -> Iterator[str]:
-    """Yield every text and number of a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, bool) or value is None:
-        return
-    elif isinstance(value, int | float):
-        yield str(value)
-    elif isinstance(value, Mapping):
-        for child in value.values():
-            yield from texts_in(child)
-    elif isinstance(value, list | tuple):
-        for child in value:
-            yield from texts_in(child)
-
-
-def marks_in(text: str) -> Iterator[str]:
-    """Yield what of a text can be looked up."""
-    text = text.strip()
-    if len(text) < _MIN_CHARS:
-        return
-    if len(text.split()) <= _MAX_WORDS:
-        yield text
-        return
-    for found in _MARKS.findall(text):
-        mark = found.strip(".:!?")
-        if len(mark) >= _MIN_CHARS and _TELLING.search(mark):
-            yield mark
-
-
-def _folded(text: str) -> str:
-    return _SPACE.sub(" ", text).strip().casefold()
-
 
 Tools: TypeAlias = ToolSet | Iterable[Callable[..., Any] | GatedTool]
 # The gates that were entered here, the innermost last: one gate may be entered in many threads.

@@ -12,7 +12,7 @@ from hansard_collector.heartbeat.cycle import Heartbeat
 from hansard_collector.heartbeat.phase import Phase
 from hansard_collector.judges import Judges
 from hansard_collector.judges.embedders import HashedPieces
-from hansard_collector.judges.selection import OfflineClassifier
+from hansard_collector.judges.offline import OfflineClassifier
 from hansard_store.heartbeat.cycles import last_phase
 from hansard_store.heartbeat.diagnostics import list_diagnostics
 from hansard_store.memory.maintenance.supersessions import superseding

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_collector.judges.embedders import HashedPieces, WordVectors, cosine
-from hansard_collector.judges.selection import OfflineClassifier
+from hansard_collector.judges.offline import OfflineClassifier
 from hansard_compiler.classifier import AGREES, CONTRADICTS, UNRELATED, Question, Verdict
 
 LABELS = (CONTRADICTS, AGREES, UNRELATED)

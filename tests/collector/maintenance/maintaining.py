@@ -10,7 +10,7 @@ from typing import Any
 from hansard_collector.judges import Judges
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_collector.judges.errors import JudgeError
-from hansard_collector.judges.selection import OfflineClassifier
+from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer, MaintenanceResult, MaintenanceSettings
 from hansard_compiler.calls import Json
 from hansard_compiler.classifier import Question, Verdict

@@ -8,7 +8,7 @@ import pytest
 
 from hansard._gate.description import description_of, visible
 from hansard._gate.flow import drive
-from hansard._gate.gate import Seen
+from hansard._gate.provenance import Seen
 
 
 def test_a_template_is_filled_with_the_arguments() -> None:

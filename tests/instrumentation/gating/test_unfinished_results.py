@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 import hansard
 from hansard import approvals
 from hansard._gate import flow
-from hansard._gate.tools import find_unfinished
+from hansard._gate.unfinished import find_unfinished
 from hansard.chat import ChatGate, TextChannel
 from hansard.errors import NotBegun, NotDecoratable, UnfinishedResult
 from tests.instrumentation.gating.gates import Desk, state_of

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from hansard_web.mcp import server, sessions
-from hansard_web.mcp.server import TOOLS
+from hansard_web.mcp.tools import TOOLS
 from tests.web.mcp.conftest import AGENT, READER, Office
 
 Json = dict[str, Any]

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from hansard_collector.dialects import (
     claude_code,
     gen_ai,
-    gen_ai_events,
     google_adk,
     haystack,
     langfuse,
@@ -24,361 +23,24 @@ from hansard_collector.dialects import (
     openllmetry,
     others,
     pydantic_ai,
-    strands,
     vercel_ai_sdk,
 )
 from hansard_collector.dialects import hansard as own
-from hansard_collector.dialects.content import failure, prompts, wire
+from hansard_collector.dialects.content import failure, prompts
 from hansard_collector.dialects.engine.sources import (
     Rows,
     Source,
     constant,
-    counts_of,
     each,
     flags_of,
     lists_of,
     roles_of,
-    sent_of,
     texts_of,
-    values_of,
     within,
 )
-from hansard_collector.dialects.engine.values import count, opened
-from hansard_collector.dialects.mappings import calls
-
-# The table, for all other steps: tools, retrieval, generic content, failure. See `table`.
+from hansard_collector.dialects.mappings import calls, steps, tokens
 
 _CC = claude_code.NAME
-_CHOICE = f"event {gen_ai_events.CHOICE}"
-_LF_INPUT = "langfuse.observation.input"
-_LF_OUTPUT = "langfuse.observation.output"
-_HS_IN = "haystack.component.input"
-_HS_OUT = "haystack.component.output"
-
-TOOL: Rows = {
-    "name": (
-        *texts_of("gen_ai.tool.name", "tool.name", "ai.toolCall.name"),
-        *texts_of("spring.ai.tool.definition.name", "haystack.tool.name"),
-        *texts_of("tool_name", needs=_CC),
-        *texts_of("tool_name", needs="codex"),
-        *texts_of("name", needs="logfire_agents"),
-        *texts_of("function_name", needs="gemini_cli"),
-        *texts_of("lk.function_tool.name", "traceloop.entity.name"),
-        *texts_of("operation.name", needs="agentops"),
-        Source(llamaindex.STEP, llamaindex.tool_name),
-        Source("span handoff to ", openinference.handoff_tool, needs="openinference"),
-        *each(others.TOOL_SPANS, others.name_after_operation),
-    ),
-    "call_id": (
-        *texts_of("gen_ai.tool.call.id", "gen_ai.tool.call_id", "tool.id", "tool_call.id"),
-        *texts_of("ai.toolCall.id", "spring.ai.tool.call.id", "haystack.tool.call.id"),
-        *texts_of("tool_use_id", needs=_CC),
-        *texts_of("call_id", needs="codex"),
-        *texts_of("lk.function_tool.id", "tool.call.id"),
-        Source(llamaindex.STEP, llamaindex.tool_call_id),
-        *each(others.TOOL_MESSAGES, others.call_id_of_message),
-    ),
-    "type": texts_of("gen_ai.tool.type", "spring.ai.tool.type"),
-    "description": (
-        *texts_of("gen_ai.tool.description", "tool.description"),
-        *texts_of("spring.ai.tool.definition.description", "haystack.tool.description"),
-    ),
-    "arguments": (
-        *values_of("gen_ai.tool.call.arguments", "ai.toolCall.args"),
-        *values_of("spring.ai.tool.call.arguments"),
-        Source("gcp.vertex.agent.tool_call_args", google_adk.content),
-        *values_of("tool_arguments", needs="pydantic_ai"),
-        Source("event gen_ai.tool.message", strands.tool_arguments),
-        *each(("tool_input", "tool_parameters"), claude_code.tool_arguments, needs=_CC),
-        *each(claude_code.TOOL_LOGS, claude_code.logged_arguments, needs=_CC),
-        *each(claude_code.HOOK_LOGS, claude_code.hooked_arguments),
-        *each(("full_command", "file_path"), claude_code.tool_detail, needs=_CC),
-        *values_of("function_args", needs="gemini_cli"),
-        Source("gen_ai.input.messages", others.gemini_tool_arguments, needs="gemini_cli"),
-        *values_of("arguments", needs="codex"),
-        others.logged(others.CODEX_TOOL_END, "arguments", read=opened, needs="codex"),
-        *values_of("input", needs="logfire_agents"),
-        *values_of("input", needs="voltagent"),  # its `tool.parameters` is the schema
-        *values_of("input.value", "tool.parameters", "haystack.agent.step.tool.input"),
-        *values_of("mcp.request.argument", "traceloop.entity.input", _LF_INPUT),
-        Source("mlflow.spanInputs", mlflow.decode),
-        *values_of("lmnr.span.input", "genkit:input"),
-        *values_of("lk.function_tool.arguments", "lk.pii.function_tool.arguments"),
-        *values_of("gen_ai.tool.input", *others.AGENTOPS_INPUTS, *others.MASTRA_INPUTS),
-        Source(llamaindex.STEP, llamaindex.tool_arguments),
-        *values_of("gen_ai.prompt", _HS_IN),
-    ),
-    "result": (
-        *values_of("gen_ai.tool.call.result", "ai.toolCall.result"),
-        *values_of("spring.ai.tool.call.result"),
-        Source("gcp.vertex.agent.tool_response", google_adk.content),
-        *values_of("tool_response", needs="pydantic_ai"),
-        Source(_CHOICE, strands.tool_result),
-        Source("event tool.output", claude_code.tool_output, needs=_CC),
-        *values_of("new_context", needs=_CC),
-        Source("gen_ai.output.messages", others.gemini_tool_result, needs="gemini_cli"),
-        others.logged(others.CODEX_TOOL_END, "output", read=opened, needs="codex"),
-        *values_of("output", needs="codex"),
-        *values_of("output", needs="logfire_agents"),
-        *values_of("output", needs="voltagent"),
-        *values_of("output.value", "haystack.agent.step.tool.output"),
-        *values_of("mcp.response.value", "traceloop.entity.output", _LF_OUTPUT),
-        Source("mlflow.spanOutputs", mlflow.decode),
-        *values_of("anthropic.tool_result.content"),
-        *values_of("lmnr.span.output", "genkit:output"),
-        *values_of("lk.function_tool.output", "lk.pii.function_tool.output"),
-        *values_of("gen_ai.tool.output", *others.AGENTOPS_OUTPUTS, *others.MASTRA_OUTPUTS),
-        *values_of("gen_ai.completion", _HS_OUT),
-        *each(claude_code.HOOK_LOGS, claude_code.hooked_result),
-    ),
-}
-
-RETRIEVAL: Rows = {
-    "query": (
-        *texts_of("gen_ai.retrieval.query.text", "gen_ai.memory.query.text", "reranker.query"),
-        Source("input.value", openinference.query),
-        *texts_of("db.vector.query.content"),
-        Source(llamaindex.RETRIEVING, llamaindex.query),
-        Source(_HS_IN, haystack.query),
-        *texts_of("genkit:input"),
-        *each((_LF_INPUT, "mlflow.spanInputs", "gen_ai.prompt"), openinference.query),
-    ),
-    "documents": (
-        Source("gen_ai.retrieval.documents", gen_ai.documents),
-        Source("gen_ai.memory.records", gen_ai.documents),
-        *each(
-            ("retrieval.documents.", "reranker.output_documents.", "reranker.input_documents."),
-            openinference.documents,
-        ),
-        Source("db.vector.query.response.documents", others.vector_documents),
-        Source(llamaindex.RETRIEVED, llamaindex.documents),
-        Source("event db.query.result", openllmetry.vector_results),
-        Source("event db.search.result", openllmetry.vector_results),
-        Source(_HS_OUT, haystack.documents),
-        *each((_LF_OUTPUT, "mlflow.spanOutputs", "gen_ai.completion"), gen_ai.listed_documents),
-    ),
-}
-
-# What any step took and gave; a span's messages count too (`normalise`).
-CONTENT: Rows = {
-    "input": (
-        *sent_of("hansard.input"),
-        *sent_of("input.value", _LF_INPUT, "traceloop.entity.input"),
-        Source("mlflow.spanInputs", mlflow.decode),
-        *sent_of(_HS_IN, "haystack.pipeline.input_data", "haystack.agent.input"),
-        *sent_of("gen_ai.prompt"),  # LangSmith: of any run
-        *sent_of(*others.AGENTOPS_INPUTS, *others.MASTRA_INPUTS),
-        *sent_of("input", needs="mastra"),
-        *sent_of("input", needs="voltagent"),
-    ),
-    "output": (
-        *sent_of("hansard.output"),
-        *sent_of("output.value", _LF_OUTPUT, "traceloop.entity.output"),
-        Source("mlflow.spanOutputs", mlflow.decode),
-        *sent_of(_HS_OUT, "haystack.pipeline.output_data", "haystack.agent.output"),
-        *sent_of("gen_ai.completion"),
-        *sent_of(*others.AGENTOPS_OUTPUTS, *others.MASTRA_OUTPUTS),
-        *sent_of("output", needs="mastra"),
-        *sent_of("output", needs="voltagent"),
-    ),
-}
-LESSER_CONTENT: Rows = {
-    "input": (
-        *sent_of("user_prompt", needs=_CC),
-        *sent_of("langfuse.trace.input", "lmnr.span.input", "genkit:input"),
-        *sent_of("gen_ai.task.input", "gen_ai.guardrail.input"),
-        *sent_of("hansard.run.goal"),
-    ),
-    "output": (
-        *sent_of("final_result"),
-        *sent_of("langfuse.trace.output", "lmnr.span.output", "genkit:output"),
-        *sent_of("gen_ai.task.output", "gen_ai.guardrail.output"),
-    ),
-}
-
-FAILURE: Rows = {
-    "failed": (
-        Source("langfuse.observation.level", langfuse.level_is_error),
-        Source("success", claude_code.failed, needs=_CC),
-        Source("gen_ai.tool.status", strands.tool_failed),
-        *each(("error.type", "litellm.provider.error.code", "haystack.tool.error"), others.said_so),
-    ),
-    "type": (
-        *texts_of("error.type", "litellm.provider.error.code", "gen_ai.guardrail.error.type"),
-    ),
-    "message": (
-        *texts_of("langfuse.observation.status_message"),
-        *texts_of("error", needs=_CC),
-        *texts_of("error.message", "haystack.tool.error", "litellm.provider.error.message"),
-        *texts_of("gen_ai.guardrail.error.message"),
-    ),
-    "http_status": (
-        *counts_of("http.response.status_code", "http.status_code"),
-        *counts_of("status_code", needs=_CC),
-        *counts_of("litellm.provider.error.code", "rpc.response.status_code"),
-    ),
-}
-
-
-# The table, for what model calls count: tokens of each kind. See `table`.
-
-
-_LF_USAGE = "langfuse.observation.usage_details"
-_ML_USAGE = "mlflow.chat.tokenUsage"
-_VA_PROVIDER = "ai.response.providerMetadata"
-
-TOKENS: Rows = {
-    "tokens.input": (
-        others.gemini_logged("gen_ai.usage.input_tokens"),
-        *counts_of("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
-        *counts_of("llm.token_count.prompt"),
-        *counts_of("ai.usage.inputTokens", "ai.usage.promptTokens", "ai.usage.tokens"),
-        mlflow.number(_ML_USAGE, "input_tokens"),
-        Source(_LF_USAGE, langfuse.input_tokens, label=f"{_LF_USAGE}{{input}}"),
-        Source(
-            "input_tokens",
-            claude_code.input_tokens,
-            label="input_tokens + cache_read_tokens + cache_creation_tokens",
-            needs=_CC,
-        ),
-        *counts_of("input_token_count", needs="codex"),
-        *counts_of("decision.token_count.input", "llm.usage.prompt_tokens"),
-        *counts_of("usage.prompt_tokens", needs="voltagent"),
-        *wire.INPUT_TOKENS,
-        *llamaindex.counted("input"),
-        *counts_of("gen_ai.response.prompt_tokens"),  # Semantic Kernel for .NET
-        *counts_of("gen_ai.usage.details.input_tokens"),  # Pydantic AI 1, of old clients
-        *counts_of("gen_ai.aggregated_usage.input_tokens"),
-    ),
-    "tokens.output": (
-        others.gemini_logged("gen_ai.usage.output_tokens"),
-        *counts_of("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
-        *counts_of("llm.token_count.completion"),
-        *counts_of("ai.usage.outputTokens", "ai.usage.completionTokens"),
-        mlflow.number(_ML_USAGE, "output_tokens"),
-        Source(_LF_USAGE, langfuse.output_tokens, label=f"{_LF_USAGE}{{output}}"),
-        *counts_of("output_tokens", needs=_CC),
-        *counts_of("output_token_count", needs="codex"),
-        *counts_of("decision.token_count.output", "llm.usage.completion_tokens"),
-        *counts_of("usage.completion_tokens", needs="voltagent"),
-        *wire.OUTPUT_TOKENS,
-        *llamaindex.counted("output"),
-        *counts_of("gen_ai.response.completion_tokens"),
-        *counts_of("gen_ai.usage.details.output_tokens"),
-        *counts_of("gen_ai.aggregated_usage.output_tokens"),
-    ),
-    "tokens.reasoning": (
-        others.gemini_logged("gen_ai.usage.reasoning.output_tokens"),
-        *counts_of("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
-        *counts_of("llm.usage.reasoning_tokens", "gen_ai.usage.details.reasoning_tokens"),
-        *counts_of("gen_ai.usage.thinking_tokens", "gen_ai.usage.details.thinking_tokens"),
-        *counts_of("llm.token_count.completion_details.reasoning"),
-        *counts_of("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
-        Source(_LF_USAGE, langfuse.reasoning, label=f"{_LF_USAGE}{{output_reasoning_tokens}}"),
-        within("gen_ai.usage.output_token_details", "reasoning", read=count),
-        *counts_of("codex.usage.reasoning_output_tokens", "openai.reasoning_tokens"),
-        *counts_of("reasoning_token_count", needs="codex"),
-        *counts_of("gen_ai.usage.output_tokens.reasoning"),  # traceAI
-        *counts_of("usage.reasoning_tokens", needs="voltagent"),
-        *wire.REASONING_TOKENS,
-        *llamaindex.counted("reasoning"),
-        *counts_of("gen_ai.aggregated_usage.reasoning.output_tokens"),
-        *counts_of("gen_ai.aggregated_usage.details.reasoning_tokens"),
-        *counts_of("gen_ai.aggregated_usage.details.thinking_tokens"),
-    ),
-    "tokens.cache_read": (
-        others.gemini_logged("gen_ai.usage.cache_read.input_tokens"),
-        *counts_of("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
-        *counts_of("gen_ai.usage.details.cache_read_tokens"),
-        *counts_of("gen_ai.usage.details.cache_read_input_tokens"),
-        *counts_of("llm.token_count.prompt_details.cache_read"),
-        *counts_of("llm.token_count.prompt_details.cache_input"),
-        *counts_of("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
-        Source(
-            _VA_PROVIDER, vercel_ai_sdk.provider_count("cacheReadInputTokens", "cachedPromptTokens")
-        ),
-        mlflow.number(_ML_USAGE, "cache_read_input_tokens"),
-        Source(_LF_USAGE, langfuse.cache_read, label=f"{_LF_USAGE}{{input_cached_tokens}}"),
-        within("gen_ai.usage.input_token_details", "cache_read", read=count),
-        *counts_of("cache_read_tokens", needs=_CC),
-        *counts_of("cached_token_count", needs="codex"),
-        *counts_of("openai.cached_input_tokens"),
-        *counts_of("gen_ai.usage.cached_tokens"),  # Langtrace
-        *counts_of("llm.usage.cached_tokens"),
-        *counts_of("usage.cached_tokens", needs="voltagent"),
-        *counts_of("gen_ai.usage.details.cached_tokens"),  # Pydantic AI 0
-        *counts_of("gen_ai.usage.input_tokens.cache_read"),  # traceAI
-        *counts_of("gen_ai.usage.cached_input_tokens"),  # Mastra
-        *counts_of("metadata.usage.cached_prompt_tokens"),  # BeeAI
-        *wire.CACHE_READ_TOKENS,
-        *llamaindex.counted("cache read"),
-        *counts_of("gen_ai.aggregated_usage.cache_read.input_tokens"),
-    ),
-    "tokens.cache_write": (
-        *counts_of("gen_ai.usage.cache_write.input_tokens"),
-        *counts_of("gen_ai.usage.cache_creation.input_tokens"),
-        *counts_of("gen_ai.usage.cache_creation_input_tokens"),
-        *counts_of("gen_ai.usage.cache_write_input_tokens"),
-        *counts_of("gen_ai.usage.details.cache_write_tokens"),
-        *counts_of("gen_ai.usage.details.cache_creation_input_tokens"),
-        *counts_of("llm.token_count.prompt_details.cache_write"),
-        *counts_of("ai.usage.inputTokenDetails.cacheWriteTokens"),
-        Source(
-            _VA_PROVIDER,
-            vercel_ai_sdk.provider_count("cacheCreationInputTokens", "cacheWriteTokens"),
-        ),
-        mlflow.number(_ML_USAGE, "cache_creation_input_tokens"),
-        Source(_LF_USAGE, langfuse.cache_write, label=f"{_LF_USAGE}{{input_cache_creation}}"),
-        within("gen_ai.usage.input_token_details", "cache_creation", read=count),
-        *counts_of("cache_creation_tokens", needs=_CC),
-        *counts_of("cache_write_token_count", needs="codex"),
-        *counts_of("openai.cache_write_tokens"),
-        *counts_of("metadata.usage.cached_creation_tokens"),
-        *wire.CACHE_WRITE_TOKENS,
-        *llamaindex.counted("cache write"),
-        *counts_of("gen_ai.aggregated_usage.cache_write.input_tokens"),
-        *counts_of("gen_ai.aggregated_usage.cache_creation.input_tokens"),
-    ),
-    "tokens.cache_write_5m": (
-        *counts_of("anthropic.usage.cache_creation.ephemeral_5m_input_tokens"),
-        Source(_LF_USAGE, langfuse.cache_write_5m),
-        Source(
-            "event api_request", claude_code.logged_count("cache_creation_5m_tokens"), needs=_CC
-        ),
-    ),
-    "tokens.cache_write_1h": (
-        *counts_of("anthropic.usage.cache_creation.ephemeral_1h_input_tokens"),
-        mlflow.number(_ML_USAGE, "cache_creation_input_tokens_above_1hr"),
-        Source(_LF_USAGE, langfuse.cache_write_1h),
-        Source(
-            "event api_request", claude_code.logged_count("cache_creation_1h_tokens"), needs=_CC
-        ),
-    ),
-    "tokens.total": (
-        *counts_of("gen_ai.usage.total_tokens", "llm.usage.total_tokens"),
-        *counts_of("llm.token_count.total", "ai.usage.totalTokens", "codex.usage.total_tokens"),
-        within(_LF_USAGE, "total_tokens", read=count),
-        mlflow.number(_ML_USAGE, "total_tokens"),
-        *wire.TOTAL_TOKENS,
-        *llamaindex.counted("total"),
-    ),
-    "tokens.audio_input": (
-        *counts_of("gen_ai.usage.audio.input_tokens", "llm.token_count.prompt_details.audio"),
-        *counts_of("gen_ai.usage.details.input_audio_tokens", "gen_ai.usage.input_audio_tokens"),
-    ),
-    "tokens.audio_output": (
-        *counts_of("gen_ai.usage.audio.output_tokens", "llm.token_count.completion_details.audio"),
-        *counts_of("gen_ai.usage.details.output_audio_tokens", "gen_ai.usage.output_audio_tokens"),
-    ),
-}
-
-# What other steps report of the calls inside them: never read out of a recorded response.
-SUMS: Rows = {
-    field: tuple(source for source in sources if source.evidence not in wire.RESPONSES)
-    for field, sources in TOKENS.items()
-}
-
-
 _INVOCATION = "llm.invocation_parameters"
 _LF_METADATA = "langfuse.observation.metadata"
 _TL = "traceloop.association.properties"
@@ -649,11 +311,11 @@ GROUPS: Mapping[str, Rows] = {
     "messages": calls.MESSAGES,
     "embedded": calls.EMBEDDED,
     "call": calls.CALL,
-    "tokens": TOKENS,
-    "sums": SUMS,
-    "tool": TOOL,
-    "retrieval": RETRIEVAL,
-    "content": CONTENT,
-    "lesser_content": LESSER_CONTENT,
-    "failure": FAILURE,
+    "tokens": tokens.TOKENS,
+    "sums": tokens.SUMS,
+    "tool": steps.TOOL,
+    "retrieval": steps.RETRIEVAL,
+    "content": steps.CONTENT,
+    "lesser_content": steps.LESSER_CONTENT,
+    "failure": steps.FAILURE,
 }
