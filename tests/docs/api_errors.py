@@ -21,7 +21,7 @@ _OF_MODULES: Final = {
     "hansard_store.approvals.errors": ("approvals",),
     "hansard_store.memory.errors": ("memory",),
     "hansard_store.tasks.errors": ("tasks",),
-    "hansard_web.comparing": ("diff",),
+    "hansard_web.diff": ("diff",),
     "hansard_web.sidecar": ("sidecar", "policy", "replay"),
     "hansard_web.errors": ("payloads",),
 }

@@ -65,7 +65,7 @@ def test_a_batch_with_a_denied_part_creates_nothing(desk: Accountability) -> Non
 @pytest.mark.covers("PO-20")
 def test_a_gated_action_carries_rules_reason_and_receipts(desk: Accountability) -> None:
     own = PolicyNote(rule_ids=("mine",), reason="my rule", receipts=("rcpt-1",))
-    made = desk.propose(proposal(told=own, facts={"tool_class": "mail"})).approval
+    made = desk.propose(proposal(proposer_policy=own, facts={"tool_class": "mail"})).approval
 
     note = made.policy
     assert (note.effect, note.rule_ids, note.receipts) == (

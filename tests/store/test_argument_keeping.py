@@ -156,7 +156,7 @@ def test_a_secret_reaches_no_byte_of_the_store(tmp_path: Path, mode: str) -> Non
         desk.failed("t", "x", subject=SECRET, agent=SECRET)
         reason = f"not {SECRET} to alice@company.com"
         note = PolicyNote(rule_ids=(SECRET,), reason=reason, receipts=(SECRET,))
-        told = desk.propose(proposal(arguments={SECRET: 1}, told=note)).approval
+        told = desk.propose(proposal(arguments={SECRET: 1}, proposer_policy=note)).approval
         desk.reject(told.approval_id, by=SECRET)
         for named in ({"approvers": [Approver(SECRET)]}, {"facts": {"sensitivity": SECRET}}):
             with pytest.raises(BadProposal):

@@ -29,7 +29,7 @@ from hansard_store.steps.flags import SpanFlag
 
 # Scores and tags that spans or their log records have, in any dialect: shown beside people's own.
 #
-# Whoever sends spans can send anything here: what is too long is cut, what is no score is left out,
+# A sender can send anything here: what is too long is cut, what is no score is left out,
 # and nothing of it fails.
 
 MOST_SCORES: Final = 200  # of one span
@@ -55,26 +55,30 @@ def tags_of(normal: Normalised) -> tuple[SpanAnnotation, ...]:
 
 
 def _scores(normal: Normalised, name: str) -> Iterator[SpanAnnotation]:
-    for told in normal.evaluations:
-        label, value = _evaluations_text(told.get("label")), _number(told.get("score"))
+    for evaluation in normal.evaluations:
+        label, value = (
+            _evaluations_text(evaluation.get("label")),
+            _number(evaluation.get("score")),
+        )
         if label is None and value is None:
-            label = _evaluations_text(told.get("score"))
+            label = _evaluations_text(evaluation.get("score"))
         if label is None and value is None:
             continue
-        kind = told.get("annotator_kind")
+        kind = evaluation.get("annotator_kind")
         yield SpanAnnotation(
-            name=(_evaluations_text(told.get("name")) or name or "score")[:_NAME_CHARS],
+            name=(_evaluations_text(evaluation.get("name")) or name or "score")[:_NAME_CHARS],
             value=value,
             label=None if label is None else label[:_NAME_CHARS],
-            explanation=(_evaluations_text(told.get("explanation")) or "")[:_TEXT_CHARS] or None,
+            explanation=(_evaluations_text(evaluation.get("explanation")) or "")[:_TEXT_CHARS]
+            or None,
             source=_SOURCES.get(kind.lower()) if isinstance(kind, str) else None,
-            author=(_evaluations_text(told.get("identifier")) or "")[:_NAME_CHARS],
-            is_of_run=_is_of_run(told),
+            author=(_evaluations_text(evaluation.get("identifier")) or "")[:_NAME_CHARS],
+            is_of_run=_is_of_run(evaluation),
         )
 
 
-def _is_of_run(told: Mapping[str, Any]) -> bool:
-    return told.get("level") == "trace"
+def _is_of_run(evaluation: Mapping[str, Any]) -> bool:
+    return evaluation.get("level") == "trace"
 
 
 def _evaluations_text(value: Any) -> str | None:
@@ -96,7 +100,7 @@ def _number(value: Any) -> float | None:
 
 # Policy checks that a span tells: one a row, column by column (DESIGN §9).
 #
-# Whoever sends spans can send any columns: what is missing or of the wrong type is left empty, and
+# A sender can send any columns: what is missing or of the wrong type is left empty, and
 # nothing of it fails. A check without an effect is none.
 
 SPAN_NAME = "hansard.policy.check"
@@ -122,14 +126,14 @@ def checks_of(view: SpanView) -> tuple[CheckRow, ...]:
 
     rows = []
     for at, effect in enumerate(effects[:MOST_CHECKS]):
-        told = _text(effect)
-        if told is None:
+        effect_text = _text(effect)
+        if effect_text is None:
             continue
         rows.append(
             CheckRow(
                 time_ns=min(view.start_ns, _MOST_NS),
                 action=cell("actions", at) or "",
-                effect=told,
+                effect=effect_text,
                 reason_code=cell("reasons", at) or "",
                 reason=None,
                 rule_id=cell("rule_ids", at),
@@ -302,10 +306,10 @@ def _was_made(view: SpanView, call: Call) -> bool:
 def _call_projection(view: SpanView, call: Call, usage: Usage) -> CallProjection:
     # A span that calls itself a model call, but tells neither numbers nor an answer nor a failure,
     # prepares a call (a prompt template, a router): it is shown and not counted.
-    told = usage.has_tokens or bool(call.output) or call.error is not None
+    effect_text = usage.has_tokens or bool(call.output) or call.error is not None
     return CallProjection(
         usage=usage,
-        is_candidate=told or _was_made(view, call),
+        is_candidate=effect_text or _was_made(view, call),
         operation=call.operation,
         provider=call.provider,
         request_model=call.request_model,

@@ -1,6 +1,6 @@
 """The offline extractor of topics: phrases that several entries share, ranked.
 
-A candidate is a run of up to four words that says something (`common_words` end it). Its words may
+A candidate is a run of up to four words that says something (common words end it). Its words may
 stand in another order elsewhere: "linking corrections" is "correction linking". What counts is in
 how many entries it stands; a phrase within longer ones counts as far as it stands alone (C-value:
 Frantzi, Ananiadou and Mima, "Automatic recognition of multi-word terms", 2000).

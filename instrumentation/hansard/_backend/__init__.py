@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from hansard._backend.protocol import Backend
     from hansard._config.settings import Settings
 
-_lock = threading.Lock()  # held while a place is chosen, by whichever threads ask first
+_lock = threading.Lock()  # held while the backend is chosen, by the threads that need it first
 _made: list[tuple[Settings, Backend]] = []
 
 
 def backend_of_this_process() -> Backend:
-    """Return the place that `init()` or the environment names; one and the same until it ends."""
+    """Return the backend that `init()` or the environment names: one until it is closed."""
     known = _known()
     if known is not None:
         return known
@@ -37,7 +37,7 @@ def _known() -> Backend | None:
 
 
 def settings_of_this_process() -> Settings:
-    """Return what `init()` was told, or else what the environment says now."""
+    """Return the settings of `init()`, or else those of the environment now."""
     settings = _state.settings()
     if settings is not None:
         return settings
@@ -47,7 +47,7 @@ def settings_of_this_process() -> Settings:
 
 
 def open_backend(settings: Settings) -> Backend:
-    """Return the place that settings name; nothing is opened before a part is asked for."""
+    """Return the backend that settings name; nothing is opened before a part is used."""
     if settings.embedded:
         from hansard._backend.local import LocalBackend
 

@@ -84,8 +84,8 @@ class HttpBackend:
             finally:
                 client.close()
         except GateUnavailable as error:
-            told = f"no replay can be made by {self._settings.endpoint}: {error}"
-            raise ReplayUnavailable(told) from error
+            message = f"no replay can be made by {self._settings.endpoint}: {error}"
+            raise ReplayUnavailable(message) from error
         return found
 
     def close(self) -> None:
@@ -160,10 +160,10 @@ class HttpDecisions:
         return answer
 
     def tell_result(self, approval_id: str, body: Json) -> Json:
-        told = {**_given(body), "ok": body["ok"]}  # null is an outcome: nobody knows
+        message = {**_given(body), "ok": body["ok"]}  # null is an outcome: nobody knows
         if self._veil.mode is RetentionMode.METADATA_ONLY:
-            told.pop("result_digest", None)
-        ended = _taken(self._http.post(f"{_address(approval_id)}/result", told))
+            message.pop("result_digest", None)
+        ended = _taken(self._http.post(f"{_address(approval_id)}/result", message))
         self._keys.forget(approval_id)
         return ended
 
@@ -172,9 +172,9 @@ class HttpDecisions:
 
     def _decided(self, address: str, body: Json) -> Json:
         """Send a decision with the token that was given for it, never with that of the program."""
-        told = {name: value for name, value in body.items() if name != "token"}
+        fields = {name: value for name, value in body.items() if name != "token"}
         headers = credential(body.get("token"))
-        answer = self._http.post(address, _given(told), headers=headers, own=False)
+        answer = self._http.post(address, _given(fields), headers=headers, own=False)
         code, message, details = error_of(answer)
         if code == "name_reserved" or (answer.status in (401, 403) and code != "blocked"):
             raise DecisionRefused(code, message, details)
@@ -183,9 +183,9 @@ class HttpDecisions:
     def note(self, event: Json) -> None:
         _taken(self._http.post("/v1/events", self._body(event)))
 
-    def _body(self, told: Json) -> Json:
+    def _body(self, message: Json) -> Json:
         """Return what leaves the process."""
-        body = _given(told)
+        body = _given(message)
         if isinstance(body.get("arguments"), Mapping):
             body["arguments"] = self._veil.arguments(body["arguments"])
         for name in ("description", "text"):
@@ -197,8 +197,8 @@ class HttpDecisions:
         self._http.close()
 
 
-def _given(told: Json) -> Json:
-    return {name: value for name, value in told.items() if value is not None}
+def _given(message: Json) -> Json:
+    return {name: value for name, value in message.items() if value is not None}
 
 
 def _key_of(settings: Settings) -> bytes:
@@ -246,8 +246,8 @@ class HttpMemory:
         except GateUnavailable as error:
             raise MemoryUnavailable(str(error)) from error
 
-    def ask(self, verb: str, told: Json, *, token: str | None = None) -> Json:
-        address, body = f"/v1/memory/{verb}", self._clean(verb, told)
+    def ask(self, verb: str, arguments: Json, *, token: str | None = None) -> Json:
+        address, body = f"/v1/memory/{verb}", self._clean(verb, arguments)
         is_decision = verb == "invalidate"
         headers = credential(token) if is_decision else {}
         try:
@@ -261,17 +261,17 @@ class HttpMemory:
             raise MemoryUnavailable(message)
         raise MemoryRefused(code, message, details)
 
-    def _clean(self, verb: str, told: Json) -> Json:
+    def _clean(self, verb: str, arguments: Json) -> Json:
         """Return a request without secrets; where no content may leave, no memory is written."""
         if self._mode is RetentionMode.FULL_PAYLOADS:
-            return told
+            return arguments
         if self._mode is RetentionMode.METADATA_ONLY and verb == "write":
             raise MemoryRefused(
                 "memory_not_retained",
                 "retention metadata_only keeps no content: nothing is remembered",
             )
         clean: Json = {}
-        for key, value in told.items():
+        for key, value in arguments.items():
             text = value if isinstance(value, str) else canonical_json(value)
             found = text if key in _IDS else self._redactor.redact_text(text).text
             clean[key] = value if found == text else _as_it_was(found, value)

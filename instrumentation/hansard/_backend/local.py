@@ -42,8 +42,8 @@ class LocalBackend:
             embedded_parts()
             from hansard._backend.local_approvals import open_decisions
         except (EmbeddedMissing, ImportError) as error:
-            told = f"the store cannot be used: {type(error).__name__}: {error}"
-            raise GateUnavailable(told) from error
+            message = f"the store cannot be used: {type(error).__name__}: {error}"
+            raise GateUnavailable(message) from error
         return open_decisions(self._settings.data, retention=self._settings.retention)
 
     def _open_memory(self) -> LocalMemory:
@@ -74,14 +74,14 @@ class LocalMemory:
     def __init__(self, book: MemoryBook) -> None:
         self._book = book
 
-    def ask(self, verb: str, told: Json, *, token: str | None = None) -> Json:
+    def ask(self, verb: str, arguments: Json, *, token: str | None = None) -> Json:
         do = {
             "write": self._book.write_json,
             "read": self._book.read_json,
             "invalidate": self._book.invalidate_json,
         }[verb]
         try:
-            return do(told)
+            return do(arguments)
         except HansardError as error:
             if error.code in _BUSY:
                 raise MemoryUnavailable(str(error)) from error

@@ -90,35 +90,35 @@ class LocalDecisions:
         with _refusals():
             return approval_json(deciding[verb](approval_id, body))
 
-    def _approve(self, approval_id: str, told: Json) -> Approval:
+    def _approve(self, approval_id: str, body: Json) -> Approval:
         return self._store.approve(
             approval_id,
-            by=told.get("by") or ME,
-            arguments=told.get("arguments"),
-            revision=told.get("revision"),
-            comment=told.get("note"),
+            by=body.get("by") or ME,
+            arguments=body.get("arguments"),
+            revision=body.get("revision"),
+            comment=body.get("note"),
         )
 
-    def _reject(self, approval_id: str, told: Json) -> Approval:
-        return self._store.reject(approval_id, by=told.get("by") or ME, reason=told.get("reason"))
+    def _reject(self, approval_id: str, body: Json) -> Approval:
+        return self._store.reject(approval_id, by=body.get("by") or ME, reason=body.get("reason"))
 
-    def _revise(self, approval_id: str, told: Json) -> Approval:
-        return self._store.revise(approval_id, by=told.get("by") or ME, note=told["note"])
+    def _revise(self, approval_id: str, body: Json) -> Approval:
+        return self._store.revise(approval_id, by=body.get("by") or ME, note=body["note"])
 
-    def _repropose(self, approval_id: str, told: Json) -> Approval:
+    def _repropose(self, approval_id: str, body: Json) -> Approval:
         return self._store.repropose(
             approval_id,
-            told["arguments"],
-            description=told.get("description"),
-            flags=told.get("flags") or {},
-            by=told.get("agent"),
-            step_id=told.get("step_id"),
+            body["arguments"],
+            description=body.get("description"),
+            flags=body.get("flags") or {},
+            by=body.get("agent"),
+            step_id=body.get("step_id"),
         )
 
-    def _settle(self, approval_id: str, told: Json) -> Approval:
-        by, note, ref = told.get("by") or ME, told["note"], told.get("result_ref")
+    def _settle(self, approval_id: str, body: Json) -> Approval:
+        by, note, ref = body.get("by") or ME, body["note"], body.get("result_ref")
         return self._store.settle_outcome(
-            approval_id, told["outcome"], note=note, by=by, result_ref=ref
+            approval_id, body["outcome"], note=note, by=by, result_ref=ref
         )
 
     def claim(self, approval_id: str, body: Json) -> Json:
@@ -153,32 +153,32 @@ class LocalDecisions:
         self._store.close()
 
 
-# ---- what is told, and what the store answers
+# ---- requests as records, and records as JSON
 
 
 def _proposed_json(proposed: Proposed) -> Json:
     return {**approval_json(proposed.approval), "proposal_key": proposed.proposal_key}
 
 
-_AS_TOLD: Final = (
+_UNCHANGED: Final = (
     "effect", "agent", "channel", "one_per_channel", "batch_id", "undo_of", "facts", "run_id",
     "step_id",
 )  # fmt: skip
 
 
-def _proposal(told: Json) -> Proposal:
-    expires_s, required = told.get("expires_in_s"), told.get("approvals_required")
-    as_told = {name: told[name] for name in _AS_TOLD if told.get(name) is not None}
+def _proposal(body: Json) -> Proposal:
+    expires_s, required = body.get("expires_in_s"), body.get("approvals_required")
+    unchanged = {name: body[name] for name in _UNCHANGED if body.get(name) is not None}
     return Proposal(
-        tool=told["tool"],
-        arguments=told["arguments"],
-        description=told.get("description"),
-        flags=told.get("flags") or {},
+        tool=body["tool"],
+        arguments=body["arguments"],
+        description=body.get("description"),
+        flags=body.get("flags") or {},
         lifetime_ns=HOUR_NS if expires_s is None else _ns("expires_in_s", expires_s),
-        approvers=[Approver(one) for one in told.get("approvers") or ()],
+        approvers=[Approver(one) for one in body.get("approvers") or ()],
         approvals_required=1 if required is None else required,
-        told=_policy(told.get("policy") or {}),
-        **as_told,
+        proposer_policy=_policy(body.get("policy") or {}),
+        **unchanged,
     )
 
 
@@ -188,13 +188,13 @@ def _ns(what: str, seconds: Any) -> int:
     return int(seconds * _SECOND_NS)
 
 
-def _policy(told: Json) -> PolicyNote:
+def _policy(policy: Json) -> PolicyNote:
     """Return what the proposer's own rules said."""
     return PolicyNote(
-        rule_ids=tuple(told.get("rule_ids") or ()),
-        reason=told.get("reason"),
-        obligations=tuple(told.get("obligations") or ()),
-        receipts=tuple(told.get("receipts") or ()),
+        rule_ids=tuple(policy.get("rule_ids") or ()),
+        reason=policy.get("reason"),
+        obligations=tuple(policy.get("obligations") or ()),
+        receipts=tuple(policy.get("receipts") or ()),
     )
 
 
@@ -216,8 +216,8 @@ def _refusal(error: Exception, tool: str) -> GateError:
         return GateUnavailable(f"the store cannot be used: {type(error).__name__}: {error}")
     details = getattr(error, "details", None)
     if error.code == "blocked":
-        told = {"rule_ids": list(getattr(error, "rule_ids", ()))}
-        return PolicyDenied(tool, str(getattr(error, "reason", error)), told)
+        body = {"rule_ids": list(getattr(error, "rule_ids", ()))}
+        return PolicyDenied(tool, str(getattr(error, "reason", error)), body)
     if error.code in ("not_found", "ambiguous_id"):
         return UnknownApproval(str(error))
     if error.code == "invalid_proposal":

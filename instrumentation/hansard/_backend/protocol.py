@@ -95,7 +95,7 @@ class Decisions(Protocol):
 class Memory(Protocol):
     """Raises MemoryRefused or MemoryUnavailable."""
 
-    def ask(self, verb: str, told: Json, *, token: str | None = None) -> Json:
+    def ask(self, verb: str, arguments: Json, *, token: str | None = None) -> Json:
         """Write, read or invalidate, which a server takes with a person's `token`."""
 
     def close(self) -> None: ...

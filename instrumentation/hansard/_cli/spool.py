@@ -114,7 +114,7 @@ def _waiting(path: Path) -> Waiting:
         open_spans=sum(file.items for file in files if file.kind is Kind.OPENS),
         bytes=sum(file.size_bytes for file in files),
         oldest_s=max(round(time.time() - min(times)), 0) if times else None,
-        lost=sum(loss.items for loss in losses.untold()) if losses else 0,
+        lost=sum(loss.items for loss in losses.unreported()) if losses else 0,
     )
 
 

@@ -36,7 +36,7 @@ from hansard_compiler.providers.formats.json_access import integer, mapping, tex
 
 
 class Watcher(Protocol):
-    """What is told of a body; none of these raises."""
+    """The attributes of a body; none of these functions raises."""
 
     def chunk(self, data: bytes) -> None: ...
     def ended(self) -> None: ...

@@ -112,7 +112,7 @@ class ContentHook:
     """A `CompletionHook` of opentelemetry-util-genai, handed to the instrumentors that take one.
 
     Messages become attributes by value or references to payloads, as the retention mode says. An
-    instrumentor that was told to write them on its spans itself is left to it.
+    instrumentor that is configured to write them on its spans itself is left to it.
     """
 
     @observing
@@ -156,8 +156,8 @@ def _json(value: object) -> str:
 def _plain(value: object) -> object:
     """Return what JSON has a form for; fields that are not set are left out."""
     if is_dataclass(value):
-        told = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {key: item for key, item in told.items() if item is not None}
+        values = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {key: item for key, item in values.items() if item is not None}
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Enum):

@@ -58,7 +58,7 @@ class Losses:
 
     sender: Sender
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    told: Counter[tuple[str, str]] = field(default_factory=Counter)
+    reported: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, signal: str, reason: Reason, items: int) -> None:
         """Count something that will not reach the collector."""
@@ -69,29 +69,29 @@ class Losses:
     def total(self) -> int:
         return self.counts.total()
 
-    def untold(self) -> list[Loss]:
+    def unreported(self) -> list[Loss]:
         """Return the counts that the collector does not know yet."""
         return [
             Loss(self.sender, signal, reason, items)
             for (signal, reason), items in self.counts.items()
-            if items != self.told[signal, reason]
+            if items != self.reported[signal, reason]
         ]
 
-    def tell(self, losses: list[Loss]) -> None:
+    def note_reported(self, losses: list[Loss]) -> None:
         """Note that the collector has these counts."""
         for loss in losses:
-            self.told[loss.signal, loss.reason] = loss.items
+            self.reported[loss.signal, loss.reason] = loss.items
 
     def save(self, folder: Path) -> None:
         """Write the counts down where the next start finds them. Raises OSError."""
         path = folder / FILE
-        if not self.untold():
+        if not self.unreported():
             path.unlink(missing_ok=True)
             return
         content = {
             "service": self.sender.service,
             "instance": self.sender.instance,
-            "counts": [[*key, items, self.told[key]] for key, items in self.counts.items()],
+            "counts": [[*key, items, self.reported[key]] for key, items in self.counts.items()],
         }
         beside = path.with_suffix(f".{os.getpid()}")
         beside.touch(mode=0o600)
@@ -104,9 +104,9 @@ def load_losses(folder: Path) -> Losses | None:
     try:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
         losses = Losses(Sender(str(content["service"]), str(content["instance"])))
-        for signal, reason, items, told in content["counts"]:
+        for signal, reason, items, reported in content["counts"]:
             losses.counts[str(signal), str(reason)] = int(items)
-            losses.told[str(signal), str(reason)] = int(told)
+            losses.reported[str(signal), str(reason)] = int(reported)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return losses

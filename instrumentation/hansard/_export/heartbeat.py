@@ -22,7 +22,7 @@ _MOST_TRACES: Final = 256  # named by one pulse
 class _Open:
     span: ReadableSpan
     started_s: float
-    is_told: bool = False
+    is_reported: bool = False
 
 
 class OpenSpans:
@@ -69,7 +69,7 @@ class OpenSpans:
         now_s = time.monotonic()
         with self._lock:
             waiting = [
-                one.started_s + self._delay_s for one in self._open.values() if not one.is_told
+                one.started_s + self._delay_s for one in self._open.values() if not one.is_reported
             ]
             if self._look_s > now_s:
                 waiting.append(self._look_s)
@@ -84,10 +84,10 @@ class OpenSpans:
             due = [
                 one
                 for one in self._open.values()
-                if not one.is_told and now_s - one.started_s >= self._delay_s
+                if not one.is_reported and now_s - one.started_s >= self._delay_s
             ]
             for one in due:
-                one.is_told = True
+                one.is_reported = True
         return [made for one in due if (made := _picture(one.span)) is not None]
 
     def untell(self, spans: Sequence[ReadableSpan]) -> None:
@@ -97,7 +97,7 @@ class OpenSpans:
                 context = span.get_span_context()
                 one = self._open.get((context.trace_id, context.span_id)) if context else None
                 if one is not None:
-                    one.is_told = False
+                    one.is_reported = False
 
     def take_pulse(self, *, at_once: bool = False) -> list[dict[str, Any]]:
         """Return the attributes of the pulses that are due: one, or several for many traces."""
@@ -109,7 +109,7 @@ class OpenSpans:
                 and now_s - self._pulsed_s < self.interval_s
             ):
                 return []
-            traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_told}
+            traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
             if not traces:
                 self._pulsed_s = None
                 return []
@@ -120,7 +120,7 @@ class OpenSpans:
     def last_words(self) -> list[dict[str, Any]]:
         """Return the attributes of the records that say: this process ends, and these are open."""
         with self._lock:
-            traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_told}
+            traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
             self._open.clear()
         return pulses(traces, interval_s=self.interval_s, is_last=True)
 

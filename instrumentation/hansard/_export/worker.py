@@ -48,7 +48,7 @@ _Step = Callable[[], None]
 _Choose = Callable[[float], tuple[_Step | None, float | None]]
 
 _STALL_S: Final = 1.0  # an attempt that takes longer has its batch in the spool
-_TELL_S: Final = 5.0  # how often a growing loss is told
+_REPORT_S: Final = 5.0  # how often a growing count of dropped items is reported
 _ASK_S: Final = 60.0  # how long a collector is believed not to be Hansard
 _SPOOL_WAIT_S: Final = 5.0  # after the spool could not be written
 _log = logging.getLogger("hansard")
@@ -115,7 +115,7 @@ class BatchExportWorker:
         self._is_keeping = False  # a batch is between memory and disk
         self._queued = self._settled = self._flushing = 0
         self._is_closing = self._is_closed = False
-        self._tell_s = self._ask_s = 0.0
+        self._report_s = self._ask_s = 0.0
         self._threads: list[threading.Thread] = []
         # The spans that have not ended; the program's threads add to it and take from it.
         self.open_spans = OpenSpans(
@@ -280,7 +280,7 @@ class BatchExportWorker:
         if self._contact.is_ill:
             return True
         is_empty = not len(self._waiting) and self._flight is None and not self._is_left()
-        return is_empty and not self._is_keeping and not self._backlog.untold()
+        return is_empty and not self._is_keeping and not self._backlog.unreported()
 
     # ---- the thread that sends
 
@@ -331,7 +331,7 @@ class BatchExportWorker:
             assert batch is not None  # something is due
             self._flight = _Flight(batch)
             return partial(self._send_flight, self._flight), None
-        tell_s = self._tell_s if self._backlog.untold() else None
+        tell_s = self._report_s if self._backlog.unreported() else None
         if tell_s is not None and (self._flushing or tell_s <= now_s):
             return self._send_losses, None
         if open_s is not None and open_s <= now_s:
@@ -391,12 +391,12 @@ class BatchExportWorker:
             self._arrived()
 
     def _send_losses(self) -> None:
-        losses = self._backlog.untold()
+        losses = self._backlog.unreported()
         answer = self._courier.deliver(Kind.LOGS, loss_records(losses)).answer
-        self._tell_s = time.monotonic() + _TELL_S
+        self._report_s = time.monotonic() + _REPORT_S
         self._after(answer, Kind.LOGS)
         if not may_do_later(answer, Kind.LOGS):
-            self._backlog.tell(losses)  # nobody takes them there: then nobody can be told
+            self._backlog.note_reported(losses)  # refused there: they are not reported again
 
     def _send_open(self) -> None:
         if not self._contact.is_known:

@@ -30,11 +30,11 @@ import types
 from collections import ChainMap, OrderedDict, UserDict, UserList, deque
 from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hansard._tracing.serialization import is_future, is_pending, type_name
 
-_MOST_VALUES: Final = 100_000  # looked at; a list of so many takes some 10 ms
+_MOST_VALUES: Final = 100_000  # looked at
 _MOST_BEHIND: Final = 2_000  # of these, behind attributes of other objects
 _MOST_PATH: Final = 120  # characters of a place
 
@@ -86,6 +86,7 @@ _MANAGERS: Final[tuple[type, ...]] = (
 )
 _FIELDS: Final = ("__dataclass_fields__", "__attrs_attrs__", "__pydantic_fields__")
 _SEQUENCES: Final = (list, tuple, set, frozenset, deque)
+_FINISHED: Final = frozenset({dict, *_SEQUENCES})  # what such a value is has run; its parts may not
 _HOLDING: Final = (
     types.SimpleNamespace, BaseException, ChainMap, UserDict, UserList, slice, types.GenericAlias,
 )  # fmt: skip
@@ -103,10 +104,17 @@ class Unfinished:
     where: str  # "[2]", "['job'].task"; "" for the result itself
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+# How a part is reached from the value that holds it: an index, a key in a tuple of one, or text.
+_Step = int | tuple[Any] | str
+_Part = tuple[_Step, Any, bool]  # the step, the value, and whether it is behind attributes
+
+
+class _Place(NamedTuple):
+    """A value and how it is reached; the path is made of it only where it is reported."""
+
     value: Any
-    path: str
+    holder: _Place | None
+    step: _Step
     is_behind: bool  # the attributes of an object that is no container
 
 
@@ -114,28 +122,51 @@ def find_unfinished(result: Any) -> Unfinished | None:
     """Return the nearest part of a result that has not run; None where all is there."""
     if type(result) in _PLAIN:
         return None
-    places = deque([_Place(result, "", is_behind=False)])
+    places = deque([_Place(result, None, "", is_behind=False)])
     # Kept beside their ids, so that no id is that of another value meanwhile.
     seen: dict[int, Any] = {id(result): result}
     left, left_behind = _MOST_VALUES, _MOST_BEHIND
     while places:
         place = places.popleft()
         if kind := _kind_of(place.value, is_behind=place.is_behind):
-            return Unfinished(kind, place.path[:_MOST_PATH])
-        for path, value, is_behind in _parts(place):
+            return Unfinished(kind, _path(place)[:_MOST_PATH])
+        if left <= 0:
+            continue
+        for step, value, is_behind in _parts(place):
             if left <= 0 or (is_behind and left_behind <= 0):
                 break
             left -= 1
             left_behind -= is_behind
             if type(value) not in _PLAIN and id(value) not in seen:
                 seen[id(value)] = value
-                places.append(_Place(value, path, is_behind=is_behind))
+                places.append(_Place(value, place, step, is_behind))
     return None
+
+
+def _path(place: _Place) -> str:
+    """Return the path of a place: "['job'].task", "[2]"; "" for the result itself."""
+    steps = []
+    at: _Place | None = place
+    while at is not None:
+        steps.append(_step_text(at.step))
+        at = at.holder
+    return "".join(reversed(steps))
+
+
+def _step_text(step: _Step) -> str:
+    if isinstance(step, str):
+        return step
+    if isinstance(step, int):
+        return f"[{step}]"
+    [key] = step
+    return f"[{repr(key)[:40] if type(key) in (str, int) else '…'}]"
 
 
 def _kind_of(value: Any, *, is_behind: bool) -> str:
     """Return what an unfinished value is called; "" for any other."""
     kind = type(value)
+    if kind in _FINISHED:
+        return ""
     try:
         if issubclass(kind, Coroutine):
             return _coroutine(value, is_behind=is_behind)
@@ -168,8 +199,8 @@ def _is_read(value: Any) -> bool:
     return getattr(value, frame, value) is None
 
 
-def _parts(place: _Place) -> Iterator[tuple[str, Any, bool]]:
-    """Yield path, value and kind of place of what a value holds; runs no code of the program."""
+def _parts(place: _Place) -> Iterator[_Part]:
+    """Yield the parts of a value; runs no code of the program."""
     value, kind = place.value, type(place.value)
     try:
         if issubclass(kind, _CODE):
@@ -179,7 +210,7 @@ def _parts(place: _Place) -> Iterator[tuple[str, Any, bool]]:
             return
         if issubclass(kind, _ITERATORS):
             for one in gc.get_referents(value):
-                yield f"{place.path}[…]", one, place.is_behind
+                yield "[…]", one, place.is_behind
             return
         if kind is types.MappingProxyType:
             yield from _of_mapping(value.items(), place)
@@ -189,14 +220,14 @@ def _parts(place: _Place) -> Iterator[tuple[str, Any, bool]]:
         elif issubclass(kind, _SEQUENCES):
             base = next(one for one in _SEQUENCES if issubclass(kind, one))
             for number, one in enumerate(list(base.__iter__(value))):
-                yield f"{place.path}[{number}]", one, place.is_behind
+                yield number, one, place.is_behind
         if kind is not dict and kind not in _SEQUENCES:
             yield from _of_object(value, kind, place)
     except Exception:  # a hostile class: what it does not show is not looked at
         return
 
 
-def _of_namespace(value: Any, place: _Place) -> Iterator[tuple[str, Any, bool]]:
+def _of_namespace(value: Any, place: _Place) -> Iterator[_Part]:
     """Yield what a class or a module holds of its own and is no code."""
     if place.is_behind:
         return
@@ -204,23 +235,22 @@ def _of_namespace(value: Any, place: _Place) -> Iterator[tuple[str, Any, bool]]:
     own: Mapping[str, Any] = vars(owner)["__dict__"].__get__(value)
     for name, one in list(own.items()):
         if type(one) not in _PLAIN and not issubclass(type(one), (*_CODE, *_NAMESPACES)):
-            yield f"{place.path}.{name}", one, True
+            yield f".{name}", one, True
 
 
-def _of_mapping(items: Iterable[tuple[Any, Any]], place: _Place) -> Iterator[tuple[str, Any, bool]]:
+def _of_mapping(items: Iterable[tuple[Any, Any]], place: _Place) -> Iterator[_Part]:
     for key, one in list(items):
-        name = repr(key)[:40] if type(key) in (str, int) else "…"
-        yield f"{place.path}[{name}]", one, place.is_behind
+        yield (key,), one, place.is_behind
         if type(key) not in _PLAIN:
-            yield f"{place.path}, a key", key, place.is_behind
+            yield ", a key", key, place.is_behind
 
 
-def _of_object(value: Any, kind: type, place: _Place) -> Iterator[tuple[str, Any, bool]]:
+def _of_object(value: Any, kind: type, place: _Place) -> Iterator[_Part]:
     is_behind = place.is_behind or not _has_fields(kind)
     for name, one in _attributes(value, kind):
-        yield f"{place.path}.{name}", one, is_behind
+        yield f".{name}", one, is_behind
     if is_future(value) and (ended := _ended(value)) is not None:
-        yield f"{place.path}.result()", ended, place.is_behind
+        yield ".result()", ended, place.is_behind
 
 
 def _ended(future: Any) -> Any:

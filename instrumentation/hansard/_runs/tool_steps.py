@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
 
-# Tool calls that were told and are not answered yet, and which answer belongs to which.
+# Tool calls that were recorded and have no result yet, and which result belongs to which.
 
 MAX_OPEN: Final = 1_000
 MAX_ANSWERED: Final = 10_000

@@ -103,7 +103,7 @@ def propose(
             raise ProposalKeyReused("this proposal key stands for another proposal")
         return Proposed(_requested_again(work, known, who), key)
     replaced = _replace_pending(work, proposal, who)
-    note = joined(note, proposal.told)
+    note = joined(note, proposal.proposer_policy)
     made = _new(work, proposal, note, key=key, who=who)
     approval = approvals.add(work.connection, made)
     body: dict[str, Any] = {

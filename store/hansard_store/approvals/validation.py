@@ -60,7 +60,7 @@ def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
     _check_required(proposal)
     if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
         raise BadProposal("batch_id", "the batch is 32 lower-case hex digits")
-    return _with_run(replace(proposal, told=_clean(proposal.told, keeper)))
+    return _with_run(replace(proposal, proposer_policy=_clean(proposal.proposer_policy, keeper)))
 
 
 def require_enough(

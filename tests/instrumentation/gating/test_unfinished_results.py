@@ -457,7 +457,7 @@ def test_a_large_result_takes_bounded_time() -> None:
     before_s = time.process_time()
     assert find_unfinished(large) is None
 
-    assert time.process_time() - before_s < 3.0  # about 0.9 s; a busy machine takes half more
+    assert time.process_time() - before_s < 1.0
 
 
 def test_a_chat_says_that_nobody_knows(store: Desk) -> None:

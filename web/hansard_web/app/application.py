@@ -48,7 +48,7 @@ from hansard_web.sidecar.request import make_door
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.render import Renderer, make_environment
 
-# Pages and the API before ingest: whoever answers a person asks the pipeline to step aside.
+# Pages and the API before ingest: a request of a person asks the pipeline to yield.
 
 _ENDLESS = "/live/"  # streams wait for news, not for the processor
 

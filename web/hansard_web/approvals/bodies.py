@@ -148,7 +148,7 @@ class GivenProposal(_Part):
             ],
             approvals_required=self.approvals_required,
             batch_id=self.batch_id,
-            told=_told(self.policy),
+            proposer_policy=_told(self.policy),
             proposal_key=self.proposal_key,
             facts=self.facts,
         )

@@ -252,8 +252,8 @@ def read_arguments(text: str) -> dict[str, Any]:
     try:
         found = parse_json(text.encode("utf-8", "surrogatepass"))
     except BadBody as error:
-        told = str(error).replace("the body", "what you wrote")
-        raise BadProposal("arguments", told) from None
+        message = str(error).replace("the body", "what you wrote")
+        raise BadProposal("arguments", message) from None
     if not isinstance(found, dict):
         raise BadProposal("arguments", 'the arguments are an object: {"name": value}')
     return found

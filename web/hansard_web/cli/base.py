@@ -21,7 +21,7 @@ from hansard_compiler.errors import ConfigError, HansardError
 from hansard_web.app.config import Config, load_config, setting
 from hansard_web.ui.format import file_size, printable
 
-# Log lines of a command, on stderr: one mechanism for all that is logged, whoever logs it.
+# Log lines of a command, on stderr: one mechanism for all loggers.
 
 _BAR = "  │ "  # before the lines of a traceback
 
@@ -38,11 +38,11 @@ class LogLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without control characters and line breaks but those of the log."""
         record.message = record.getMessage()
-        told = [printable(self.formatMessage(record))]
+        lines = [printable(self.formatMessage(record))]
         below = [self.formatException(record.exc_info)] if record.exc_info else []
         below += [record.stack_info] if record.stack_info else []
-        told += [_BAR + printable(one) for text in below for one in text.split("\n")]
-        return "\n".join(told)
+        lines += [_BAR + printable(one) for text in below for one in text.split("\n")]
+        return "\n".join(lines)
 
 
 def log_to_stderr() -> None:
@@ -57,11 +57,11 @@ def log_to_stderr() -> None:
     sys.excepthook = _log_end
 
 
-def _log_thread(told: threading.ExceptHookArgs) -> None:
-    if told.exc_value is None or issubclass(told.exc_type, SystemExit):
+def _log_thread(failure: threading.ExceptHookArgs) -> None:
+    if failure.exc_value is None or issubclass(failure.exc_type, SystemExit):
         return
-    name = told.thread.name if told.thread is not None else "a thread"
-    error = (told.exc_type, told.exc_value, told.exc_traceback)
+    name = failure.thread.name if failure.thread is not None else "a thread"
+    error = (failure.exc_type, failure.exc_value, failure.exc_traceback)
     logging.getLogger("hansard").error("%s ended", name, exc_info=error)
 
 

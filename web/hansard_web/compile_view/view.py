@@ -85,24 +85,24 @@ class Checks:
 
 
 def checks_of(connection: apsw.Connection, made: Compilation, receipts: list[Receipt]) -> Checks:
-    """Return the checks of a compile; where no span tells them, what its receipts show."""
-    told = [
+    """Return the checks of a compile; where no span reports them, what its receipts show."""
+    checks = [
         one
         for span in policy_spans_of(connection, made)
-        for one in _told(read_step(connection, span).view.attributes)
+        for one in _reported_checks(read_step(connection, span).view.attributes)
     ]
-    if not told:
+    if not checks:
         return _from_receipts(receipts)
-    counts = Counter(effect for effect, *_ in told)
+    counts = Counter(effect for effect, *_ in checks)
     parts = ", ".join(f"{number:,} {_EFFECTS.get(name, name)}" for name, number in counts.items())
-    rows = [_row(*one) for one in told if one[0] != "allow"]
+    rows = [_row(*one) for one in checks if one[0] != "allow"]
     return Checks(
-        f"{plural(len(told), 'check')}: {parts}.", tuple(rows[:_MOST]), max(len(rows) - _MOST, 0)
+        f"{plural(len(checks), 'check')}: {parts}.", tuple(rows[:_MOST]), max(len(rows) - _MOST, 0)
     )
 
 
-def _told(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield effect, subject, rule, version and reason of each check that a span tells."""
+def _reported_checks(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield effect, subject, rule, version and reason of each check that a span reports."""
     effects = _texts(attributes, "effects")
     columns = [_texts(attributes, name) for name in ("subjects", "rule_ids", "versions", "reasons")]
     for at, effect in enumerate(effects):
@@ -137,7 +137,7 @@ def _from_receipts(receipts: list[Receipt]) -> Checks:
         Check("", "held", "", rule, receipts_href(rule=rule), _policy_checks_said(counts))
         for rule, counts in held.items()
     ]
-    say = "No check was told; these rules stand in the receipts." if rows else ""
+    say = "No check was reported; these rules are in the receipts." if rows else ""
     return Checks(say, tuple(rows[:_MOST]), max(len(rows) - _MOST, 0))
 
 
@@ -371,8 +371,8 @@ def spoken_words(connection: apsw.Connection, one: Receipt) -> str:
 
 
 def _of_message(head: bytes, text: str) -> str:
-    told = any_json(head)
-    parts = told.get("parts") if isinstance(told, dict) else None
+    message = any_json(head)
+    parts = message.get("parts") if isinstance(message, dict) else None
     said = [_of_part(part) for part in parts] if isinstance(parts, list) else []
     if any(said):
         return " ".join(one for one in said if one)
@@ -400,18 +400,18 @@ class SectionRow:
     swatch: str
     items: int
     tokens: int
-    hash: str  # "" where it is not told
+    hash: str  # "" where it is unknown
     same: bool | None
 
 
 def section_rows(record: Record, before: Compilation | None) -> tuple[SectionRow, ...]:
     """Return the parts of the prompt; hashes come from the stored result, else from the span."""
     row = record.compilation.row
-    told = {section.name: section.hash for section in record.result.sections}
+    stored = {section.name: section.hash for section in record.result.sections}
     hashes = {
-        "stable_prefix": row.stable_prefix_hash or told.get("stable_prefix", ""),
-        "task_context": told.get("task_context", ""),
-        "volatile_suffix": row.volatile_suffix_hash or told.get("volatile_suffix", ""),
+        "stable_prefix": row.stable_prefix_hash or stored.get("stable_prefix", ""),
+        "task_context": stored.get("task_context", ""),
+        "volatile_suffix": row.volatile_suffix_hash or stored.get("volatile_suffix", ""),
     }
     earlier = {
         "stable_prefix": before.row.stable_prefix_hash if before else None,

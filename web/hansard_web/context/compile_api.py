@@ -38,7 +38,7 @@ from hansard_web.sidecar.idempotency import IdempotencyKey
 from hansard_web.sidecar.model_calls import call_model, called_again
 from hansard_web.sidecar.request import MayRead, SidecarDep
 
-# A model call that is told while it is made: server-sent events in answer to the POST.
+# A model call that is streamed while it is made: server-sent events in answer to the POST.
 #
 # `started`, any number of `delta`, then `result` with what an answer without a stream holds, or
 # `error`. What is refused before the call began is an ordinary answer with its status.
@@ -54,7 +54,7 @@ class CallerLeft(asyncio.CancelledError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Event:
     """A message of the stream; the last one ends it."""
 
     event: str  # "" for a comment
@@ -67,7 +67,7 @@ class _Told:
         return b"event: %b\ndata: %b\n\n" % (self.event.encode(), self.data)
 
 
-_AT_WORK: Final = _Told("", b"the model is at work")
+_AT_WORK: Final = _Event("", b"the model is at work")
 
 
 class ToldCall(StreamingResponse):
@@ -81,51 +81,51 @@ class ToldCall(StreamingResponse):
         self._limiter = limiter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer. An error before the first message is raised, and told as any other."""
-        telling, heard = create_memory_object_stream[_Told | Exception](_MOST_UNREAD)
+        """Answer. An error before the first event is raised: it becomes an ordinary response."""
+        sender, receiver = create_memory_object_stream[_Event | Exception](_MOST_UNREAD)
         error: Exception | None = None
         async with create_task_group() as group:
-            group.start_soon(self._do, telling)
+            group.start_soon(self._do, sender)
             group.start_soon(_leave, receive, group.cancel_scope)
             # Closed before the group waits for its tasks: the thread may wait for room in it.
-            async with heard:
-                error = await self._send_all(heard, send)
+            async with receiver:
+                error = await self._send_all(receiver, send)
             group.cancel_scope.cancel()
         if error is not None:
             raise error
 
-    async def _do(self, telling: MemoryObjectSendStream[_Told | Exception]) -> None:
+    async def _do(self, sender: MemoryObjectSendStream[_Event | Exception]) -> None:
         def tell(event: str, data: Json) -> None:
-            message = _Told(event, dump(data))
+            message = _Event(event, dump(data))
             try:
-                from_thread.run(telling.send, message)
+                from_thread.run(sender.send, message)
             except BaseException:
                 raise CallerLeft from None
 
-        async with telling:
+        async with sender:
             try:
                 answer = await to_thread.run_sync(partial(self._work, tell), limiter=self._limiter)
-            except Exception as error:  # told to the caller, whatever it is
-                await telling.send(error)
+            except Exception as error:  # sent to the caller, of any type
+                await sender.send(error)
             else:
-                await telling.send(_Told("result", bytes(answer.body), is_last=True))
+                await sender.send(_Event("result", bytes(answer.body), is_last=True))
 
     async def _send_all(
-        self, heard: MemoryObjectReceiveStream[_Told | Exception], send: Send
+        self, receiver: MemoryObjectReceiveStream[_Event | Exception], send: Send
     ) -> Exception | None:
         """Send messages until the last; returns the error that still has to be raised."""
         is_begun = False
         while True:
-            told: _Told | Exception | None = None
+            received: _Event | Exception | None = None
             with move_on_after(_KEEP_ALIVE_S):
-                told = await heard.receive()
+                received = await receiver.receive()
             if not is_begun:
-                if isinstance(told, Exception):
-                    return told
+                if isinstance(received, Exception):
+                    return received
                 head = {"status": self.status_code, "headers": self.raw_headers}
                 await send({"type": "http.response.start", **head})
                 is_begun = True
-            message = _message(told)
+            message = _message(received)
             await send(
                 {
                     "type": "http.response.body",
@@ -135,21 +135,21 @@ class ToldCall(StreamingResponse):
             )
             if message.is_last:
                 # What nobody foresaw goes on to the log.
-                return None if isinstance(told, HansardError | _Told) else told
+                return None if isinstance(received, HansardError | _Event) else received
 
 
-def _message(told: _Told | Exception | None) -> _Told:
-    """Return what is sent of something that was heard, or of nothing for a while."""
-    if told is None:
+def _message(received: _Event | Exception | None) -> _Event:
+    """Return what is sent of something that was receiver, or of nothing for a while."""
+    if received is None:
         return _AT_WORK
-    return told if isinstance(told, _Told) else _failure(told)
+    return received if isinstance(received, _Event) else _failure(received)
 
 
-def _failure(error: Exception) -> _Told:
+def _failure(error: Exception) -> _Event:
     problem = problem_of(error)
-    told = {"code": problem.code, "message": problem.message, "details": dict(problem.details)}
-    body = {"schema_version": SCHEMA_VERSION, "status": int(problem.status), "error": told}
-    return _Told("error", dump(body), is_last=True)
+    details = {"code": problem.code, "message": problem.message, "details": dict(problem.details)}
+    body = {"schema_version": SCHEMA_VERSION, "status": int(problem.status), "error": details}
+    return _Event("error", dump(body), is_last=True)
 
 
 async def _leave(receive: Receive, scope: CancelScope) -> None:

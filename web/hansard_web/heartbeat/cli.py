@@ -91,11 +91,11 @@ def _run_maintenance(config: Config, *, is_dry: bool) -> MaintenanceResult:
 
 def _print_maintenance(result: MaintenanceResult) -> None:
     click.echo(result.summary + (" (dry run: nothing is written)" if result.is_dry else ""))
-    told: list[Json] = [
+    changes: list[Json] = [
         {**one, "outcome": "superseded"} for one in result_json(result)["supersessions"]
     ]
-    told += [{**one, "outcome": "for review"} for one in result_json(result)["reviews"]]
-    if not told:
+    changes += [{**one, "outcome": "for review"} for one in result_json(result)["reviews"]]
+    if not changes:
         return
     print_table(
         (
@@ -117,7 +117,7 @@ def _print_maintenance(result: MaintenanceResult) -> None:
                 one["judge"],
                 fmt.printable(one["rationale"]),
             )
-            for one in told
+            for one in changes
         ),
     )
     if result.applied:

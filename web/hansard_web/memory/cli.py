@@ -77,8 +77,8 @@ def writer_of(one: Body) -> str:
     """Return as what it was written, the name that was given, and which principal sent it."""
     name, sender = one["written_by"], one["written_principal"]
     said = f"{one['writer']}: {person_text(name, one['written_method'])}" if name else one["writer"]
-    is_told = sender is None or is_same(sender, name)
-    return str(said) if is_told else f"{said}, sent by {sender}"
+    is_shown = sender is None or is_same(sender, name)
+    return str(said) if is_shown else f"{said}, sent by {sender}"
 
 
 def _source(one: Body) -> str:

@@ -160,7 +160,7 @@ class Listing:
 def read_listing(
     connection: apsw.Connection, state: MemoryState, *, selected: str, now_ns: int
 ) -> Listing:
-    """Read the list; what cannot be meant is told in words, over an empty list."""
+    """Read the list; an invalid filter is shown as a message over an empty list."""
     is_narrowed = bool(set(state.given) - {"sort", "cursor"})
     has_notes = not is_narrowed and has_memory_of(connection, HEARTBEAT_AGENT)
     without = HEARTBEAT_AGENT if has_notes else None

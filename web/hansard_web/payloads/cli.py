@@ -133,8 +133,8 @@ class ServerSource:
 
     def _refused(self, ref: str, error: urllib.error.HTTPError) -> HansardError:
         try:
-            told = json.loads(error.read(100_000))["error"]
-            code, message = str(told["code"]), str(told["message"])
+            problem = json.loads(error.read(100_000))["error"]
+            code, message = str(problem["code"]), str(problem["message"])
         except (ValueError, KeyError, TypeError, OSError):
             return UnreachableError(f"{self.address} answered {error.code} and is no Hansard")
         if error.code == HTTPStatus.NOT_FOUND and code == "not_found":
@@ -314,8 +314,8 @@ def _tell(
     counts = Counter(item["state"] for item in items)
     if as_json:
         missing = [{"ref": payload_ref(digest), "runs": runs} for digest, runs in unmet]
-        told: Body = {"checked": len(items), "states": dict(counts), "items": items}
-        print_json(told | ({"never_arrived": missing} if everything else {}))
+        problem: Body = {"checked": len(items), "states": dict(counts), "items": items}
+        print_json(problem | ({"never_arrived": missing} if everything else {}))
         return
     for item in items:
         if not everything or item["state"] not in _SOUND:

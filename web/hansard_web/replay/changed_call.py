@@ -35,16 +35,16 @@ from hansard_web.replay.recompile import Past, Remade, remake
 from hansard_web.replay.request import AskReplay
 from hansard_web.replay.source import Source, exact_request, is_withheld
 from hansard_web.replay.transport.destinations import (
-    Door,
+    Destination,
     Reach,
     Recorded,
     address_notes,
-    door_for,
-    door_of,
+    destination_for,
+    destination_of,
     format_for,
-    offline_door,
+    offline_destination,
     recorded_place,
-    unnamed_door,
+    unnamed_destination,
 )
 from hansard_web.replay.transport.passthrough import PlainAnswers
 from hansard_web.replay.transport.turn import Basis, Turn, given_in, wire_of
@@ -83,23 +83,25 @@ def changed_turn(
     mutations = change_list(asked)
     place = recorded_place(source)
     provider = _provider(mutations, place)
-    door, notes = _door(place, provider, making.reach, is_recorded=asked.recorded)
+    destination, notes = _destination(place, provider, making.reach, is_recorded=asked.recorded)
     remade = _remade(connection, source, mutations, making, past)
     recorded = _recorded(connection, source)
     is_edited = remade is None and provider is None and recorded is not None
-    form = format_for(door, {} if provider is not None else place.format_settings)
+    form = format_for(destination, {} if provider is not None else place.format_settings)
     made = (
         _edited(source, form, recorded, mutations, past)
-        if is_edited and recorded is not None and door.family != "scripted"
+        if is_edited and recorded is not None and destination.family != "scripted"
         else _made_anew(source, place, form, mutations, remade, recorded, past, provider)
     )
     if provider is not None:
         place = replace(place, headers={}, format_settings={})  # those of the first provider
-    wire, blocked = (NoWire(), None) if asked.recorded else wire_of(door, place, making.reach)
+    wire, blocked = (
+        (NoWire(), None) if asked.recorded else wire_of(destination, place, making.reach)
+    )
     is_recorded_one = made.request == recorded
     return Turn(
         source=source,
-        door=door,
+        destination=destination,
         form=form,
         wire=wire,
         request=made.request,
@@ -200,7 +202,7 @@ def _lost_there(source: Source, place: Recorded, recorded: bytes, provider: str)
     before = _json_of(recorded)
     if not isinstance(before, dict) or source.call is None:
         return []
-    form = format_for(offline_door(place), place.format_settings)
+    form = format_for(offline_destination(place), place.format_settings)
     try:
         again = form.render(rebuilt_from(source.call).render_input(stream=place.is_stream))
     except (RequestRefused, ConfigError):
@@ -284,7 +286,7 @@ def compile_turn(
         told.append(f"it came out {'the same' if is_same else 'otherwise'}, by its hash")
     return Turn(
         source=source,
-        door=Door(provider, provider, None, ""),
+        destination=Destination(provider, provider, None, ""),
         form=PlainAnswers(provider, ""),
         wire=NoWire(),
         request=b"",
@@ -312,19 +314,19 @@ def _provider(mutations: Sequence[change.Mutation], place: Recorded) -> str | No
     return named[-1]
 
 
-def _door(
+def _destination(
     place: Recorded, provider: str | None, reach: Reach, *, is_recorded: bool
-) -> tuple[Door, list[str]]:
+) -> tuple[Destination, list[str]]:
     if provider is not None:
-        return door_of(provider, reach), []
+        return destination_of(provider, reach), []
     if is_recorded:
-        return offline_door(place), []
+        return offline_destination(place), []
     if not place.path:
-        door = unnamed_door(place, reach)
+        destination = unnamed_destination(place, reach)
     else:
         # What is changed anyway may go where this provider is configured; an exact one may not.
-        door = door_for(place, replace(reach, elsewhere=True))
-    return door, address_notes(place, door)
+        destination = destination_for(place, replace(reach, elsewhere=True))
+    return destination, address_notes(place, destination)
 
 
 def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | None) -> Rebuilt:

@@ -34,9 +34,9 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "recorded": asked.recorded,
         "n": asked.n,
         "source": {"run_id": source.run_id, "step_id": source.step_id},
-        "provider": turn.door.provider,
+        "provider": turn.destination.provider,
         "model": turn.given.model,
-        "address": f"{(turn.door.base_url or '').rstrip('/')}{turn.door.path}",
+        "address": f"{(turn.destination.base_url or '').rstrip('/')}{turn.destination.path}",
         "recorded_address": _recorded_address(turn),
         "is_exact": turn.is_exact,
         "is_rebuilt": turn.is_rebuilt,
@@ -91,7 +91,7 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
     output = said if said is not None else turn.given.sampling.max_output_tokens
     found = computed_cost(
         Tokens(input=estimate.tokens, output=output),
-        provider=turn.door.provider,
+        provider=turn.destination.provider,
         model=turn.given.model,
         at_ns=time.time_ns(),
     )
@@ -107,7 +107,7 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
 
 
 def _is_paid(turn: Turn) -> bool:
-    return turn.sends and not turn.is_recorded and turn.door.family != _SCRIPTED
+    return turn.sends and not turn.is_recorded and turn.destination.family != _SCRIPTED
 
 
 def _request(turn: Turn) -> Json:

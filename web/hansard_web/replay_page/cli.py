@@ -121,8 +121,8 @@ def _compile(found: Json | None) -> Iterator[str]:
     yield f"{fmt.plural(len(changed), 'item')} of {len(found['items'])} decided otherwise"
     for one in changed:
         because = (one.get("cause") or {}).get("detail") or ""
-        told = f"  {one['name']}: {one['change']}{f' ({because})' if because else ''}"
-        yield told if one["name"] == one["item_id"] else f"{told} [{one['item_id']}]"
+        line = f"  {one['name']}: {one['change']}{f' ({because})' if because else ''}"
+        yield line if one["name"] == one["item_id"] else f"{line} [{one['item_id']}]"
 
 
 def _request(body: Body) -> str:
@@ -221,34 +221,34 @@ def change_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def changes_from(told: Mapping[str, Any]) -> list[Json]:
+def changes_from(options: Mapping[str, Any]) -> list[Json]:
     """Return the changes that the options name, in the order of the list."""
-    changes = _sets(told["sets"])
-    budget = {"token_budget": told["budget"], "response_reserve": told["reserve"]}
+    changes = _sets(options["sets"])
+    budget = {"token_budget": options["budget"], "response_reserve": options["reserve"]}
     known = {name: value for name, value in budget.items() if value is not None}
     if known:
         changes.append({"op": "set_budget", **known})
-    if told["weights"]:
-        weights = dict(_pair(one, "--weights") for one in told["weights"])
+    if options["weights"]:
+        weights = dict(_pair(one, "--weights") for one in options["weights"])
         numbers = {name: _number(name, value, float) for name, value in weights.items()}
         changes.append({"op": "set_weights", "weights": numbers})
-    if told["rules"]:
-        changes.append({"op": "set_policy", "rules": _rules(told["rules"])})
+    if options["rules"]:
+        changes.append({"op": "set_policy", "rules": _rules(options["rules"])})
     for name, key in (
         ("remove", "item_id"), ("remove_source", "source"), ("remove_memory", "memory_id"),
         ("remove_tool", "name"),
     ):  # fmt: skip
         op = "remove_item" if name == "remove" else name
-        changes += [{"op": op, key: None if one == "all" else one} for one in told[name]]
-    for one in told["edit"]:
+        changes += [{"op": op, key: None if one == "all" else one} for one in options[name]]
+    for one in options["edit"]:
         item_id, content = _pair(one, "--edit")
         changes.append({"op": "edit_item", "item_id": item_id, "content": content})
-    for one in told["message"]:
+    for one in options["message"]:
         number, words = _pair(one, "--message")
         position = _number("--message", number, int)
         changes.append({"op": "edit_message", "position": position, "text": words})
-    changes += [{"op": "add_message", "role": "user", "text": one} for one in told["say"]]
-    return [*changes, *(_json(one) for one in told["change"])]
+    changes += [{"op": "add_message", "role": "user", "text": one} for one in options["say"]]
+    return [*changes, *(_json(one) for one in options["change"])]
 
 
 def _sets(given: Sequence[str]) -> list[Json]:
@@ -335,7 +335,7 @@ _SAME, _DIFFERENT, _REFUSED, _WAITS = 0, 1, 2, 3
 @click.option("--yes", is_flag=True, help="Send without asking.")
 @setting_options("data", "config", "retention", "model_server", "policy")
 @json_option
-def replay(*, step: str, as_json: bool, **told: Any) -> None:
+def replay(*, step: str, as_json: bool, **line: Any) -> None:
     """Make a model call again: exactly, or with changes.
 
     STEP is a step, a unique beginning of its id, or a file of `hansard export --recipe`. Changes
@@ -353,18 +353,18 @@ def replay(*, step: str, as_json: bool, **told: Any) -> None:
     Example: hansard replay 4bf92f35-00f0 --budget 2000 --remove docs/large.md --preview
     """
     names = ("data", "config", "retention", "model_server", "policy")
-    config = read_config(**{name: told[name] for name in names})
+    config = read_config(**{name: line[name] for name in names})
     try:
-        file = Path(step) if Path(step).is_file() and not told["goes_on"] else None
+        file = Path(step) if Path(step).is_file() and not line["goes_on"] else None
         step_id = step if file is None else step_of_file(file)
-        folder = _folder(told["data"], may_begin=file is not None)
+        folder = _folder(line["data"], may_begin=file is not None)
         with replaying(folder, config) as (replays, readers, ingest):
-            if told["goes_on"]:
-                code = _go_on(replays, readers, step, told, as_json=as_json)
+            if line["goes_on"]:
+                code = _go_on(replays, readers, step, line, as_json=as_json)
             else:
                 if file is not None:
                     import_files(ingest, [file])
-                code = _replay(replays, readers, _asked(step_id, told), told, as_json=as_json)
+                code = _replay(replays, readers, _asked(step_id, line), line, as_json=as_json)
     except NotReplayable as why:
         if as_json:
             print_json({"error": _refusal(why)})
@@ -386,11 +386,11 @@ def _folder(data: str | None, *, may_begin: bool) -> DataFolder:
 
 
 def _replay(
-    replays: Replays, readers: Readers, asked: AskReplay, told: Mapping[str, Any], *, as_json: bool
+    replays: Replays, readers: Readers, asked: AskReplay, line: Mapping[str, Any], *, as_json: bool
 ) -> int:
-    if told["preview"] or not (told["yes"] or asked.recorded):
+    if line["preview"] or not (line["yes"] or asked.recorded):
         shown = replays.preview(asked)
-        if told["preview"]:
+        if line["preview"]:
             print_json(shown) if as_json else print_preview(shown)
             return _SAME if shown["refusal"] is None else _REFUSED
         if shown["sends"] and shown["provider"] != "scripted" and shown["refusal"] is None:
@@ -399,39 +399,39 @@ def _replay(
     if asked.live:
         click.echo("live: turns past the recording are sent and paid for as well", err=True)
     row = replays.start(asked)
-    return _ended(replays, readers, row.replay_id, told, as_json=as_json)
+    return _ended(replays, readers, row.replay_id, line, as_json=as_json)
 
 
 def _go_on(
-    replays: Replays, readers: Readers, wanted: str, told: Mapping[str, Any], *, as_json: bool
+    replays: Replays, readers: Readers, wanted: str, line: Mapping[str, Any], *, as_json: bool
 ) -> int:
     """Have a replay that stopped go on live; asks first, for it costs money."""
-    changes = changes_from(told)
-    if changes or any(told[name] for name in ("exact", "recorded", "forward", "preview", "live")):
+    changes = changes_from(line)
+    if changes or any(line[name] for name in ("exact", "recorded", "forward", "preview", "live")):
         raise Misused(
             "--continue takes --result, --max-turns, --max-usd, --script, --allow-other-address "
             "and --allow-provider-side-effects"
         )
     asked = GoOn(
-        results=[_result(one) for one in told["results"]],
-        max_turns=told["max_turns"],
-        max_usd=told["max_usd"],
-        script=_script(told["script"]),
-        allow_other_address=told["allow_other_address"],
-        allow_provider_side_effects=told["allow_provider_side_effects"],
+        results=[_result(one) for one in line["results"]],
+        max_turns=line["max_turns"],
+        max_usd=line["max_usd"],
+        script=_script(line["script"]),
+        allow_other_address=line["allow_other_address"],
+        allow_provider_side_effects=line["allow_provider_side_effects"],
     )
     row = replays.row(wanted)
     guess = ((row.report or {}).get("ask") or {}).get("estimate") or {}
     if not row.steps and row.state == "waiting":
         click.echo("what was approved is sent now", err=True)
-    elif not told["yes"] and asked.script is None:
+    elif not line["yes"] and asked.script is None:
         usd = guess.get("usd")
         cost = "an unknown price" if usd is None else f"about ${usd:.6f}"
         model = printable(str(guess.get("model", "the model")))
         click.echo(f"the next turn asks {model}, {cost}", err=True)
         confirm("Go on live?", yes=False)
     replays.go_on(row.replay_id, asked, by=user_name())
-    return _ended(replays, readers, row.replay_id, told, as_json=as_json)
+    return _ended(replays, readers, row.replay_id, line, as_json=as_json)
 
 
 def _result(text: str) -> GivenResult:
@@ -446,7 +446,7 @@ def _result(text: str) -> GivenResult:
 
 
 def _ended(
-    replays: Replays, readers: Readers, replay_id: str, told: Mapping[str, Any], *, as_json: bool
+    replays: Replays, readers: Readers, replay_id: str, line: Mapping[str, Any], *, as_json: bool
 ) -> int:
     replays.wait(replay_id, seconds=_WAIT_S)
     with readers.read() as connection:
@@ -456,7 +456,7 @@ def _ended(
         return _REFUSED
     if body["state"] == "waiting":
         return _WAITS
-    return _DIFFERENT if told["check"] and is_other_answer(body) else _SAME
+    return _DIFFERENT if line["check"] and is_other_answer(body) else _SAME
 
 
 def is_other_answer(body: Body) -> bool:
@@ -467,29 +467,29 @@ def is_other_answer(body: Body) -> bool:
     return bool(output is None or not output["is_empty"])
 
 
-def _asked(step_id: str, told: Mapping[str, Any]) -> AskReplay:
-    changes = changes_from(told)
-    if told["exact"] and (changes or told["forward"]):
+def _asked(step_id: str, line: Mapping[str, Any]) -> AskReplay:
+    changes = changes_from(line)
+    if line["exact"] and (changes or line["forward"]):
         raise Misused("--exact changes nothing: leave out the changes and --forward")
-    if told["results"]:
+    if line["results"]:
         raise Misused("--result gives what a call came to of a replay that waits: use --continue")
-    if told["exact"] and told["live"]:
+    if line["exact"] and line["live"]:
         raise Misused("--exact changes nothing: leave out --live")
-    is_fork = told["forward"] or told["live"]
-    mode: Mode | None = "forward" if is_fork else "exact" if told["exact"] else None
-    bounds = {name: told[name] for name in ("max_turns", "max_usd") if told[name] is not None}
+    is_fork = line["forward"] or line["live"]
+    mode: Mode | None = "forward" if is_fork else "exact" if line["exact"] else None
+    bounds = {name: line[name] for name in ("max_turns", "max_usd") if line[name] is not None}
     try:
         return AskReplay(
             step_id=step_id,
             mode=mode,
-            recorded=told["recorded"],
+            recorded=line["recorded"],
             mutations=changes,
-            n=told["n"],
-            notes=told["notes"],
-            allow_other_address=told["allow_other_address"],
-            allow_provider_side_effects=told["allow_provider_side_effects"],
-            script=_script(told["script"]),
-            live=told["live"],
+            n=line["n"],
+            notes=line["notes"],
+            allow_other_address=line["allow_other_address"],
+            allow_provider_side_effects=line["allow_provider_side_effects"],
+            script=_script(line["script"]),
+            live=line["live"],
             **bounds,
         )
     except ValidationError as error:

@@ -124,7 +124,7 @@ def form_of(turn: Turn, state: ReplayState) -> Form:
         is_compiled=request is not None,
         settings=tuple(settings),
         weights=() if request is None else _weights(request, told.get("set_weights", {})),
-        provider=Setting("provider", "Provider", turn.door.provider,
+        provider=Setting("provider", "Provider", turn.destination.provider,
                          str(told.get("set_provider", {}).get("provider", ""))),
         providers=PROVIDERS,
         rows=rows[:_MOST_ROWS],
@@ -251,7 +251,7 @@ def _messages(turn: Turn, state: ReplayState) -> Sequence[Message]:
     """Return the messages as the changes leave them: positions count through those."""
     if turn.source.call is None:
         return ()
-    if turn.recorded is not None and turn.door.family != "scripted":
+    if turn.recorded is not None and turn.destination.family != "scripted":
         return _recorded_messages(turn.recorded, turn.form.path, state)
     rebuilt = rebuilt_from(turn.source.call)
     try:

@@ -173,8 +173,8 @@ def _request(request: Json) -> str:
     at = diff["first_difference"]
     if at is None:
         return f"{said}."
-    told = diff["json"]
-    if told is not None and not told["changes"] and not told["is_truncated"]:
+    changes = diff["json"]
+    if changes is not None and not changes["changes"] and not changes["is_truncated"]:
         return (
             f"{size}: the same JSON, written otherwise (the order of keys) from byte {count(at)}."
         )
@@ -197,8 +197,8 @@ def _budgets(compiled: Json | None) -> tuple[BudgetRow, ...]:
         lengths += [("free", amounts.get("free", {}).get(side) or 0),
                     ("reserve", amounts.get("reserve", {}).get(side) or 0)]  # fmt: skip
         used = amounts.get("used", {}).get(side)
-        told = "unknown" if used is None else count(used)
-        rows.append(BudgetRow(labels[side], told, _parts(lengths, whole)))
+        used_text = "unknown" if used is None else count(used)
+        rows.append(BudgetRow(labels[side], used_text, _parts(lengths, whole)))
     return tuple(rows)
 
 
@@ -255,7 +255,7 @@ class Acts:
 
 
 def look_at(replays: Replays, asked: AskReplay) -> Look:
-    """Plan a call; what refuses it is told, and the script of a scripted model is not a refusal."""
+    """Plan a call; its refusal is shown. A scripted model without its script is none."""
     try:
         turn = replays.plan(asked)
     except NotReplayable as why:
@@ -264,7 +264,10 @@ def look_at(replays: Replays, asked: AskReplay) -> Look:
         return Look(None, Refusal(error.code, str(error)))
     if turn.blocked is None or turn.blocked.reason is Reason.PROVIDER_SIDE_EFFECTS:
         return Look(turn, None)  # it can be allowed: the preview shows what, and offers it
-    if turn.door.family == _SCRIPTED and turn.blocked.reason is Reason.PROVIDER_NOT_CONFIGURED:
+    if (
+        turn.destination.family == _SCRIPTED
+        and turn.blocked.reason is Reason.PROVIDER_NOT_CONFIGURED
+    ):
         return Look(turn, None, needs_script=True)
     return Look(turn, say_refusal(turn.blocked))
 
@@ -418,8 +421,8 @@ def _changed(
 
 def _send(request: Request, site: Site, wanted: str, pairs: Pairs) -> Response:
     state, problems = read_state(_whole_id(site, wanted), pairs)
-    told = dict(pairs)
-    typed = Typed(told.get("script", ""), told.get("notes", "").strip())
+    changes = dict(pairs)
+    typed = Typed(changes.get("script", ""), changes.get("notes", "").strip())
     script, more = read_script(typed.script)
     problems += more
     if len(typed.notes) > _LONGEST_NOTE:

@@ -142,9 +142,9 @@ def live_view(body: Body, form: GoOnForm | None) -> LiveView | None:
     return LiveView(plural(live["turns"], "live turn"), spent, live["by"], calls)
 
 
-def _call(told: Json) -> Json:
-    state = told["origin"] if told["state"] == "answered" else told["state"]
-    return {**told, "state": state}
+def _call(call: Json) -> Json:
+    state = call["origin"] if call["state"] == "answered" else call["state"]
+    return {**call, "state": state}
 
 
 def go_on_form(
@@ -206,19 +206,19 @@ def _text(value: Any) -> str:
     return shorten(value if isinstance(value, str) else canonical_json(value), _LONGEST)
 
 
-def _estimate(told: Json | None) -> str:
-    if told is None:
+def _estimate(estimate: Json | None) -> str:
+    if estimate is None:
         return "unknown"
-    tokens = f"{count(told['input_tokens'])} tokens in"
-    if told["usd"] is None:
-        return f"{tokens}; the price of {told['model']} is unknown"
-    return f"{tokens}, {money(round(told['usd'] * _NANO))} by the price list"
+    tokens = f"{count(estimate['input_tokens'])} tokens in"
+    if estimate["usd"] is None:
+        return f"{tokens}; the price of {estimate['model']} is unknown"
+    return f"{tokens}, {money(round(estimate['usd'] * _NANO))} by the price list"
 
 
-def _bounds(told: Json | None, turns: int, usd: float) -> str:
-    if told is None or told["usd"] is None:
+def _bounds(estimate: Json | None, turns: int, usd: float) -> str:
+    if estimate is None or estimate["usd"] is None:
         return "only the number of turns bounds it"
-    most = min(told["usd"] * turns, usd) if usd > 0 else 0.0
+    most = min(estimate["usd"] * turns, usd) if usd > 0 else 0.0
     return f"{plural(turns, 'turn')} at that price: {money(round(most * _NANO))}; later ones grow"
 
 
@@ -328,16 +328,16 @@ async def progress(request: Request, site: SiteDep, replay_id: str) -> Response:
 async def go_on(request: Request, site: SiteDep, replay_id: str) -> Response:
     """Have a fork go on live, and go back to its page."""
     form = await request.form()
-    told = {name: value for name, value in form.items() if isinstance(value, str)}
-    return await apart(request, lambda: _go_on(request, site, replay_id, told))
+    estimate = {name: value for name, value in form.items() if isinstance(value, str)}
+    return await apart(request, lambda: _go_on(request, site, replay_id, estimate))
 
 
-def _go_on(request: Request, site: Site, wanted: str, told: Mapping[str, str]) -> Response:
+def _go_on(request: Request, site: Site, wanted: str, estimate: Mapping[str, str]) -> Response:
     with site.readers.read(timeout_ms=PLAN_MS) as connection:
         row = get_replay(connection, wanted)
     calls = ((row.report or {}).get("ask") or {}).get("calls", ())
-    script, problems = read_script(told.get("script", ""))
-    asked, more = read_go_on(told, calls, script)
+    script, problems = read_script(estimate.get("script", ""))
+    asked, more = read_go_on(estimate, calls, script)
     problems += more
     status = HTTPStatus.UNPROCESSABLE_ENTITY
     if asked is not None and not problems:
@@ -347,14 +347,14 @@ def _go_on(request: Request, site: Site, wanted: str, told: Mapping[str, str]) -
         except NotReplayable as why:
             problems, status = [f"{why}."], HTTPStatus.CONFLICT
             if why.reason is Reason.PROVIDER_SIDE_EFFECTS:
-                told = {**told, "may_allow": "1"}
+                estimate = {**estimate, "may_allow": "1"}
         except (TooManyCalls, RecordingOff) as error:
             problems, status = [f"{error}."], HTTPStatus.SERVICE_UNAVAILABLE
         except ConfigError as error:  # a script that is none
             problems = [f"{error}."]
     return _answer(
         request, site, row.replay_id, "replay_result.html", status=status,
-        problems=tuple(problems), typed=told,
+        problems=tuple(problems), typed=estimate,
     )  # fmt: skip
 
 

@@ -232,13 +232,13 @@ def _not_shown(shown: ShownRun, read: _Everything) -> str:
     nodes = shown.tree.tree.nodes
     with_events = sum(bool(node.flags & _HAS_EVENTS) for node in nodes)
     more = with_events - _MOST_EVENT_SPANS
-    told = [
+    notices = [
         f"The events of {count(more)} further steps are not shown here." if more > 0 else "",
         f"Log records after the first {count(_MOST_LOGS)} are not shown here."
         if read.lacks_logs
         else "",
     ]
-    return " ".join(filter(None, told))
+    return " ".join(filter(None, notices))
 
 
 # What stands between a run's header and its reading: the readings, the find box, the filters.

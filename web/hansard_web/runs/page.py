@@ -26,7 +26,7 @@ from hansard_web.runs.list import counts_page, members_page, rows_page, runs_pag
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """Addresses for the snippets; `grpc` is None where this process has no gRPC door."""
+    """Addresses for the snippets; `grpc` is None where this process has no gRPC endpoint."""
 
     http: str
     grpc: str | None

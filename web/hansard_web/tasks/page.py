@@ -220,8 +220,11 @@ class TasksState:
 
     def address(self, task_id: str = "", **changes: str) -> str:
         """Return the address of the list, with a task beside it."""
-        told = replace(self, **changes)
-        given = {"state": "" if told.state == "open" else told.state, "cursor": told.cursor}
+        changed = replace(self, **changes)
+        given = {
+            "state": "" if changed.state == "open" else changed.state,
+            "cursor": changed.cursor,
+        }
         query = urlencode({name: value for name, value in given.items() if value})
         path = f"/tasks/{task_id}" if task_id else "/tasks"
         return f"{path}?{query}" if query else path
@@ -277,7 +280,7 @@ def read_state(query: Mapping[str, str]) -> TasksState:
 
 
 def read_listing(connection: apsw.Connection, state: TasksState) -> Listing:
-    """Read the list; a cursor that is none is told in words, over an empty list."""
+    """Read the list; an invalid cursor is shown as a message over an empty list."""
     counts, problem = count_tasks(connection), ""
     try:
         found = _found(connection, state)
@@ -360,9 +363,9 @@ def decide(
     by: Annotated[str, Form()] = "",
 ) -> Response:
     """Decide, and come back to the task; 409 with how it stands where somebody was first."""
-    told = {"decision": decision, "note": note.strip() or None}
+    changed = {"decision": decision, "note": note.strip() or None}
     try:
-        made = book.through("page").decide_json(task_id, told, by=by.strip())
+        made = book.through("page").decide_json(task_id, changed, by=by.strip())
     except TaskRefused as error:
         is_bad = isinstance(error, BadDecision)
         status = HTTPStatus.BAD_REQUEST if is_bad else HTTPStatus.CONFLICT

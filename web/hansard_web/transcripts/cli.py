@@ -227,8 +227,10 @@ def archive(*, log: str, file: Path, data: str | None, is_check: bool, as_json: 
     if as_json:
         print_json(body)
     else:
-        told = "is what was archived" if is_check else "is written and read back"
-        print_lines([f"{file} {told}: positions 0 to {made.last_position}, sha256 {made.sha256}"])
+        outcome = "is what was archived" if is_check else "is written and read back"
+        print_lines(
+            [f"{file} {outcome}: positions 0 to {made.last_position}, sha256 {made.sha256}"]
+        )
 
 
 @click.command(cls=Command)
@@ -247,8 +249,8 @@ def doctor(*, data: str | None, as_json: bool) -> None:
         print_json({"messages": found.messages, "versions": versions,
                     "failures": failures, "problems": found.problems})  # fmt: skip
     else:
-        versions_told = ", ".join(f"{n:,} of version {v}" for v, n in found.versions.items())
-        print_lines([f"{found.messages:,} messages decoded ({versions_told or 'none'})",
+        versions_text = ", ".join(f"{n:,} of version {v}" for v, n in found.versions.items())
+        print_lines([f"{found.messages:,} messages decoded ({versions_text or 'none'})",
                      *failures, *found.problems])  # fmt: skip
     if not found.is_sound:
         raise Failed(f"{len(failures) + len(found.problems)} problems")
@@ -354,14 +356,16 @@ def _part_text(part: Json) -> str:
 @click.option("--text", help="What was said. Without it messages are read from stdin, JSON lines.")
 @setting_options("data", "retention")
 @json_option
-def append(*, conversation: str, role: str, text: str | None, as_json: bool, **told: Any) -> None:
+def append(
+    *, conversation: str, role: str, text: str | None, as_json: bool, **settings: Any
+) -> None:
     """Append to a conversation, made where there is none; all of it or nothing.
 
     Example: hansard transcripts append support-42 --text "ship on Tuesday"
     """
     given = [{"role": role, "content": text}] if text is not None else list(_from_stdin())
-    kept = transcripts_of(told["data"], told["retention"])
-    log = find_log(kept, told["data"], conversation, may_make=True)
+    kept = transcripts_of(settings["data"], settings["retention"])
+    log = find_log(kept, settings["data"], conversation, may_make=True)
     stored = kept.append(log, [NewMessage(one) for one in given])
     if as_json:
         print_json({"items": message_bodies(stored, ())})

@@ -144,16 +144,16 @@ def claims_of(item: Item, text: str) -> Iterator[Claim]:
     cut = read
     for end in _ENDS:
         cut = cut.replace(end, "\n")
-    told = [
+    sentences = [
         sentence
         for sentence in cut.split("\n", most)[:most]
         if _SHORTEST <= len(sentence) <= _LONGEST and (is_note or _is_telling(sentence))
     ]
-    if not told:
+    if not sentences:
         return  # as of most documents: what may correct something is not looked for in them
     tagged = "correction" in item.tags
     may_correct = tagged or any(map(read.lower().__contains__, _CORRECTION_HINTS))
-    for sentence in told:
+    for sentence in sentences:
         corrects = may_correct and (tagged or _CORRECTION.search(sentence) is not None)
         claim = _claim(item.id, sentence, corrects=corrects)
         if len(claim.words) >= 2:

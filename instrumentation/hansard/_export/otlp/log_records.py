@@ -143,5 +143,5 @@ def ref_of(record: ReadableLogRecord) -> str:
 def _payload_record(
     resource: Resource, ref: str, media_type: str, data: bytes
 ) -> ReadableLogRecord:
-    told = {semconv.PAYLOAD_DIGEST: ref, semconv.PAYLOAD_MEDIA_TYPE: media_type}
-    return make_record(resource, semconv.EVENT_PAYLOAD, data, told)
+    attributes = {semconv.PAYLOAD_DIGEST: ref, semconv.PAYLOAD_MEDIA_TYPE: media_type}
+    return make_record(resource, semconv.EVENT_PAYLOAD, data, attributes)

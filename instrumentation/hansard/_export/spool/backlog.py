@@ -109,15 +109,15 @@ class Backlog:
         with self._lock:
             self._losses.add(signal, reason, items)
 
-    def untold(self) -> list[Loss]:
+    def unreported(self) -> list[Loss]:
         """Return the counts that the collector does not know."""
         with self._lock:
-            return self._losses.untold()
+            return self._losses.unreported()
 
-    def tell(self, losses: list[Loss]) -> None:
+    def note_reported(self, losses: list[Loss]) -> None:
         """The collector has these counts."""
         with self._lock:
-            self._losses.tell(losses)
+            self._losses.note_reported(losses)
             if self._folder is not None:
                 self.save_losses()
 
@@ -125,7 +125,7 @@ class Backlog:
         """Write the counts down, where anything can be written."""
         with self._lock, contextlib.suppress(OSError, SpoolError):
             if self._folder is None:
-                if not self._losses.untold():
+                if not self._losses.unreported():
                     return
                 self._folder = SpoolFolder.make(self._root)
             self._losses.save(self._folder.path)

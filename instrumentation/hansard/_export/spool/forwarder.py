@@ -90,7 +90,7 @@ class Leftover:
         self._folder = folder
         self._losses = load_losses(folder.path) or Losses(sender_of(folder))
         self._open: dict[int, Any] = {}  # trace id -> resource of a span that had not ended
-        self.is_told = False
+        self.is_reported = False
 
     def arrived(self, file: SpoolFile) -> None:
         if file.kind is Kind.OPENS:
@@ -108,14 +108,14 @@ class Leftover:
         self._losses.add(kind.signal, Reason.REFUSED, items)
         self._folder.set_aside(kind, data, items=items)
 
-    def tell(self, courier: Courier) -> Answer:
-        """Tell what it lost, and that its open spans will not end. Safe to tell twice."""
-        losses = self._losses.untold()
+    def report(self, courier: Courier) -> Answer:
+        """Report its dropped items, and that its open spans will not end. Safe to call twice."""
+        losses = self._losses.unreported()
         if losses:
             answer = courier.deliver(Kind.LOGS, loss_records(losses)).answer
             if answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
                 return answer
-            self._losses.tell(losses)
+            self._losses.note_reported(losses)
         if self._open and courier.is_hansard():
             for resource in self._open.values():
                 traces = {trace for trace, other in self._open.items() if other == resource}
@@ -123,7 +123,7 @@ class Leftover:
                 answer = courier.deliver(Kind.LOGS, last).answer
                 if answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
                     return answer
-        self.is_told = True
+        self.is_reported = True
         return ACCEPTED
 
     def leave(self) -> None:
@@ -178,8 +178,8 @@ class Replay:
             self._singly = max(self._singly - 1, 0)
             file = first.files[0]
             return forward(courier, first, file), file.kind
-        if not first.is_told:
-            return first.tell(courier), Kind.LOGS
+        if not first.is_reported:
+            return first.report(courier), Kind.LOGS
         self._held.popleft().leave()
         return None
 

@@ -242,10 +242,10 @@ def turn_estimate(turn: Turn, answer: Answer) -> Json:
 
 
 def _usd(turn: Turn, tokens: Tokens) -> float | None:
-    if turn.door.family == _SCRIPTED:
+    if turn.destination.family == _SCRIPTED:
         return 0.0
     found = computed_cost(
-        tokens, provider=turn.door.provider, model=turn.given.model, at_ns=time.time_ns()
+        tokens, provider=turn.destination.provider, model=turn.given.model, at_ns=time.time_ns()
     )
     return None if found is None else found.usd
 

@@ -54,7 +54,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Destination:
     """A provider's API at one address."""
 
     family: str  # openai openai_compatible anthropic scripted
@@ -106,21 +106,21 @@ def recorded_place(source: Source) -> Recorded:
     return Recorded(provider, path, at, _safe(told), bool(call and call.stream))
 
 
-def door_for(recorded: Recorded, reach: Reach) -> Door:
-    """Return the door a recorded call is made again through. Raises NotReplayable.
+def destination_for(recorded: Recorded, reach: Reach) -> Destination:
+    """Return the destination a recorded call is made again through. Raises NotReplayable.
 
     That is the one it went through, if it is configured here; another one only if that was asked.
     """
     if recorded.provider == "scripted":
-        return Door("scripted", "scripted", None, ScriptedFormat().path)
-    doors = _doors(recorded, reach)
-    if not doors:
+        return Destination("scripted", "scripted", None, ScriptedFormat().path)
+    destinations = _destinations(recorded, reach)
+    if not destinations:
         told = f"{recorded.provider or 'an unnamed provider'}, {recorded.path or 'no path'}"
         raise NotReplayable(Reason.PROVIDER_UNKNOWN, told)
-    for door in doors:
-        if recorded.address is None or is_same_address(recorded.address, door.address):
-            return door
-    reachable = [door for door in doors if door.base_url]
+    for destination in destinations:
+        if recorded.address is None or is_same_address(recorded.address, destination.address):
+            return destination
+    reachable = [destination for destination in destinations if destination.base_url]
     if not reachable:
         raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, recorded.provider)
     if reach.elsewhere:
@@ -134,22 +134,24 @@ def door_for(recorded: Recorded, reach: Reach) -> Door:
     )
 
 
-def _doors(recorded: Recorded, reach: Reach) -> list[Door]:
-    """Return the doors that take such a request, the provider's own first; none but model calls."""
+def _destinations(recorded: Recorded, reach: Reach) -> list[Destination]:
+    """Return the destinations that take such a request, the provider's own first."""
     environment, provider, path = reach.environment, recorded.provider, recorded.path
     if provider == "anthropic":
         base = environment.get("ANTHROPIC_BASE_URL") or _ANTHROPIC
         below = _below(path, "/v1/messages")
-        return [Door("anthropic", provider, base, below)] if below in _ANTHROPIC_CALLS else []
+        return (
+            [Destination("anthropic", provider, base, below)] if below in _ANTHROPIC_CALLS else []
+        )
     own = environment.get("OPENAI_BASE_URL") or _OPENAI
     tail = _tail(path)
     if tail not in _CALLS:
         return []
     local = [] if reach.model_server is None else [
-        Door("openai_compatible", provider, reach.model_server, tail)
+        Destination("openai_compatible", provider, reach.model_server, tail)
     ]  # fmt: skip
     if provider == "openai":
-        return [Door("openai", provider, own, tail), *local]
+        return [Destination("openai", provider, own, tail), *local]
     if provider == "openai_compatible" and not local:
         raise NotReplayable(
             Reason.PROVIDER_NOT_CONFIGURED, "start the server with --model-server ADDRESS"
@@ -157,83 +159,85 @@ def _doors(recorded: Recorded, reach: Reach) -> list[Door]:
     return local
 
 
-def offline_door(recorded: Recorded) -> Door:
-    """Return the door of a call that is answered from its recording: nobody is to be reached."""
+def offline_destination(recorded: Recorded) -> Destination:
+    """Return the destination of a call that is answered from its recording."""
     if not recorded.path:
-        return door_of(recorded.provider, Reach(model_server=""))
+        return destination_of(recorded.provider, Reach(model_server=""))
     family = recorded.provider if recorded.provider in ("anthropic", "scripted") else "openai"
     if family == "scripted":
-        return Door(family, family, None, ScriptedFormat().path)
+        return Destination(family, family, None, ScriptedFormat().path)
     if family == "anthropic":
-        return Door(family, recorded.provider, None, _below(recorded.path, "/v1/messages"))
-    return Door(family, recorded.provider, None, _tail(recorded.path))
+        return Destination(family, recorded.provider, None, _below(recorded.path, "/v1/messages"))
+    return Destination(family, recorded.provider, None, _tail(recorded.path))
 
 
-def door_of(provider: str, reach: Reach) -> Door:
-    """Return the door of a provider that a change names."""
+def destination_of(provider: str, reach: Reach) -> Destination:
+    """Return the destination of a provider that a change names."""
     if provider == "openai":
         own = reach.environment.get("OPENAI_BASE_URL") or _OPENAI
-        return Door("openai", provider, own, OpenAIResponses().path)
+        return Destination("openai", provider, own, OpenAIResponses().path)
     if provider == "anthropic":
         own = reach.environment.get("ANTHROPIC_BASE_URL") or _ANTHROPIC
-        return Door("anthropic", provider, own, AnthropicMessages().path)
+        return Destination("anthropic", provider, own, AnthropicMessages().path)
     if provider == "openai_compatible":
         if reach.model_server is None:
             raise NotReplayable(
                 Reason.PROVIDER_NOT_CONFIGURED, "start the server with --model-server ADDRESS"
             )
-        return Door("openai_compatible", provider, reach.model_server, OpenAIChat().path)
+        return Destination("openai_compatible", provider, reach.model_server, OpenAIChat().path)
     if provider == "scripted":
-        return Door("scripted", provider, None, ScriptedFormat().path)
+        return Destination("scripted", provider, None, ScriptedFormat().path)
     known = "openai, anthropic, openai_compatible, scripted"
     raise NotReplayable(Reason.PROVIDER_UNKNOWN, f"{provider!r}; there are {known}")
 
 
-def unnamed_door(recorded: Recorded, reach: Reach) -> Door:
-    """Return the door of a call whose path nobody told: as its provider is asked from here.
+def unnamed_destination(recorded: Recorded, reach: Reach) -> Destination:
+    """Return the destination of a call whose path nobody told: as its provider is asked from here.
 
     That is the configured model server, where the record has its address. Raises NotReplayable.
     """
-    door = door_of(recorded.provider, reach)
+    destination = destination_of(recorded.provider, reach)
     if recorded.address is None or reach.model_server is None or recorded.provider != "openai":
-        return door
-    local = replace(door_of("openai_compatible", reach), provider=recorded.provider)
-    is_there = is_same_address(recorded.address, door.address)
-    return local if not is_there and is_same_address(recorded.address, local.address) else door
+        return destination
+    local = replace(destination_of("openai_compatible", reach), provider=recorded.provider)
+    is_there = is_same_address(recorded.address, destination.address)
+    return (
+        local if not is_there and is_same_address(recorded.address, local.address) else destination
+    )
 
 
-def address_notes(recorded: Recorded, door: Door) -> list[str]:
+def address_notes(recorded: Recorded, destination: Destination) -> list[str]:
     """Return that a request goes to another address than the recorded one did, where it does."""
-    if door.base_url is None or recorded.address is None:
+    if destination.base_url is None or recorded.address is None:
         return []
-    if is_same_address(recorded.address, door.address):
+    if is_same_address(recorded.address, destination.address):
         return []
     return [
         f"the recorded call went to {address_text(recorded.address)}; this one is sent to "
-        f"{address_text(door.address)}, as is configured here"
+        f"{address_text(destination.address)}, as is configured here"
     ]
 
 
-def format_for(door: Door, settings: Json) -> WireFormat:
-    """Return how the door's requests look; one nobody renders is sent and read as it is."""
+def format_for(destination: Destination, settings: Json) -> WireFormat:
+    """Return how the destination's requests look; one nobody renders is sent and read as it is."""
     kinds: Mapping[str, Any] = {
         OpenAIResponses().path: OpenAIResponses,
         OpenAIChat().path: OpenAIChat,
         AnthropicMessages().path: AnthropicMessages,
         ScriptedFormat().path: ScriptedFormat,
     }
-    kind = kinds.get(door.path)
+    kind = kinds.get(destination.path)
     if kind is None:
-        return PlainAnswers(door.provider, door.path)
+        return PlainAnswers(destination.provider, destination.path)
     known = {one.name for one in fields(kind)}
     told = {name: value for name, value in settings.items() if name in known}
-    made: WireFormat = kind(**{**told, "provider": door.provider})
+    made: WireFormat = kind(**{**told, "provider": destination.provider})
     return made
 
 
-def wire_through(door: Door, headers: Mapping[str, str], reach: Reach) -> Wire:
-    """Return what sends through a door; raises NotReplayable where something is not set up."""
-    if door.family == "scripted":
+def wire_through(destination: Destination, headers: Mapping[str, str], reach: Reach) -> Wire:
+    """Return the wire to a destination; raises NotReplayable where something is not set up."""
+    if destination.family == "scripted":
         if reach.script is None:
             raise NotReplayable(
                 Reason.PROVIDER_NOT_CONFIGURED,
@@ -241,20 +245,22 @@ def wire_through(door: Door, headers: Mapping[str, str], reach: Reach) -> Wire:
             )
         return ScriptedWire(read_script(orjson.dumps(reach.script)))
     connection = Connection(
-        base_url=door.base_url,
+        base_url=destination.base_url,
         timeout_s=reach.timeout_s,
         max_retries=reach.max_retries,
         headers=headers,
     )
-    package = "anthropic" if door.family == "anthropic" else "openai"
+    package = "anthropic" if destination.family == "anthropic" else "openai"
     if find_spec(package) is None:
         raise NotReplayable(Reason.PACKAGE_MISSING, f"pip install 'hansard[{package}]'")
-    if door.family == "openai_compatible":
-        return openai_wire(connection, provider=door.provider, needs_key=False, environment={})
+    if destination.family == "openai_compatible":
+        return openai_wire(
+            connection, provider=destination.provider, needs_key=False, environment={}
+        )
     variable = f"{package.upper()}_API_KEY"
     if not reach.environment.get(variable):
         raise NotReplayable(Reason.KEY_MISSING, f"set {variable}")
-    if door.family == "anthropic":
+    if destination.family == "anthropic":
         return anthropic_wire(connection, environment=reach.environment)
     return openai_wire(connection, environment=reach.environment)
 

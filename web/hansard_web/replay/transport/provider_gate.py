@@ -28,9 +28,9 @@ def send_arguments(replay_id: str, turn: Turn, *, requests: int, **more: Any) ->
     return {
         "replay_id": replay_id,
         "step_id": turn.source.step.step_id,
-        "provider": turn.door.provider,
+        "provider": turn.destination.provider,
         "model": turn.given.model,
-        "address": f"{(turn.door.base_url or '').rstrip('/')}{turn.door.path}",
+        "address": f"{(turn.destination.base_url or '').rstrip('/')}{turn.destination.path}",
         "request": turn.ref,
         "most_requests": requests,
         "side_effects": [one.json() for one in turn.side_effects],

@@ -26,13 +26,13 @@ from hansard_web.replay.recompile import Remade
 from hansard_web.replay.request import AskReplay
 from hansard_web.replay.source import Source, exact_request, recorded_answer
 from hansard_web.replay.transport.destinations import (
-    Door,
+    Destination,
     Reach,
     Recorded,
     address_notes,
-    door_for,
+    destination_for,
     format_for,
-    offline_door,
+    offline_destination,
     recorded_place,
     wire_through,
 )
@@ -51,7 +51,7 @@ class Turn:
     """A call to make. `blocked` says why it cannot be sent from here; a preview shows it."""
 
     source: Source
-    door: Door
+    destination: Destination
     form: WireFormat
     wire: Wire
     request: bytes
@@ -73,9 +73,14 @@ class Turn:
     @property
     def side_effects(self) -> list[SideEffect]:
         """What sending does at the provider besides answering; nothing where nothing is sent."""
-        if self.is_recorded or not self.sends or self.door.family == _SCRIPTED or not self.request:
+        if (
+            self.is_recorded
+            or not self.sends
+            or self.destination.family == _SCRIPTED
+            or not self.request
+        ):
             return []
-        return provider_side_effects(self.request, self.door.path)
+        return provider_side_effects(self.request, self.destination.path)
 
     @property
     def adapter(self) -> Adapter:
@@ -101,17 +106,17 @@ def exact_turn(connection: apsw.Connection, source: Source, asked: AskReplay, re
     _, data = exact_request(connection, source)
     place = recorded_place(source)
     if asked.recorded:
-        door = offline_door(place)
-        wire: Wire = _recording(connection, source, place, door)
+        destination = offline_destination(place)
+        wire: Wire = _recording(connection, source, place, destination)
         blocked, notes = None, list[str]()
     else:
-        door = door_for(place, reach)
-        wire, blocked = wire_of(door, place, reach)
-        notes = address_notes(place, door)
+        destination = destination_for(place, reach)
+        wire, blocked = wire_of(destination, place, reach)
+        notes = address_notes(place, destination)
     return Turn(
         source=source,
-        door=door,
-        form=format_for(door, place.format_settings),
+        destination=destination,
+        form=format_for(destination, place.format_settings),
         wire=wire,
         request=data,
         recorded=data,
@@ -124,21 +129,23 @@ def exact_turn(connection: apsw.Connection, source: Source, asked: AskReplay, re
 
 
 def _recording(
-    connection: apsw.Connection, source: Source, place: Recorded, door: Door
+    connection: apsw.Connection, source: Source, place: Recorded, destination: Destination
 ) -> RecordedWire:
     status = source.attributes.get(_STATUS)
     return RecordedWire(
-        door.provider,
+        destination.provider,
         recorded_answer(connection, source),
         status=status if isinstance(status, int) else 200,
         is_events=place.is_stream,
     )
 
 
-def wire_of(door: Door, place: Recorded, reach: Reach) -> tuple[Wire, NotReplayable | None]:
-    """Return what sends through a door, or what does not and why."""
+def wire_of(
+    destination: Destination, place: Recorded, reach: Reach
+) -> tuple[Wire, NotReplayable | None]:
+    """Return what sends through a destination, or what does not and why."""
     try:
-        return wire_through(door, place.headers, reach), None
+        return wire_through(destination, place.headers, reach), None
     except NotReplayable as why:
         return NoWire(), why
 
