@@ -23,9 +23,7 @@ from mcp.server.mcpserver.resources import FileResource
 
 import hansard
 from hansard.workspace import workspace
-from hansard_compiler.mcp_context.prompts import prompt_asset
-from hansard_compiler.mcp_context.resources import WORKSPACE_RULE, resource_items
-from hansard_compiler.mcp_context.tools import tool_specs
+from hansard_compiler.mcp_context import WORKSPACE_RULE, prompt_asset, resource_items, tool_specs
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
 

@@ -18,8 +18,7 @@ from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.items import MICRO
 from hansard_compiler.compile.ports import Ports, Relevance
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.relevance import Bm25
-from hansard_compiler.relevance.pieces import Pieces
+from hansard_compiler.relevance import Bm25, Pieces
 from hansard_compiler.tokens.estimators import estimator_for
 
 _FIXTURES = Path(__file__).parent.parent.parent / "tests" / "fixtures" / "relevance"

@@ -22,8 +22,8 @@ from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer, MaintenanceResult, MaintenanceSettings
 from hansard_compiler.classifier import Classifier
 from hansard_compiler.compile.models import parse
-from hansard_compiler.embedder import Embedder
 from hansard_compiler.models.memory import WriteMemory
+from hansard_compiler.relevance import Embedder
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.maintenance.service import MaintenanceBook

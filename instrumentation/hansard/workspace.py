@@ -6,7 +6,7 @@ import os.path
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hansard_compiler.mcp_context.roots import Workspace
+from hansard_compiler.mcp_context import Workspace
 
 
 def workspace(roots: Iterable[Mapping[str, Any]], *, schemes: Iterable[str] = ()) -> Workspace:

@@ -11,8 +11,8 @@ from hansard_compiler.compile import errors as compile_errors
 from hansard_compiler.compile.config import CompileConfig, Weights
 from hansard_compiler.compile.engine import PASSES
 from hansard_compiler.compile.errors import CompileError
+from hansard_compiler.compile.passes.score import SUBTRACTED, TERMS
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.scores import SUBTRACTED, TERMS
 
 _TEXT = (Path(__file__).parent.parent.parent / "docs" / "compiler.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hansard_compiler.compile.models import MemoryRecord, parse
-from hansard_compiler.compile.scores import TERMS
+from hansard_compiler.compile.passes.score import TERMS
 from hansard_compiler.models.memory import ReadMemory, WriteMemory, as_compile_record
 from tests.compiler.compiling import compiled, item
 

@@ -11,7 +11,7 @@ from decimal import ROUND_FLOOR, Decimal
 import pytest
 
 from hansard_compiler.compile.engine import CompileResult
-from hansard_compiler.compile.scores import TERMS
+from hansard_compiler.compile.passes.score import TERMS
 from hansard_compiler.compile.state import Receipt
 from tests.compiler.compiling import compiled, item
 

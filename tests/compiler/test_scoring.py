@@ -12,8 +12,8 @@ from hansard_compiler.compile.config import Weights
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
+from hansard_compiler.compile.passes.score import SUBTRACTED, TERMS, decimal_text
 from hansard_compiler.compile.ports import Subject, Verdict
-from hansard_compiler.compile.scores import SUBTRACTED, TERMS, decimal_text
 from tests.compiler.compiling import compiled, item, ports, request
 
 _NONE = dict.fromkeys(TERMS, 0.0)

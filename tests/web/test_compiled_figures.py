@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.compile.scores import TERMS
+from hansard_compiler.compile.passes.score import TERMS
 from hansard_web.compile_view.item_origins import safe_address
 from hansard_web.compile_view.labels import points
 from hansard_web.compile_view.result import Breakdown, Term, read_result

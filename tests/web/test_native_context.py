@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.engine import CompileResult
-from hansard_compiler.compile.scores import NANO
+from hansard_compiler.compile.passes.score import NANO
 from hansard_store.memory.service import MemoryBook
 from tests.web.compiles import KEY, RULES, RUN, Put, candidate, compiled, file, ref_of, tell
 from tests.web.html import Element, parse

@@ -17,9 +17,9 @@ from hansard_collector.interests.roots import roots
 from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Entry, Extractor, Topic
 from hansard_collector.judges.embedders import PIECES, cosine
 from hansard_compiler.compile.models import EXTERNAL
-from hansard_compiler.embedder import Embedder, Vector
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.relevance import Embedder, Vector
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.words import WORD
 from hansard_store.database.data_folder import DataFolder

@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import mul
 from typing import Final
 
-from hansard_compiler.embedder import Vector
+from hansard_compiler.relevance import Vector
 from hansard_compiler.words import WORD, is_dense, stem, terms_of
 
 PIECES: Final = "hashed-pieces/1"
@@ -49,7 +49,7 @@ class WordVectors:
 
     def __call__(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return a vector of length 1 for each text; zeros for one without words."""
-        from hansard_compiler.relevance.embeddings import text_vectors
+        from hansard_compiler.relevance import text_vectors
 
         found = text_vectors(texts)
         return [unit(one) if one else (0.0,) * self.dimensions for one in found]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hansard_collector.interests.topics import Extractor
     from hansard_collector.judges.calls import CallCounter, Usage
     from hansard_compiler.classifier import Classifier, Task
-    from hansard_compiler.embedder import Embedder
+    from hansard_compiler.relevance import Embedder
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from hansard_collector.judges.calls import CallCounter
 from hansard_collector.judges.embedders import unit
 from hansard_collector.judges.errors import BadJudgement
 from hansard_compiler.calls import Tokens
-from hansard_compiler.embedder import Vector
 from hansard_compiler.providers.transport.exchange import read_json
+from hansard_compiler.relevance import Vector
 
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder

@@ -19,8 +19,8 @@ from hansard_collector.judges.model_embedder import ModelEmbedder
 from hansard_collector.judges.model_extractor import ModelExtractor
 from hansard_collector.judges.offline import OfflineClassifier
 from hansard_compiler.classifier import Classifier, Question, Task, Verdict
-from hansard_compiler.embedder import Embedder
 from hansard_compiler.errors import ConfigError
+from hansard_compiler.relevance import Embedder
 
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder

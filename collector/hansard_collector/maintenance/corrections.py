@@ -15,9 +15,9 @@ from hansard_collector.maintenance.contradictions import batches
 from hansard_collector.maintenance.result import Act, Corrections
 from hansard_collector.maintenance.settings import LinkThresholds, MaintenanceSettings
 from hansard_collector.maintenance.statements import words_of
-from hansard_compiler.embedder import Embedder, Vector
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
+from hansard_compiler.relevance import Embedder, Vector
 from hansard_store.memory.maintenance.service import MaintenanceBook
 from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.maintenance.vectors import Near, nearest

@@ -31,10 +31,10 @@ from hansard_compiler.compile.passes import (
 )
 from hansard_compiler.compile.passes.budget import by_class
 from hansard_compiler.compile.passes.layout import STABLE, VOLATILE, shown_tokens
+from hansard_compiler.compile.passes.score import weights_milli
 from hansard_compiler.compile.ports import Ports
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.compile.receipts import columns, content_bytes, decision_of
-from hansard_compiler.compile.scores import weights_milli
 from hansard_compiler.compile.state import Receipt, Section, State
 from hansard_compiler.compile.visibility import is_shown
 from hansard_compiler.policy.checks import PolicyCheck

@@ -14,7 +14,7 @@ from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile.items import Item
 from hansard_compiler.compile.models import CompilationDecision, Json
 from hansard_compiler.compile.passes.layout import shown_tokens
-from hansard_compiler.compile.scores import breakdown, decimal_text
+from hansard_compiler.compile.passes.score import breakdown, decimal_text
 from hansard_compiler.compile.state import Receipt, State, Told
 from hansard_compiler.compile.visibility import without_secrets
 

@@ -22,13 +22,17 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hansard_compiler.compile.items import Item
-from hansard_compiler.conflicts.assertions import SORT, claims_of
+from hansard_compiler.conflicts.assertions import (
+    SORT,
+    are_labelled_alike,
+    are_of_one_place,
+    claims_of,
+)
 from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
 from hansard_compiler.conflicts.lexicon import TELLING
 from hansard_compiler.conflicts.records import Record, differences, record_of
 from hansard_compiler.conflicts.resolution import Contradiction, belief
 from hansard_compiler.conflicts.sentences import read_sentence
-from hansard_compiler.conflicts.sources import are_labelled_alike, are_of_one_place
 from hansard_compiler.conflicts.statements import Statement, identity_of, statements_of
 from hansard_compiler.conflicts.tokens import may_be_one
 from hansard_compiler.redaction.prefilter import pattern_set

@@ -13,7 +13,7 @@ from hansard_compiler.diff.compiles import (
     mirrored_compile,
 )
 from hansard_compiler.diff.counterfactuals import explain
-from hansard_compiler.diff.headline import Delta, headline
+from hansard_compiler.diff.explanations import Delta, headline
 from hansard_compiler.diff.json_paths import JsonChange, JsonDiff, json_diff, mirrored_json
 from hansard_compiler.diff.messages import MessageMark, MessagePair, align_messages
 from hansard_compiler.diff.requests import RequestDiff, request_diff

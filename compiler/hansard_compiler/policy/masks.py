@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hansard_compiler.policy.conditions import compiled_pattern
 from hansard_compiler.policy.errors import PolicyRuleError
-from hansard_compiler.policy.patterns import compiled_pattern
 from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES
 
 _KEYS = {"fields", "patterns", "rules"}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.passes.layout import STABLE, VOLATILE
+from hansard_compiler.compile.passes.score import weights_milli
 from hansard_compiler.compile.receipts import decision_of
-from hansard_compiler.compile.scores import weights_milli
 from hansard_compiler.errors import NotFoundError
 
 if TYPE_CHECKING:

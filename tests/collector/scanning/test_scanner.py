@@ -15,7 +15,7 @@ from hansard._runtime.locks import hold_lock
 from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnderWay
 from hansard_collector.scanning.scanner import Scanner
 from hansard_compiler.classifier import Question, Verdict
-from hansard_compiler.compile.scores import TERMS
+from hansard_compiler.compile.passes.score import TERMS
 from hansard_compiler.compile.state import Receipt
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode

@@ -11,10 +11,14 @@ import pytest
 from hansard_compiler.compile.engine import compile_context
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import ContextItem
-from hansard_compiler.mcp_context.prompts import prompt_asset
-from hansard_compiler.mcp_context.resources import WORKSPACE_RULE, resource_items
-from hansard_compiler.mcp_context.roots import Workspace
-from hansard_compiler.mcp_context.tools import MOST_NAME, tool_specs
+from hansard_compiler.mcp_context import (
+    MOST_NAME,
+    WORKSPACE_RULE,
+    Workspace,
+    prompt_asset,
+    resource_items,
+    tool_specs,
+)
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.compiler.compiling import compiled, item, ports, request

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hansard.workspace import workspace
 from hansard_compiler.compile.errors import InvalidInput
-from hansard_compiler.mcp_context.roots import Boundary, Workspace
+from hansard_compiler.mcp_context import Boundary, Workspace
 
 ROOT = [{"uri": "file:///srv/desk", "name": "desk"}]
 DESK = Workspace.of(ROOT, resolve=str)

@@ -171,19 +171,19 @@ def test_a_missing_extra_is_an_error_that_names_it(package: str) -> None:
 def test_other_weights_than_the_scorers_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hansard_compiler.relevance import embeddings
+    from hansard_compiler import relevance
 
     package = tmp_path / "wordllama"
     (package / "weights").mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "weights" / "l2_supercat_256.safetensors").write_bytes(b"other")
     monkeypatch.syspath_prepend(str(tmp_path))
-    embeddings._model.cache_clear()
+    relevance._model.cache_clear()
 
     with pytest.raises(ScorerUnavailable, match="is another one than this scorer's"):
         scorer_named("embeddings")
 
-    embeddings._model.cache_clear()
+    relevance._model.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["tfidf", "bm25/2", ""])

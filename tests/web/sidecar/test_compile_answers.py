@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hansard_compiler import relevance
 from hansard_compiler.compile.errors import ScorerUnavailable
-from hansard_compiler.relevance import embeddings
 from tests.web.sidecar.conftest import Agent, Json
 
 
@@ -96,8 +96,8 @@ def test_an_unknown_scorer_is_a_400_that_lists_those_there_are(agent: Agent) -> 
 def test_a_missing_extra_is_a_501_that_names_it(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embeddings, "_PACKAGE", "a_package_that_is_not_installed")
-    embeddings._model.cache_clear()
+    monkeypatch.setattr(relevance, "_PACKAGE", "a_package_that_is_not_installed")
+    relevance._model.cache_clear()
     body = {
         "run_id": agent.start(), "provider": "local", "model": "m", "token_budget": 900,
         "context_items": [_item("a", "A text.")], "relevance": "embeddings",
@@ -107,7 +107,7 @@ def test_a_missing_extra_is_a_501_that_names_it(
     read = {"namespace": {"project": "p"}, "text": "money", "scorer": "embeddings"}
     read_answer = agent.post("/v1/memory/read", read)
 
-    embeddings._model.cache_clear()
+    relevance._model.cache_clear()
     for answer in (compile_answer, read_answer):
         assert answer.status_code == 501, answer.text
         error = answer.json()["error"]

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import orjson
 
+from hansard_compiler.compile.passes.score import TERMS
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.scores import TERMS
 
 Json = Mapping[str, Any]
 _MICRO_PLACES: Final = 6

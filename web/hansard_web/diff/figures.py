@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hansard_compiler.diff.headline import Figure, cache_share
+from hansard_compiler.diff.explanations import Figure, cache_share
 from hansard_store.runs.queries import RunItem
 from hansard_store.runs.status import TokenSums
 from hansard_store.steps.queries import StepSkeleton

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_compiler.diff import Delta, ItemSide
-from hansard_compiler.diff.headline import Figure
+from hansard_compiler.diff.explanations import Figure
 from hansard_web.compile_view.labels import DECISIONS
 from hansard_web.diff.runs import RunDiff
 from hansard_web.ui import format as fmt

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hansard_compiler.compile.passes.score import decimal_text
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.scores import decimal_text
 from hansard_store.compilations.receipts import FoundReceipt, Receipt
 from hansard_store.content.payloads import payload_ref
 from hansard_web.api.values import Body, time_text

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hansard_compiler.compile.items import MICRO
 from hansard_compiler.compile.ports import Relevance, TokenCounter
-from hansard_compiler.relevance.pieces import Pieces
+from hansard_compiler.relevance import Pieces
 
 _OPENING = MICRO // 4  # what a text's first piece rates beside its relevance: it names the subject
 _MOST_ROUNDS = 8

@@ -12,8 +12,8 @@ from hansard_compiler.compile.errors import RequiredOverBudget, RequiredWithheld
 from hansard_compiler.compile.items import MICRO, Item
 from hansard_compiler.compile.passes.dependencies import closure
 from hansard_compiler.compile.passes.layout import is_persistent
+from hansard_compiler.compile.passes.score import NANO
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.scores import NANO
 from hansard_compiler.compile.state import State, Told
 
 
