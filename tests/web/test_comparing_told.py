@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from hansard_collector.derivation.stored_span import read_step
-from hansard_web.diff.step_digests import Understanding, told_of
+from hansard_web.diff.step_facts import Understanding, told_of
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,

@@ -8,7 +8,7 @@ import pytest
 
 from hansard_compiler.compile.inputs import request_from
 from hansard_compiler.compile.models import CompilationRequest
-from hansard_web.compile_view.item_names import ItemNames
+from hansard_web.compile_view.labels import ItemNames
 from tests.compiler.compiling import request
 
 CALL = {"id": "call_7", "type": "function", "function": {"name": "get", "arguments": '{"k": 7}'}}

@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.submission import Signal
-from hansard_web.run_page.minimap import ticks
-from hansard_web.run_page.picture import Scale
+from hansard_web.run_page.picture import Scale, ticks
 from hansard_web.run_page.state import LINES, TABS, VIEWS, Folds, RunState, parse_state
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, submit, tool_loop

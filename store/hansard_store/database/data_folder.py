@@ -35,7 +35,7 @@ class DataFolder:
 
     @property
     def replaying(self) -> Path:
-        """Locks of whoever makes replays, a folder each (hansard_web.replay.lock)."""
+        """Locks of whoever makes replays, a folder each (hansard_web.replay.engine)."""
         return self.path / "replaying"
 
     @property

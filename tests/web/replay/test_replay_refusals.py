@@ -24,8 +24,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.replays import add_replay, get_replay
 from hansard_web.app.readers import Readers
 from hansard_web.app.settings import WebSettings, parse_token
-from hansard_web.replay.engine import Replays
-from hansard_web.replay.lock import Holder, is_held
+from hansard_web.replay.engine import Holder, Replays, is_held
 from hansard_web.replay.request import AskReplay
 from hansard_web.replay.transport.wires import AssertingWire, RecordedWire
 from hansard_web.sidecar.recorder import Outlet
@@ -566,7 +565,7 @@ def test_a_maker_that_is_killed_holds_nothing_whoever_has_its_number_next(
     program = (
         "import sys; from pathlib import Path;"
         "from hansard_store.database.data_folder import DataFolder;"
-        "from hansard_web.replay.lock import Holder;"
+        "from hansard_web.replay.engine import Holder;"
         "print(Holder(DataFolder(Path(sys.argv[1]))).hold(), flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

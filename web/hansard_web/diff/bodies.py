@@ -22,7 +22,7 @@ from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
 from hansard_compiler.diff.sides import Term
 from hansard_web.api.bodies import run_body, skeleton_body
 from hansard_web.api.values import Body, plain
-from hansard_web.compile_view.item_names import ItemNames
+from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.runs import AlignedStep, RunDiff
 from hansard_web.diff.steps import StepDiff, ValueDiff
 

@@ -24,7 +24,7 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, plain, print_lines, print_table
-from hansard_web.compile_view.item_names import ItemNames
+from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.bodies import run_diff_body, step_diff_body
 from hansard_web.diff.labels import (
     STATES,

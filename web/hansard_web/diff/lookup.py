@@ -7,7 +7,7 @@ import apsw
 from hansard_store.errors import BadQueryError
 from hansard_store.runs.queries import get_run
 from hansard_web.diff.runs import RunDiff, Trees, compare_runs
-from hansard_web.run_page.picture_cache import Recent
+from hansard_web.run_page.picture import Recent
 
 Comparisons = Recent[RunDiff]
 

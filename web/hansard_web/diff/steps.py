@@ -49,12 +49,12 @@ from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.api.values import plain
-from hansard_web.compile_view.item_names import ItemNames
+from hansard_web.compile_view.labels import ItemNames
 from hansard_web.context.bodies import native_compilation
-from hansard_web.diff.figures import step_figures
+from hansard_web.diff.headline import step_figures
 from hansard_web.diff.neighbours import neighbours_of
 from hansard_web.diff.step_facts import known_as
-from hansard_web.run_page.picture_cache import Recent
+from hansard_web.run_page.picture import Recent
 
 # Compiles of the store as sides of a comparison, and compiling their requests again.
 

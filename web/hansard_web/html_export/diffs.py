@@ -7,7 +7,7 @@ import apsw
 from hansard_web.diff.page.routes import diff_view, whole_state
 from hansard_web.diff.runs import Trees
 from hansard_web.html_export.frame import SavedFile, saved_file
-from hansard_web.run_page.picture_cache import Recent
+from hansard_web.run_page.picture import Recent
 
 
 def saved_diff(

@@ -20,9 +20,9 @@ from hansard_store.errors import BadQueryError
 from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import get_memory
 from hansard_web.app.site import SiteDep
-from hansard_web.compile_view.item_names import ItemNames
 from hansard_web.compile_view.labels import (
     DECISIONS,
+    ItemNames,
     icon_of,
     kind_words,
     missed,

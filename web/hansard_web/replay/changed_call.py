@@ -46,9 +46,8 @@ from hansard_web.replay.transport.destinations import (
     recorded_place,
     unnamed_destination,
 )
-from hansard_web.replay.transport.passthrough import PlainAnswers
 from hansard_web.replay.transport.turn import Basis, Turn, given_in, wire_of
-from hansard_web.replay.transport.wires import NoWire
+from hansard_web.replay.transport.wires import NoWire, PlainAnswers
 
 # Of the provider's own: another one has no form for them.
 _OWN: Final = ("reasoning", "extra", "previous_response_id", "held_messages")

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
+import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
+from hansard._runtime.locks import FolderLock, try_lock
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
 from hansard_compiler.policy.engine import Policy
@@ -26,6 +31,8 @@ from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.records import Claim
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.private_folders import make_private
 from hansard_store.database.stored_json import json_of
 from hansard_store.ids import new_id
 from hansard_store.principals.model import Principal
@@ -44,21 +51,71 @@ from hansard_web.api.values import Body, dump
 from hansard_web.app.readers import Readers
 from hansard_web.replay.changed_call import Making, changed_turn, compile_turn
 from hansard_web.replay.fork.forward import MOST_TURNS, Fork, parting_body, recorded_results
-from hansard_web.replay.fork.live import LiveFork, Standing, ask_again
-from hansard_web.replay.fork.live_context import LiveContext, context_of
+from hansard_web.replay.fork.live import LiveContext, LiveFork, Standing, ask_again, context_of
 from hansard_web.replay.fork.resume import Resumed, resumed
-from hansard_web.replay.lock import Holder, is_held
 from hansard_web.replay.preview import preview_body
 from hansard_web.replay.recompile import Recompiler
 from hansard_web.replay.request import AskReplay, GoOn
 from hansard_web.replay.source import Source, read_source
 from hansard_web.replay.trace import ReplayRun, compile_json
 from hansard_web.replay.transport.destinations import Reach
-from hansard_web.replay.transport.provider_gate import ReplayGate, send_arguments
-from hansard_web.replay.transport.provider_permission import permission_for, refusal_of
+from hansard_web.replay.transport.provider_gate import (
+    ReplayGate,
+    permission_for,
+    refusal_of,
+    send_arguments,
+)
 from hansard_web.replay.transport.turn import Turn, exact_turn
 from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.recorder import Outlet
+
+# Who makes a replay, by something that ends with it however it ends: a lock that it holds.
+#
+# The number of a process is given again to later ones, in containers nearly always to the next. A
+# lock is let go by the operating system when its process ends, so that is asked who is there.
+
+_NAME: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
+
+
+class Holder:
+    """One maker of replays. It is known to others from the first `hold` until `release`."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._name = os.urandom(8).hex()
+        self._place = folder.replaying / self._name
+        self._lock: FolderLock | None = None
+
+    def hold(self) -> str:
+        """Return the name of this maker, which others find held from now on."""
+        if self._lock is None:
+            make_private(self._place)
+            self._lock = try_lock(self._place)
+        return self._name
+
+    def release(self) -> None:
+        """Let go: nothing is made any more."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            shutil.rmtree(self._place, ignore_errors=True)
+            lock.release()
+
+
+def is_held(folder: DataFolder, name: str) -> bool:
+    """Whether a maker is there; what one that is gone left behind is removed."""
+    if not _NAME.fullmatch(name):
+        return False
+    place = folder.replaying / name
+    try:
+        lock = try_lock(place)
+    except OSError:
+        return True  # there, and nobody here can look
+    if lock is None:
+        return place.exists()
+    with suppress(OSError):
+        shutil.rmtree(place)
+    lock.release()
+    return False
+
 
 # The row of a replay as it begins, and the changes as its report keeps them.
 

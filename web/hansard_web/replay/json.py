@@ -17,8 +17,8 @@ from hansard_store.ids import short_id
 from hansard_store.replays import ReplayRow, list_replays, replays_of_run
 from hansard_store.steps.queries import get_step
 from hansard_web.api.values import Body, time_text
-from hansard_web.replay.comparison import comparison_body
 from hansard_web.replay.descriptions import change_notes
+from hansard_web.replay.preview import comparison_body
 from hansard_web.replay.source import REQUEST_REF
 
 _IN_A_STEP: Final = 50

@@ -33,7 +33,7 @@ from hansard_compiler.replay.live import LiveCall
 from hansard_store.errors import StoreBusyError
 from hansard_web.replay import SERVICE
 from hansard_web.replay.source import Source
-from hansard_web.replay.transport.provider_permission import Permission
+from hansard_web.replay.transport.provider_gate import Permission
 from hansard_web.replay.transport.turn import Turn, compiled_of
 from hansard_web.sidecar.recorder import Outlet, remote
 

@@ -21,8 +21,7 @@ from hansard_compiler.replay.mutations import parse_mutations
 from hansard_compiler.replay.request_edits import edit_request
 from hansard_compiler.replay.requests import item_ids
 from hansard_web.api.values import plain
-from hansard_web.compile_view.item_names import ItemNames
-from hansard_web.compile_view.labels import DECISIONS, icon_of, kind_words
+from hansard_web.compile_view.labels import DECISIONS, ItemNames, icon_of, kind_words
 from hansard_web.diff.labels import tokens_text
 from hansard_web.diff.steps import said_text
 from hansard_web.replay.transport.turn import Turn

@@ -27,7 +27,7 @@ from hansard_store.runs.queries import RunItem
 from hansard_store.steps.flags import SpanFlag
 from hansard_web.approvals.draft_outcomes import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
-from hansard_web.run_page.picture_cache import ShownRun
+from hansard_web.run_page.picture import ShownRun
 from hansard_web.run_page.state import RunState, address_of
 from hansard_web.steps.facts import Problem, problem_of
 from hansard_web.ui.format import count, duration, plural

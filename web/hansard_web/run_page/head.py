@@ -19,7 +19,7 @@ from hansard_store.steps.queries import StepSkeleton, links_from, links_to_run
 from hansard_store.steps.tree import Mark, Tree
 from hansard_web.annotations.labels import ScoreChip, list_href, score_chips
 from hansard_web.approvals.labels import one_line
-from hansard_web.replay_page.marks import made_by_words, runs_made
+from hansard_web.replay_page.labels import made_by_words, runs_made
 from hansard_web.runs.conversations import conversation_href
 from hansard_web.ui.format import WAITS, clock, day_time, duration, percent, plural
 

@@ -29,9 +29,7 @@ from hansard_web.memory.panel import MemoryPanel, panel_of_run
 from hansard_web.run_page.arrangement import Arrangement
 from hansard_web.run_page.conversation import Conversation, conversation_view
 from hansard_web.run_page.head import Note, RunHead, run_head, run_notes
-from hansard_web.run_page.minimap import draw_minimap
-from hansard_web.run_page.picture import span_key
-from hansard_web.run_page.picture_cache import ShownRun
+from hansard_web.run_page.picture import ShownRun, draw_minimap, span_key
 from hansard_web.run_page.state import (
     ALL_SHUT,
     LINES,

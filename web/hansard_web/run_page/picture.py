@@ -6,12 +6,20 @@ for the rows that are looked at and kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from threading import Lock
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import apsw
 
 from hansard_store.steps.flags import SpanFlag
-from hansard_store.steps.tree import Node, Tree
+from hansard_store.steps.queries import RunTree, get_tree
+from hansard_store.steps.tree import Node, Tree, TreeCache
+from hansard_web.run_page.arrangement import Arrangement
+from hansard_web.ui.format import offset
 
 TINY_PCT = 0.4  # below, a bar is drawn 2 px wide whatever its share
 # Plain ints: `int & IntFlag` makes an enum member each time, which 50,000 spans would feel.
@@ -171,3 +179,154 @@ def _bounds(nodes: Sequence[Node]) -> tuple[int, int, bool]:
     starts = [node.sort_ns if node.start_ns is None else node.start_ns for node in sound]
     ends = [node.end_ns for node in sound if node.end_ns is not None]
     return min(starts), max([*ends, max(starts)]), len(ends) < len(sound)
+
+
+# What is kept of the runs looked at last: trees, their geometry, how they were laid out.
+
+_KEPT_RUNS = 16
+_KEPT_EACH = 8  # arrangements and searches of one run
+
+_Value = TypeVar("_Value")
+
+
+class Recent(Generic[_Value]):
+    """The values made last, by key. Any request thread may ask; two may make one value at once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[Hashable, _Value] = OrderedDict()
+        self._lock = Lock()  # guards the order of `_values`, which every look changes
+
+    def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        # Made outside the lock: a slow run must not stop the pages of the others.
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """A run at one version, with what was worked out about it."""
+
+    tree: RunTree
+    picture: Picture
+    arrangements: Recent[Arrangement] = field(default_factory=lambda: Recent(_KEPT_EACH))
+    matches: Recent[frozenset[int]] = field(default_factory=lambda: Recent(_KEPT_EACH))
+    readings: Recent[Any] = field(default_factory=lambda: Recent(_KEPT_EACH))  # talk and log lines
+
+
+class Pictures:
+    """Trees and pictures of one store, shared by all requests."""
+
+    def __init__(self) -> None:
+        self._trees = TreeCache()
+        self._shown: Recent[ShownRun] = Recent(_KEPT_RUNS)
+
+    def tree(self, connection: apsw.Connection, run_id: str) -> RunTree:
+        """Return the tree alone; raises NotFoundError or AmbiguousIdError."""
+        return get_tree(connection, run_id, cache=self._trees)
+
+    def get(self, connection: apsw.Connection, run_id: str) -> ShownRun:
+        """Return a run as it is now; raises NotFoundError or AmbiguousIdError."""
+        tree = self.tree(connection, run_id)
+        key = (tree.run_id, tree.version)
+        return self._shown.get(key, lambda: ShownRun(tree, Picture(tree.tree)))
+
+
+# The whole run at a glance: all bars, thinned to what a strip of pixels can show.
+
+WIDTH = 1000  # of the view box; about the columns of a wide screen
+HEIGHT = 44
+_ERROR = int(SpanFlag.ERROR)
+_MARGIN = 1.2
+_TALLEST_BAR = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class MinimapPath:
+    """All bars of one colour, as one SVG path."""
+
+    role: str  # "error" for what failed
+    d: str
+
+
+@dataclass(frozen=True, slots=True)
+class Minimap:
+    paths: tuple[MinimapPath, ...]
+    bars: int  # drawn; fewer than spans when several fall on one place
+
+
+def draw_minimap(picture: Picture, until_ns: int) -> Minimap:
+    """Draw every span of a run. Spans that fall on one pixel are one bar; a failed one wins.
+
+    50,000 spans become at most WIDTH x HEIGHT bars, some 40 kB; about 60 ms.
+    """
+    tree, scale = picture.tree, picture.bounds(until_ns)
+    lanes = min(max(len(tree), 1), int(HEIGHT / 1.5))
+    step = (HEIGHT - 2 * _MARGIN) / lanes
+    bars: dict[tuple[int, int, bool], tuple[int, str]] = {}
+    for row, node in enumerate(tree.nodes):
+        span = picture.times(row, until_ns)
+        left = int(scale.at(span.start_ns) * WIDTH / 100)
+        right = int(scale.at(span.end_ns) * WIDTH / 100)
+        failed = bool(node.flags & _ERROR)
+        place = (row * lanes // len(tree), left, failed)
+        width, _ = bars.get(place, (0, ""))
+        if right - left + 1 > width:
+            bars[place] = (right - left + 1, "error" if failed else node.role)
+    return Minimap(_paths(bars, step), len(bars))
+
+
+def _paths(
+    bars: dict[tuple[int, int, bool], tuple[int, str]], step: float
+) -> tuple[MinimapPath, ...]:
+    height = min(max(step - 0.4, 0.8), _TALLEST_BAR)
+    parts: dict[str, list[str]] = {}
+    for (lane, left, _), (width, role) in bars.items():
+        top = _MARGIN + lane * step
+        shown = max(width, 3) if role == "error" else width
+        parts.setdefault(role, []).append(f"M{left} {top:.1f}h{shown}v{height:.1f}h-{shown}z")
+    # Failures are drawn last, above everything else.
+    ordered = sorted(parts.items(), key=lambda part: (part[0] == "error", part[0]))
+    return tuple(MinimapPath(role, "".join(moves)) for role, moves in ordered)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A label of the time axis."""
+
+    at_pct: float
+    ns: int  # after the start of the run
+    text: str
+
+
+def ticks(shown: Scale, origin_ns: int) -> tuple[Tick, ...]:
+    """Return five labels, at every fifth of the axis: where the grid lines stand.
+
+    No two have the same text, unless less than five nanoseconds are shown.
+    """
+    length = shown.end_ns - shown.start_ns
+    first = shown.start_ns - origin_ns
+    at = [first + length * part // 5 for part in range(5)]
+    texts = [offset(ns) for ns in at]
+    for digits in (1, 2, 3, 6, 9):
+        if len(set(texts)) == len(texts):
+            break
+        texts = [_finer(ns, digits) for ns in at]
+    return tuple(Tick(part * 20.0, at[part], texts[part]) for part in range(5))
+
+
+def _finer(ns: int, digits: int) -> str:
+    """Return a time after the start of a run with at most so many digits behind the point."""
+    for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)):
+        if abs(ns) >= size:
+            rounded = round(Decimal(ns) / size, digits)
+            return f"{rounded.normalize():f} {unit}"
+    return f"{ns} ns" if ns else "0 s"

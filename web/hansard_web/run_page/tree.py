@@ -11,9 +11,7 @@ from hansard_store.runs.details import find_steps, list_event_times, step_kinds
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import steps_by_number
 from hansard_web.run_page.arrangement import Arrangement, Hidden, arrange, with_ancestors
-from hansard_web.run_page.minimap import Tick, ticks
-from hansard_web.run_page.picture import Scale, span_key
-from hansard_web.run_page.picture_cache import ShownRun
+from hansard_web.run_page.picture import Scale, ShownRun, Tick, span_key, ticks
 from hansard_web.run_page.state import WINDOW_ROWS, RunState
 from hansard_web.run_page.waterfall import Canvas, WaterRow, water_rows
 from hansard_web.ui.format import plural

@@ -51,7 +51,7 @@ from hansard_web.diff.compaction import find_compaction, says_compaction
 from hansard_web.diff.neighbours import neighbours_of
 from hansard_web.evaluation import panel as evaluating
 from hansard_web.memory.panel import MemoryPanel, panel_of_step
-from hansard_web.replay_page.marks import ReplayMark, replay_mark
+from hansard_web.replay_page.labels import ReplayMark, replay_mark
 from hansard_web.run_page.state import TABS
 from hansard_web.steps.conversation import (
     ConversationTab,

@@ -12,10 +12,10 @@ from hansard_compiler.diff import Because, Change, CompileDiff, ItemDiff, ItemSi
 from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
 from hansard_compiler.diff.explanations import setting_words, value_words
 from hansard_compiler.diff.sides import Term
-from hansard_web.compile_view.item_names import ItemNames
 from hansard_web.compile_view.labels import (
     DECISIONS,
     SECTIONS,
+    ItemNames,
     icon_of,
     kind_words,
     points,

@@ -20,7 +20,7 @@ from hansard_web.replay.request import GoOn
 from hansard_web.replay.source import Source, read_source
 from hansard_web.replay.trace import ReplayRun
 from hansard_web.replay.transport.destinations import Reach
-from hansard_web.replay.transport.provider_permission import Permission
+from hansard_web.replay.transport.provider_gate import Permission
 from hansard_web.sidecar.recorder import Outlet
 
 

@@ -25,7 +25,7 @@ from hansard_compiler.providers.scripted import ScriptedFormat, ScriptedWire, re
 from hansard_compiler.providers.transport.vendor_sdk import Connection, anthropic_wire, openai_wire
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_web.replay.source import WITHHELD, Source
-from hansard_web.replay.transport.passthrough import PlainAnswers
+from hansard_web.replay.transport.wires import PlainAnswers
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _ANTHROPIC: Final = "https://api.anthropic.com"

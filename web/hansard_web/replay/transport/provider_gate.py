@@ -6,12 +6,14 @@ is recorded after it. Its arguments name the request by its hash, so no other on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
-from hansard_compiler.replay.provider_side_effects import TOOL
+from hansard_compiler.replay.provider_side_effects import TOOL, SideEffect
 from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal
 from hansard_store.approvals.records import Claim, Proposal
 from hansard_store.approvals.service import Accountability
@@ -94,3 +96,48 @@ class ReplayGate:
     def finish(self, claim: Claim, *, replay_id: str, error: str | None) -> None:
         """Record how what was approved ended; called after it did."""
         self._store.finish(claim, ok=error is None, result_ref=replay_id, error=error)
+
+
+# Which side effects at the provider a replay may cause, and in how many requests.
+
+_SHOWN = 5
+
+
+@dataclass(slots=True)
+class Permission:
+    """What was approved. The lock guards the count: a replay has one thread, its caller another."""
+
+    granted: frozenset[tuple[str, str, str]] = frozenset()
+    requests_left: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def spend(self, found: Sequence[SideEffect]) -> None:
+        """Take one request; raises NotReplayable for side effects that were not approved."""
+        if not found:
+            return
+        others = [one for one in found if one.identity not in self.granted]
+        if others:
+            raise refusal_of(others)
+        with self._lock:
+            if self.requests_left < 1:
+                raise NotReplayable(
+                    Reason.NEEDS_APPROVAL, "as many requests were sent as were approved"
+                )
+            self.requests_left -= 1
+
+
+def permission_for(found: Sequence[SideEffect], *, requests: int) -> Permission:
+    """Return the permission for these side effects in so many requests."""
+    return Permission(frozenset(one.identity for one in found), requests)
+
+
+def refusal_of(found: Sequence[SideEffect]) -> NotReplayable:
+    """Return why a request with these side effects is not sent."""
+    told = "; ".join(f"{one.path}: {one.text}" for one in found[:_SHOWN])
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return NotReplayable(
+        Reason.PROVIDER_SIDE_EFFECTS,
+        f"{told}{more}. Allow it for this replay with `allow_provider_side_effects`; it is then "
+        "sent once a person approved it",
+        side_effects=[one.json() for one in found],
+    )
