@@ -146,11 +146,11 @@ def called(gate: Any, name: str, arguments: dict[str, Any]) -> str:
     """Call a tool; where the gate wants a decision, ask whoever sits here."""
     try:
         result = gate.call(name, arguments)
-        if isinstance(result, dict) and result.get("status") == "pending_confirmation":
-            result = decided(gate, result["approval_id"])
+        if isinstance(result, hansard.Pending):
+            return decided(gate, result.approval_id)
     except (CallRefused, OSError) as error:
-        result = f"not done: {error}"
-    return str(result)
+        return f"not done: {error}"
+    return str(result.for_model())
 
 
 def decided(gate: Any, approval_id: str) -> str:

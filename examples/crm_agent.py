@@ -168,7 +168,7 @@ class Clerk:
 
 def open_chat(crm: Crm, write: Callable[[str], object]) -> ChatGate:
     """Return the conversation over a CRM."""
-    clerk = Clerk(lambda name, arguments: chat.gate.call(name, arguments))
+    clerk = Clerk(lambda name, arguments: chat.gate.call(name, arguments).for_model())
     chat = ChatGate(
         TextChannel("crm-demo", write), agent=clerk.answer, tools=crm.tools(), batch=True
     )

@@ -129,7 +129,7 @@ class Research:
     def call(self, gate: Any, call: Any) -> None:
         """Run a tool behind the gate; the model is told what a refusal says."""
         try:
-            result = str(gate.call(call.name, call.arguments))
+            result = str(gate.call(call.name, call.arguments).for_model())
         except CallRefused as refused:
             result = f"not done: {refused}"
         tell(f"  {call.name}: {result.replace(chr(10), '; ')}")

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # not from `typing`: a hook has no time to load it
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hansard import approvals, chat, errors, memory, testing, transcripts
+    from hansard import approvals, chat, errors, memory, results, testing, transcripts
     from hansard._clients.http import instrument_client, uninstrument_client
     from hansard._clients.instrumentation import instrument, uninstrument
     from hansard._context.compile import compile_step
@@ -34,6 +34,15 @@ if TYPE_CHECKING:
     from hansard._tracing.span_handle import SpanHandle, span
     from hansard._tracing.workers import worker_initializer, wrap_executor, wrap_with_context
     from hansard.errors import CallRefused, GateError, NotApproved
+    from hansard.results import (
+        Completed,
+        Executed,
+        Expired,
+        GateResult,
+        Pending,
+        Rejected,
+        Revised,
+    )
     from hansard.transcripts import Transcript, transcript
     from hansard_compiler.errors import ConfigError, HansardError
     from hansard_compiler.retention import RetentionMode
@@ -41,14 +50,21 @@ if TYPE_CHECKING:
 __all__ = [
     "CallRefused",
     "CompiledStep",
+    "Completed",
     "ConfigError",
+    "Executed",
+    "Expired",
     "Gate",
     "GateError",
+    "GateResult",
     "HansardError",
     "ModelAnswer",
     "NotApproved",
+    "Pending",
     "Recorder",
+    "Rejected",
     "RetentionMode",
+    "Revised",
     "Run",
     "SpanHandle",
     "Step",
@@ -78,6 +94,7 @@ __all__ = [
     "record_tool_call",
     "record_tool_result",
     "replay",
+    "results",
     "score",
     "shutdown",
     "span",
@@ -104,15 +121,19 @@ _LAZY = {
     "child_environment": "hansard._tracing.propagation",
     "compile_step": "hansard._context.compile",
     "CompiledStep": "hansard._context.compiled_step",
+    "Completed": "hansard.results",
     "ConfigError": "hansard_compiler.errors",
     "continue_replay": "hansard._replay.replay",
     "current_run": "hansard._runs.run",
     "end_run": "hansard._runs.session",
+    "Executed": "hansard.results",
+    "Expired": "hansard.results",
     "extract": "hansard._tracing.propagation",
     "flush": "hansard._runtime.setup",
     "gate": "hansard._gate.gate",
     "Gate": "hansard._gate.gate",
     "GateError": "hansard.errors",
+    "GateResult": "hansard.results",
     "HansardError": "hansard_compiler.errors",
     "init": "hansard._runtime.setup",
     "inject": "hansard._tracing.propagation",
@@ -121,11 +142,14 @@ _LAZY = {
     "model_compressor": "hansard._context.compressor",
     "ModelAnswer": "hansard._models.answer",
     "NotApproved": "hansard.errors",
+    "Pending": "hansard.results",
     "record_tool_call": "hansard._runs.session",
     "record_tool_result": "hansard._runs.session",
     "Recorder": "hansard._runtime.recorder",
+    "Rejected": "hansard.results",
     "replay": "hansard._replay.replay",
     "RetentionMode": "hansard_compiler.retention",
+    "Revised": "hansard.results",
     "Run": "hansard._runs.run",
     "score": "hansard._runs.scores",
     "shutdown": "hansard._runtime.setup",
@@ -152,7 +176,7 @@ def __getattr__(name: str) -> object:
         globals()[name] = found  # asked for once
         return found
     # Modules, of which `testing` needs the OTel SDK.
-    if name in ("approvals", "chat", "errors", "memory", "testing", "transcripts"):
+    if name in ("approvals", "chat", "errors", "memory", "results", "testing", "transcripts"):
         return import_module(f"hansard.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -17,14 +17,14 @@ from typing import Any
 
 from hansard._backend.protocol import Decisions, checked
 from hansard._gate import execution, invocation
-from hansard._gate import messages as told
 from hansard._gate.arguments import Json
 from hansard._gate.evaluation import note_pending
-from hansard._gate.execution import Executed
 from hansard._gate.flow import Flow, adrive, drive, in_thread
 from hansard._gate.gate import Gate, current_gate
 from hansard._gate.pending import Proposed
+from hansard._runtime.durations import Duration, seconds
 from hansard.errors import NoConfirmation, UnknownTool
+from hansard.results import Executed, GateResult, Pending
 
 __all__ = [
     "Executed",
@@ -56,15 +56,17 @@ def get(approval_id: str) -> Json:
     return checked(_decisions().approval(approval_id))
 
 
-def wait_decision(approval_id: str, timeout_s: float = math.inf) -> Json:
-    """Wait until an approval is decided, sent back or expired; as it stands then."""
-    return drive(invocation.decided(_gate(), get(approval_id), timeout_s))
+def wait_decision(approval_id: str, timeout_s: Duration = math.inf) -> Json:
+    """Wait until an approval is decided, sent back or expired, and return its state then."""
+    limit_s = seconds(timeout_s, "timeout_s")
+    return drive(invocation.decided(_gate(), get(approval_id), limit_s))
 
 
-async def await_decision(approval_id: str, timeout_s: float = math.inf) -> Json:
+async def await_decision(approval_id: str, timeout_s: Duration = math.inf) -> Json:
     """The same in an event loop."""
+    limit_s = seconds(timeout_s, "timeout_s")
     approval = await in_thread(lambda: get(approval_id))
-    return await adrive(invocation.decided(_gate(), approval, timeout_s))
+    return await adrive(invocation.decided(_gate(), approval, limit_s))
 
 
 def approve(
@@ -125,14 +127,16 @@ def resolve_outcome(
     return checked(_decisions().decide(approval_id, "settle", body))
 
 
-def repropose(approval_id: str, arguments: Mapping[str, Any], *, instance: Any = None) -> Any:
+def repropose(
+    approval_id: str, arguments: Mapping[str, Any], *, instance: Any = None
+) -> GateResult:
     """Propose a call that was sent back again, with other arguments: answers like a call."""
     return drive(_reproposed(_gate(), get(approval_id), arguments, instance))
 
 
 async def arepropose(
     approval_id: str, arguments: Mapping[str, Any], *, instance: Any = None
-) -> Any:
+) -> GateResult:
     """The same in an event loop."""
     approval = await in_thread(lambda: get(approval_id))
     return await adrive(_reproposed(_gate(), approval, arguments, instance))
@@ -140,7 +144,7 @@ async def arepropose(
 
 def _reproposed(
     gate: Gate, approval: Json, arguments: Mapping[str, Any], instance: Any
-) -> Flow[Any]:
+) -> Flow[GateResult]:
     tool = gate.find_tool(str(approval["tool"]))
     if tool is None:
         raise UnknownTool(str(approval["tool"]))
@@ -187,7 +191,9 @@ async def arun_all_approved(
     return await adrive(execution.run_all_approved(_gate(), channel=channel, agent=agent))
 
 
-def undo(approval_id: str, *, by: str = "", instance: Any = None, token: str | None = None) -> Json:
+def undo(
+    approval_id: str, *, by: str = "", instance: Any = None, token: str | None = None
+) -> Pending:
     """Propose the call that takes back one that ran, through the same gate: it asks first.
 
     A call is undone once. `instance` is the object whose method takes it back, `token` as in
@@ -206,7 +212,7 @@ def undo(approval_id: str, *, by: str = "", instance: Any = None, token: str | N
         call = Proposed(bound, arguments, bound_hash, made.get("proposal_key"))
         gate.waiting.add(approval, call)
     note_pending(approval)
-    return told.pending(approval)
+    return Pending.of(approval)
 
 
 def _gate() -> Gate:

@@ -24,11 +24,11 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 from hansard import approvals
 from hansard._gate.arguments import Json
 from hansard._gate.evaluation import Evaluation, Turn, evaluate, note_failure
-from hansard._gate.execution import Executed, run, run_all_approved
+from hansard._gate.execution import run, run_all_approved
 from hansard._gate.flow import Flow, Step, adrive, can_wait, drive, may_be_async
 from hansard._gate.gate import Gate, Tools
 from hansard._gate.interruption import may_have_run
-from hansard._gate.messages import progress
+from hansard._runtime.durations import Duration
 from hansard._tracing.serialization import safe_str
 from hansard.errors import (
     DecisionConflict,
@@ -37,6 +37,7 @@ from hansard.errors import (
     MustAwait,
     RunsFailed,
 )
+from hansard.results import Executed, progress
 
 T = TypeVar("T")
 
@@ -134,13 +135,17 @@ class ChatGate:
         agent: Callable[[str], str | Awaitable[str]],
         tools: Tools = (),
         evaluator: Callable[[str, str], bool | Awaitable[bool]] | None = None,
-        expires: float = EXPIRES_S,
+        expires_in_s: Duration = EXPIRES_S,
         batch: bool = False,
         **options: Any,
     ) -> None:
         self.channel = channel
         self.gate = Gate(
-            tools=tools, channel=channel.name, one_per_channel=True, expires=expires, **options
+            tools=tools,
+            channel=channel.name,
+            one_per_channel=True,
+            expires_in_s=expires_in_s,
+            **options,
         )
         self.last_evaluation: Evaluation[bool] | None = None
         self._is_batching = batch

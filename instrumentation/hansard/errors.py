@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hansard_compiler.errors import ConfigError, HansardError
 
 if TYPE_CHECKING:
-    from hansard._gate.execution import Executed
+    from hansard.results import Executed
 
 
 class InstrumentationError(HansardError):

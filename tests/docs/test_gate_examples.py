@@ -68,7 +68,7 @@ before = rows()
 for tool in crm.tools():
     name = tool.__name__
     answer = chat.gate.call(name, {key: GIVEN[key] for key in NEEDED.get(name, [])})
-    asks = isinstance(answer, dict) and answer.get("status") == "pending_confirmation"
+    asks = isinstance(answer, hansard.Pending)
     print("asks" if asks else "runs", name)
 assert rows() == before
 """

@@ -488,7 +488,7 @@ def test_results_find_their_call_by_name_or_by_being_the_only_one() -> None:
 
 def test_a_result_without_a_call_is_a_step_of_its_own() -> None:
     with capture(fixed_times=False) as spans, hansard.start_run("clerk") as run:
-        run.record_tool_result("alone", 1, call_id="x", duration_ms=250)
+        run.record_tool_result("alone", 1, call_id="x", duration_s=0.25)
         run.record_tool_result("whole", 1, arguments={"a": 1})
         run.record_tool_result()
 
@@ -688,7 +688,7 @@ def test_whatever_is_passed_nothing_is_raised_and_the_steps_are_recorded(
         )
         run.record_tool_call(odd, odd, call_id=odd, type=odd, description=odd)
         run.record_tool_result(odd, odd, call_id=odd, status=odd, error=odd)
-        run.record_tool_result(odd, odd, arguments=odd, duration_ms=odd)
+        run.record_tool_result(odd, odd, arguments=odd, duration_s=odd)
         run.end(output=odd, error=odd, status=odd)
     list(map(ReadableSpan.to_json, spans))
 

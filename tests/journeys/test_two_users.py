@@ -38,7 +38,7 @@ PAYS: Final = """
     import sys, hansard
     from hansard import approvals
 
-    @hansard.tool(effect="write", wait=60)
+    @hansard.tool(effect="write", wait_s=60)
     def pay(to: str) -> str:
         return f"paid {to}"
 

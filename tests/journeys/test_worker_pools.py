@@ -66,14 +66,14 @@ def arguments_of(server: Serving, own: Path) -> dict[str, dict[str, Any]]:
         "token": "not-needed-here",
         "timeout_s": 20.0,
         "resource_attributes": {"deployment.environment.name": "test"},
-        "export_delay_ms": 50,
-        "exit_timeout_ms": 30_000,
+        "export_delay_s": 0.05,
+        "exit_timeout_s": 30,
         "spool_max_bytes": 1 << 20,
         "continue_trace": True,
         "config": str(own / "sdk.toml"),
     }
     return {
-        "http": {"endpoint": server.http, "data": str(own), "exit_timeout_ms": 30_000},
+        "http": {"endpoint": server.http, "data": str(own), "exit_timeout_s": 30},
         "everything": {
             **sending,
             "endpoint": server.http,

@@ -69,7 +69,7 @@ def told(tmp_path: Path) -> Iterator[Told]:
         ):
             with pytest.raises(PolicyDenied):
                 gate.call("send", {"to": "staff", "text": "hello"})
-            first = gate.call("send", {"to": "ana", "text": "draft one"})
+            first = gate.call("send", {"to": "ana", "text": "draft one"}).for_model()
             identity = first["approval_id"]
             hansard.approvals.revise(identity, note="kinder", by="rosa")
             gate.call("send", {"to": "ana", "text": "draft two"}, repropose=identity)

@@ -21,8 +21,8 @@ from hansard._tracing.serialization import is_future, is_pending
 from hansard.errors import NotDecoratable
 
 if TYPE_CHECKING:
-    from hansard._gate.description import Describe
-    from hansard._gate.tools import Effect, Undo
+    from hansard._gate.tools import Describe, Effect, Undo
+    from hansard._runtime.durations import Duration
 
 # Bound to what comes in, so that a type checker sees the very same function come out.
 F = TypeVar("F", bound="Callable[..., Any] | classmethod[Any, ..., Any]")
@@ -60,7 +60,7 @@ def tool(
     describe: Describe = None,
     undo: Undo | None = None,
     tool_class: str | None = None,
-    wait: float | bool = False,
+    wait_s: Duration = 0.0,
     name: str | None = None,
     description: str | None = None,
     call_id: str | None = None,
@@ -83,7 +83,7 @@ def tool(
     describe: Describe = None,
     undo: Undo | None = None,
     tool_class: str | None = None,
-    wait: float | bool = False,
+    wait_s: Duration = 0.0,
     name: str | None = None,
     description: str | None = None,
     call_id: str | None = None,
@@ -98,7 +98,7 @@ def tool(
     describe: Describe = None,
     undo: Undo | None = None,
     tool_class: str | None = None,
-    wait: float | bool = False,
+    wait_s: Duration = 0.0,
     name: str | None = None,
     description: str | None = None,
     call_id: str | None = None,
@@ -107,13 +107,14 @@ def tool(
 ) -> Any:
     """Record each call as a tool's: span `execute_tool {name}`.
 
-    Without an `effect` it observes, and never blocks. With one, calls go through a gate
-    (docs/gate.md): `effect="read"` runs at once and is logged, `effect="write"` asks first and
-    answers `pending_confirmation`; with `wait` (seconds, or True) it waits for the decision and
-    then runs what was approved. `describe` puts the call in words for the approver: a template
-    such as `"Create contact {name}"`, or a function of the arguments. `undo` takes arguments and
-    result, and returns the tool and the arguments that take the call back. `tool_class` is what
-    rules may name.
+    Without an `effect` calls are recorded, and never held. With one, they go through a gate
+    (docs/gate.md): `effect="read"` runs at once and is an event of the audit log, `effect="write"`
+    needs an approval and returns `pending_confirmation`; with `wait_s` (seconds or a timedelta,
+    `math.inf` until the approval expires) it waits for the decision and then runs what was
+    approved. `describe` puts the call in words for the approver: a template such as
+    `"Create contact {name}"`, or a function of the arguments. `undo` takes arguments and result,
+    and returns the tool and the arguments of the call that reverts this one. `tool_class` is a
+    name for rules.
 
     `description` is the docstring unless given. `call_id` names the parameter that holds the
     model's id of the call, which joins the request to what ran.
@@ -125,7 +126,7 @@ def tool(
         "capture_input": capture_input,
         "capture_output": capture_output,
     }
-    gating = {"describe": describe, "undo": undo, "tool_class": tool_class, "wait": wait}
+    gating = {"describe": describe, "undo": undo, "tool_class": tool_class, "wait_s": wait_s}
     if effect is None:
         useless = [word for word, given in gating.items() if given not in (None, False)]
         if useless:

@@ -54,7 +54,7 @@ def _plain(tool: GatedTool, observed: Callable[..., Any]) -> Callable[..., Any]:
             return observed(*args, **kwargs)
         bound, arguments = tool.called_with(args, kwargs)
         # A plain function may return an awaitable: then so does this, and the rest is awaited.
-        return begin(invocation.call(gate, bound, arguments))
+        return begin(invocation.answer(gate, bound, arguments))
 
     return wrapper
 
@@ -65,6 +65,6 @@ def _async(tool: GatedTool, observed: Callable[..., Any]) -> Callable[..., Any]:
         if gate is None:
             return await observed(*args, **kwargs)
         bound, arguments = tool.called_with(args, kwargs)
-        return await adrive(invocation.call(gate, bound, arguments))
+        return await adrive(invocation.answer(gate, bound, arguments))
 
     return wrapper

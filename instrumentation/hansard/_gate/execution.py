@@ -20,7 +20,6 @@ from hansard._decorators import function_spec
 from hansard._gate.arguments import Json, plain_copy
 from hansard._gate.flow import Flow, Step, can_wait, ending
 from hansard._gate.interruption import may_have_run
-from hansard._gate.messages import approvers
 from hansard._gate.pending import Proposed
 from hansard._gate.policy import Judgement, judged
 from hansard._gate.redaction import is_veiled
@@ -37,23 +36,11 @@ from hansard.errors import (
     RunsFailed,
     UnknownTool,
 )
+from hansard.results import Executed, approver_names
 from hansard_compiler.canonical import content_digest
 
 if TYPE_CHECKING:
     from hansard._gate.gate import Gate
-
-
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """An approved call that ran."""
-
-    approval_id: str
-    tool: str
-    description: str
-    by: str  # who approved it
-    result: Any = field(repr=False)
-    arguments: Json = field(repr=False)  # as it ran
-    changes: Mapping[str, Json] = field(default_factory=dict)  # by the approver; proposed and run
 
 
 def run(
@@ -155,7 +142,7 @@ def run_approved(
     if begun is not None:
         begun.add(identity)
     mirror.approval(approval)
-    by = approvers(approval) or str(approval.get("decided_by") or "")
+    by = approver_names(approval) or str(approval.get("decided_by") or "")
     mirror.event(semconv.EVENT_APPROVAL_CLAIMED, approval_id=identity, tool=tool.name, by=by)
     claimed = _Claimed(gate, decisions, tool, arguments, identity, str(claim["claim_id"]), mirror)
     result = yield from claimed.run()

@@ -1,8 +1,8 @@
-"""The gate: where calls of tools are let through, held for a decision, or refused.
+"""The gate: where calls of tools run, wait for a decision, or are refused.
 
 with hansard.gate(agent="clerk", tools=[find_contact, create_contact]) as gate:
-    gate.call("find_contact", {"name": "Maria"})       # runs, with an event before and after
-    gate.call("create_contact", {"name": "Maria"})     # {"status": "pending_confirmation", …}
+    gate.call("find_contact", {"name": "Maria"})       # Completed: an event before and after
+    gate.call("create_contact", {"name": "Maria"})     # Pending: its approval_id, a message
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from hansard._backend import backend_of_this_process
 from hansard._backend.protocol import Decisions, refuse_async
 from hansard._gate import execution, invocation
 from hansard._gate.evaluation import Turn, current_turn
-from hansard._gate.execution import Executed
 from hansard._gate.flow import adrive, drive
 from hansard._gate.pending import Waiting
 from hansard._gate.provenance import Seen
 from hansard._gate.tools import GatedTool, ToolSet, find_registered
 from hansard._runtime import recorder as _state
+from hansard._runtime.durations import Duration, seconds
 from hansard._tracing.context_managers import EnteredEitherWay
 from hansard._tracing.current_agent import current_agent
 from hansard.errors import NoConfirmation
+from hansard.results import Executed, GateResult
 
 if TYPE_CHECKING:
     from hansard._context.policies import PolicyLike
@@ -41,12 +42,13 @@ _batch: ContextVar[str | None] = ContextVar("hansard-batch", default=None)
 class Gate(EnteredEitherWay):
     """One way for calls to reach their tools; as a `with` block the current one of this task.
 
-    `tools` is what `call` dispatches to. `policy` is asked before anybody is: deny refuses, and
-    require_approval holds a tool that only reads as well. `expires` is how long a decision may take
-    (seconds; the store's default is an hour), `wait` how long a call waits for it: True until it
-    expires, and False to answer `pending_confirmation` at once. Whoever is in `approvers` may
-    decide; nobody named means everybody who may decide at all. `approvals_required` is how many
-    different people have to approve the same draft before the call runs.
+    `tools` are the tools that `call` finds by name. The rules of `policy` apply first: deny refuses
+    a call, require_approval holds a tool that only reads, too. A decision may take `expires_in_s`
+    (the store's default is an hour). A call waits `wait_s` for it: `math.inf` until the approval
+    expires, 0 returns `Pending` at once; None leaves it to the tool. Both are seconds or a
+    timedelta. `approvers` names the people who may decide; without it everybody with the right to
+    decide may. `approvals_required` is how many different people have to approve the same draft
+    before the call runs.
     """
 
     def __init__(
@@ -58,8 +60,8 @@ class Gate(EnteredEitherWay):
         one_per_channel: bool = False,
         approvers: Sequence[str] = (),
         approvals_required: int = 1,
-        expires: float | None = None,
-        wait: float | bool | None = None,
+        expires_in_s: Duration | None = None,
+        wait_s: Duration | None = None,
         policy: PolicyLike | None = None,
         decisions: Decisions | None = None,
     ) -> None:
@@ -70,8 +72,8 @@ class Gate(EnteredEitherWay):
         self.one_per_channel = one_per_channel
         self.approvers = tuple(approvers)
         self.approvals_required = approvals_required
-        self.expires_s = expires
-        self.wait = wait
+        self.expires_in_s = None if expires_in_s is None else seconds(expires_in_s, "expires_in_s")
+        self.wait_s = None if wait_s is None else seconds(wait_s, "wait_s")
         self.seen = Seen()
         self.receipts: list[str] = []  # compilations that what follows came of
         self.waiting = _waiting
@@ -88,8 +90,8 @@ class Gate(EnteredEitherWay):
             one_per_channel=self.one_per_channel,
             approvers=self.approvers,
             approvals_required=self.approvals_required,
-            expires=self.expires_s,
-            wait=self.wait,
+            expires_in_s=self.expires_in_s,
+            wait_s=self.wait_s,
             policy=self._policy,
             decisions=self._decisions,
         )
@@ -114,9 +116,10 @@ class Gate(EnteredEitherWay):
 
     def call(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, repropose: str | None = None
-    ) -> Any:
-        """Call a tool of the set: its result, or what it waits for. Raises CallRefused.
+    ) -> GateResult:
+        """Call a tool of the set, and return the state of the call. Raises CallRefused.
 
+        `for_model()` of the result is the answer for the model: see `hansard.results`.
         An async tool runs in an event loop of this call; MustAwait inside a running one.
         `repropose` is the id of an approval that was sent back with a note: this call is its new
         draft.
@@ -127,7 +130,7 @@ class Gate(EnteredEitherWay):
 
     async def acall(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, repropose: str | None = None
-    ) -> Any:
+    ) -> GateResult:
         """The same in an event loop, for tools of both kinds."""
         tool = self.tools.get(name)
         named = tool.shape.from_model({} if arguments is None else arguments)

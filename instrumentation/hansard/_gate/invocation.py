@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import secrets
 import time
@@ -12,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hansard import semconv
 from hansard._backend.protocol import checked
-from hansard._gate import messages as told
 from hansard._gate.arguments import Json
-from hansard._gate.description import description_of
 from hansard._gate.evaluation import note_pending
 from hansard._gate.execution import run_approved
 from hansard._gate.flow import Flow, Step, can_wait, ending, may_be_async, pause
@@ -23,6 +20,7 @@ from hansard._gate.policy import Judgement, judged
 from hansard._gate.tools import GatedTool
 from hansard._gate.tracing import Mirror
 from hansard.errors import BadArguments, GateUnavailable, MustAwait, PolicyDenied
+from hansard.results import Completed, GateResult, Pending, result_without_run
 from hansard_compiler.policy.approvers import Approvers
 
 if TYPE_CHECKING:
@@ -67,17 +65,22 @@ _LONGEST_PAUSE_S: Final = 0.25
 
 def call(
     gate: Gate, tool: GatedTool, arguments: Json, *, repropose: str | None = None
-) -> Flow[Any]:
-    """Let one call through, or not, inside a span of its own."""
+) -> Flow[GateResult]:
+    """Call a tool through the gate, inside a span of its own."""
     mirror = Mirror.begin(tool, arguments)
     try:
-        made = yield from _Call(gate, tool, arguments, mirror).made(repropose)
+        result = yield from _Call(gate, tool, arguments, mirror).made(repropose)
     except BaseException as error:
         mirror.refused(tool, error)
         mirror.failed(error)
         raise
-    mirror.done(made)
-    return made
+    mirror.done(result.for_model())
+    return result
+
+
+def answer(gate: Gate, tool: GatedTool, arguments: Json) -> Flow[Any]:
+    """Call a tool through the gate, and return what the model gets."""
+    return (yield from call(gate, tool, arguments)).for_model()
 
 
 class _Call:
@@ -93,7 +96,7 @@ class _Call:
         self._decisions = gate.decisions
         self._is_slow = not self._decisions.is_local
 
-    def made(self, repropose: str | None) -> Flow[Any]:
+    def made(self, repropose: str | None) -> Flow[GateResult]:
         judgement = judged(self._gate.policy, self._tool, self._arguments, agent=self._agent)
         yield from self._check_waiting(judgement)
         if judgement.is_denied:
@@ -124,7 +127,7 @@ class _Call:
 
     # ---- what may run at once
 
-    def _let_through(self) -> Flow[Any]:
+    def _let_through(self) -> Flow[Completed]:
         """Run a reading tool; without an event before it, it does not run."""
         yield from self._note("tool.called", arguments=self._arguments)
         pid = os.getpid()
@@ -140,11 +143,11 @@ class _Call:
             yield from self._note("tool.returned", ok=True)
         if self._gate.seen:
             self._gate.seen.add(result)
-        return result
+        return Completed(self._tool.name, result)
 
     # ---- what waits for somebody
 
-    def _asked(self, judgement: Judgement, repropose: str | None) -> Flow[Any]:
+    def _asked(self, judgement: Judgement, repropose: str | None) -> Flow[GateResult]:
         if Approvers(names=self._gate.approvers or None).joined(judgement.approvers).names == ():
             raise BadArguments(
                 self._tool.name, "the rules let none of the gate's approvers approve this call"
@@ -155,18 +158,17 @@ class _Call:
         note_pending(approval)
         wait_s = self._wait_s()
         if wait_s == 0:
-            return told.pending(approval)
+            return Pending.of(approval)
         approval = yield from decided(self._gate, approval, wait_s)
         self._mirror.approval(approval)
         if approval["status"] != "awaiting":
             self._mirror.decided(approval)
         if approval["status"] != "approved":
-            return told.outcome(approval, waited_s=wait_s)
-        executed = yield from run_approved(self._gate, approval, mirror=self._mirror)
-        return executed.result if not executed.changes else told.executed(executed)
+            return result_without_run(approval, waited_s=wait_s)
+        return (yield from run_approved(self._gate, approval, mirror=self._mirror))
 
     def _proposed(self, judgement: Judgement, repropose: str | None) -> Flow[Json]:
-        described = yield from description_of(self._tool.name, self._tool.describe, self._arguments)
+        described = yield from self._tool.description_of(self._arguments)
         proposal = self._proposal(judgement, described)
         if repropose is None:
             answer = yield Step(lambda: self._decisions.propose(proposal), self._is_slow)
@@ -214,15 +216,14 @@ class _Call:
             "batch_id": gate.batch_id,
             "approvers": None if people.names is None else list(people.names),
             "approvals_required": people.required,
-            "expires_in_s": gate.expires_s,
+            "expires_in_s": gate.expires_in_s,
             "facts": {"tool_class": tool.tool_class} if tool.tool_class else None,
-            "policy": {**told.of_policy(judgement), "receipts": list(gate.receipts)},
+            "policy": {**judgement.demands(), "receipts": list(gate.receipts)},
         }
 
     def _wait_s(self) -> float:
         """Return how long this call waits for its decision; infinity until it expires."""
-        wait = self._tool.wait if self._gate.wait is None else self._gate.wait
-        return math.inf if wait is True else float(wait)
+        return self._tool.wait_s if self._gate.wait_s is None else self._gate.wait_s
 
     # ---- events
 

@@ -58,6 +58,11 @@ class Judgement:
     def json(self) -> Json:
         return {} if self.check is None else self.check.json()
 
+    def demands(self) -> Json:
+        """Return what rules demanded, for approvals."""
+        demanded: Json = {"rule_ids": self.rule_ids, "reason": self.reason or None}
+        return demanded | ({"obligations": self.obligations} if self.obligations else {})
+
 
 def judged(
     policy: Policy | None, tool: GatedTool, arguments: Json, *, agent: str | None

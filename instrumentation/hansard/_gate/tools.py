@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import string
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from types import FunctionType
 from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from hansard._decorators import function_spec
 from hansard._decorators.function_spec import Plan
 from hansard._gate.arguments import Json, Shape
-from hansard._gate.description import Describe
 from hansard._gate.flow import Flow, Step, Within, may_be_async
 from hansard._gate.unfinished import find_unfinished
+from hansard._runtime.durations import Duration, seconds
 from hansard.errors import (
     BadArguments,
     LazyResult,
+    MustAwait,
     NotDecoratable,
     UnclassifiedTool,
     UnfinishedResult,
     UnknownTool,
 )
+from hansard_compiler.canonical import canonical_json
 
 Effect: TypeAlias = Literal["read", "write"]
+Describe: TypeAlias = str | Callable[..., str | Awaitable[str]] | None
 # The arguments and the result of a call; returns the tool that takes it back, and its arguments.
 Undo: TypeAlias = Callable[[Json, Any], "tuple[Callable[..., Any] | str, Mapping[str, Any]]"]
 
@@ -52,7 +58,7 @@ class GatedTool:
     describe: Describe = field(default=None, repr=False)
     undo: Undo | None = field(default=None, repr=False)
     tool_class: str | None = None  # as rules name it: shell, web, database …
-    wait: float | bool = False  # how long a call waits for its decision, seconds; True: till expiry
+    wait_s: float = 0.0  # how long a call waits for its decision; infinity: until it expires
     known: frozenset[str] = field(default=frozenset(), repr=False)  # arguments of a closed set
     receiver: Any = field(default=_NOBODY, repr=False)  # the object or class of a method
 
@@ -97,6 +103,28 @@ class GatedTool:
             raise UnfinishedResult(self.name, found.kind, found.where)
         return result
 
+    def description_of(self, arguments: Mapping[str, Any]) -> Flow[str | None]:
+        """Return a call in a person's words; None for a tool that has none.
+
+        It may be short: the store shows every argument as a field of its own, so no description can
+        hide one. One that fails says so. Raises nothing but MustAwait.
+        """
+        if self.describe is None:
+            return None
+        try:
+            if isinstance(self.describe, str):
+                text = _filled(self.describe, arguments)
+            else:
+                text = yield Step(partial(self.describe, **copy.deepcopy(dict(arguments))))
+            if not isinstance(text, str) or not text.strip():
+                raise TypeError("a description is a text")
+        except MustAwait:
+            raise
+        except Exception as error:  # of the program's own function, or a template that does not fit
+            kind = type(error).__name__
+            return f"{self.name}: its description failed ({kind}), so every argument is listed"
+        return text
+
     def _called(self, arguments: Mapping[str, Any]) -> Any:
         args, kwargs = self.shape.split(arguments)
         if self.needs_receiver:
@@ -116,6 +144,19 @@ class GatedTool:
         }
 
 
+def _filled(template: str, arguments: Mapping[str, Any]) -> str:
+    """Fill names into a template: `{name}` alone, no attributes, indexes or formats."""
+    parts = []
+    for literal, name, form, conversion in string.Formatter().parse(template):
+        parts.append(literal)
+        if name is not None:
+            if name not in arguments or form or conversion:
+                raise ValueError(f"there is no argument {name!r}")
+            value = arguments[name]
+            parts.append(value if isinstance(value, str) else canonical_json(value))
+    return "".join(parts)
+
+
 def make_tool(
     function: Callable[..., Any],
     plan: Plan,
@@ -125,7 +166,7 @@ def make_tool(
     describe: Describe = None,
     undo: Undo | None = None,
     tool_class: str | None = None,
-    wait: float | bool = False,
+    wait_s: Duration = 0.0,
 ) -> GatedTool:
     """Return the tool of a function. Raises NotDecoratable for what cannot be gated."""
     if effect not in EFFECTS:
@@ -140,7 +181,7 @@ def make_tool(
         describe=describe,
         undo=undo,
         tool_class=tool_class,
-        wait=wait,
+        wait_s=seconds(wait_s, "wait_s"),
         known=_closed_sets(function),
     )
 

@@ -14,11 +14,11 @@ from opentelemetry.trace import Link, SpanContext, TraceFlags
 
 from hansard import semconv
 from hansard._gate.arguments import Json
-from hansard._gate.messages import approvers
 from hansard._gate.tools import GatedTool
 from hansard._runtime import recorder as _state
 from hansard._tracing.observation import Observation, begin, tell
 from hansard.errors import GateError
+from hansard.results import approver_names
 
 _STEP_ID: Final = re.compile("([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
 
@@ -73,7 +73,7 @@ class Mirror:
             semconv.EVENT_APPROVAL_DECIDED,
             approval_id=approval.get("approval_id"),
             status=approval.get("status"),
-            by=approvers(approval) or approval.get("decided_by"),
+            by=approver_names(approval) or approval.get("decided_by"),
             reason=approval.get("reason"),
         )
 

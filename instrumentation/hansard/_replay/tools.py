@@ -17,7 +17,6 @@ from typing import Any, Final
 from hansard import semconv
 from hansard._gate.flow import is_looping
 from hansard._gate.gate import Gate, Tools, current_gate
-from hansard._gate.messages import executed
 from hansard._gate.tools import ToolSet
 from hansard._tracing.addresses import context_of
 from hansard._tracing.context import entered
@@ -86,8 +85,8 @@ def _answer(call: Json, gate: Gate, answers: Answers) -> None:
         if approval_id is None:
             result = _called(gate, call, answers)
         else:
-            done = _run(gate, str(call["name"]), lambda: gate.run(approval_id))
-            result = executed(done) if done.changes else done.result
+            executed = _run(gate, str(call["name"]), lambda: gate.run(approval_id))
+            result = executed.for_model()
     except GateUnavailable:
         raise
     except UnknownTool:
@@ -115,7 +114,7 @@ def _called(gate: Gate, call: Json, answers: Answers) -> Any:
     # A call that waited, and was approved within that time, has run.
     waits = [one for one in turn.pending if _is_open(gate, str(one["approval_id"]))]
     if not waits:
-        return result
+        return result.for_model()
     approval_id = str(waits[0]["approval_id"])
     _hold(call, answers, _PENDING, waits[0].get("description"), approval_id)
     return _HELD

@@ -16,6 +16,7 @@ from opentelemetry.trace import INVALID_SPAN, Span, set_span_in_context
 from hansard import semconv
 from hansard._runs.step import Step, StepKind
 from hansard._runs.tool_steps import ToolSteps
+from hansard._runtime.durations import Duration
 from hansard._tracing import context as place
 from hansard._tracing.attributes import step_attributes
 from hansard._tracing.context_managers import EnteredEitherWay
@@ -175,11 +176,11 @@ class Run(EnteredEitherWay):
         arguments: Any = None,
         error: BaseException | str | None = None,
         status: str | None = None,
-        duration_ms: float | None = None,
+        duration_s: Duration | None = None,
     ) -> Step:
         """Tell what a tool gave: the end of the call with this id, or else of this name.
 
-        A result without a call is a step of its own, of `duration_ms` up to now. A second result
+        A result without a call is a step of its own, of `duration_s` up to now. A second result
         for a call is told as an event `hansard.tool.duplicate_result` and changes nothing.
         """
         return self.tools.result(
@@ -189,7 +190,7 @@ class Run(EnteredEitherWay):
             arguments=arguments,
             error=error,
             status=status,
-            duration_ms=duration_ms,
+            duration_s=duration_s,
         )
 
     # ---- what the model is shown and asked

@@ -24,6 +24,7 @@ from hansard._runs.run import Run, current_run, open_runs
 from hansard._runs.step import Step
 from hansard._runs.tool_steps import ToolSteps
 from hansard._runtime import recorder as _state
+from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
 from hansard._tracing import context as place
 from hansard._tracing.attributes import run_attributes, run_name
@@ -106,7 +107,7 @@ def record_tool_result(
     arguments: Any = None,
     error: BaseException | str | None = None,
     status: str | None = None,
-    duration_ms: float | None = None,
+    duration_s: Duration | None = None,
 ) -> Step:
     """Tell what a tool gave: see `Run.record_tool_result`."""
     return _tools().result(
@@ -116,7 +117,7 @@ def record_tool_result(
         arguments=arguments,
         error=error,
         status=status,
-        duration_ms=duration_ms,
+        duration_s=duration_s,
     )
 
 

@@ -6,12 +6,14 @@ import itertools
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from opentelemetry.trace import Span, get_current_span
 
 from hansard import semconv
 from hansard._runs.step import Step
+from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.attributes import tool_attributes, tool_name
@@ -95,7 +97,7 @@ class ToolCalls:
 
 
 _KIND: Final = "tool_call"
-MAX_DURATION_MS: Final = 30 * 86_400_000
+_MAX_DURATION_S: Final = 30 * 86_400
 
 
 class ToolSteps:
@@ -126,7 +128,7 @@ class ToolSteps:
         arguments: Any,
         error: BaseException | str | None,
         status: str | None,
-        duration_ms: float | None,
+        duration_s: Duration | None,
     ) -> Step:
         """End the step of the call this answers, or tell a step of its own.
 
@@ -150,9 +152,7 @@ class ToolSteps:
                 _tell_again(get_current_span(context), step.call_id)
                 return step
             if call is None:
-                call = self._begin(
-                    step, context, arguments=arguments, start_ns=_ago_ns(duration_ms)
-                )
+                call = self._begin(step, context, arguments=arguments, start_ns=_ago_ns(duration_s))
                 if arguments is None:
                     call.span.set_attribute(semconv.TOOL_RECORDED_PART, "result")
             call.close(outcome_of(status, error), output=result)
@@ -200,13 +200,15 @@ class ToolSteps:
         )
 
 
-def _ago_ns(duration_ms: float | None) -> int | None:
-    """Return when something began that took so long; None where that is not known."""
-    if type(duration_ms) not in (int, float) or duration_ms is None:
+def _ago_ns(duration_s: Duration | None) -> int | None:
+    """Return the start of what took so long and ends now; None where the duration is not usable."""
+    if isinstance(duration_s, timedelta):
+        duration_s = duration_s.total_seconds()
+    if duration_s is None or type(duration_s) not in (int, float):
         return None
-    if not 0 < duration_ms < MAX_DURATION_MS:
+    if not 0 < duration_s < _MAX_DURATION_S:
         return None
-    return time.time_ns() - round(duration_ms * 1e6)
+    return time.time_ns() - round(duration_s * 1e9)
 
 
 def _leave_open(call: Step, status: Ended) -> None:

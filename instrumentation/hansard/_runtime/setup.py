@@ -10,8 +10,9 @@ import secrets
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
 
 from hansard import semconv
@@ -19,10 +20,12 @@ from hansard._config.settings import Settings, load_settings
 from hansard._export.secret_scanner import ForkSafeRedactor
 from hansard._runtime import recorder as _state
 from hansard._runtime.data_folder import read_or_make_key
+from hansard._runtime.durations import Duration, seconds
 from hansard._runtime.recorder import Recorder, active
 from hansard._tracing import workers
 from hansard._tracing.propagation import continue_environment
 from hansard.errors import EmbeddedMissing
+from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
@@ -45,11 +48,11 @@ def init(
     data: str | Path | None = None,
     headers: Mapping[str, str] | None = None,
     token: str | None = None,
-    timeout_s: float | None = None,
+    timeout_s: Duration | None = None,
     compression: str | None = None,
     resource_attributes: Mapping[str, str] | None = None,
-    export_delay_ms: int | None = None,
-    exit_timeout_ms: int | None = None,
+    export_delay_s: Duration | None = None,
+    exit_timeout_s: Duration | None = None,
     spool_max_bytes: int | None = None,
     continue_trace: bool | None = None,
     config: str | Path | None = None,
@@ -65,8 +68,7 @@ def init(
     cannot start, that is told on the logger `hansard`, and the program runs without.
     """
     arguments = dict(locals())  # as this call was given them, by name
-    settings = load_settings(arguments)
-    settings = _with_embedded_checked(settings)
+    settings = _with_embedded_checked(_settings_of(arguments))
     with _lock:
         running = active()
         if running is not None:
@@ -91,18 +93,42 @@ def init(
 def check_arguments(options: Mapping[str, object]) -> None:
     """Raise what `init(**options)` would raise for them: TypeError for a name, ConfigError."""
     inspect.signature(init).bind(**options)
-    load_settings(options)
+    _settings_of(options)
 
 
-def flush(timeout_s: float = 10.0) -> bool:
+# Durations of `init()` are seconds; the settings are milliseconds, as OpenTelemetry's variables.
+_MS_SETTINGS: Final = {"export_delay_s": "export_delay_ms", "exit_timeout_s": "exit_timeout_ms"}
+
+
+def _settings_of(arguments: Mapping[str, Any]) -> Settings:
+    """Return the settings for arguments of `init()`. Raises ConfigError."""
+    named: dict[str, Any] = dict(arguments)
+    try:
+        for name in ("timeout_s", *_MS_SETTINGS):
+            if isinstance(named.get(name), timedelta) or (name in _MS_SETTINGS and name in named):
+                given = named.pop(name)
+                if given is not None and name in _MS_SETTINGS:
+                    named[_MS_SETTINGS[name]] = round(seconds(given, name) * 1_000)
+                elif given is not None:
+                    named[name] = seconds(given, name)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(str(error)) from None
+    # A worker process calls `init()` with the arguments that this process's had.
+    return replace(
+        load_settings(named),
+        arguments={name: one for name, one in arguments.items() if one is not None},
+    )
+
+
+def flush(timeout_s: Duration = 10.0) -> bool:
     """Send what was recorded so far; False when not all of it was sent in time."""
     recorder = active()
     if recorder is None or recorder.exporter is None:
         return True
-    return recorder.exporter.force_flush(round(timeout_s * 1000))
+    return recorder.exporter.force_flush(round(seconds(timeout_s, "timeout_s") * 1000))
 
 
-def shutdown(timeout_s: float | None = None) -> None:
+def shutdown(timeout_s: Duration | None = None) -> None:
     """Send what is left, spool what cannot be sent, and stop recording.
 
     Waits at most `timeout_s`, or the setting `exit_timeout_ms`. Decorated functions go on working;
@@ -117,7 +143,9 @@ def shutdown(timeout_s: float | None = None) -> None:
         _state.install(None)
         if recorder.exporter is not None:
             limit_ms = recorder.settings.exit_timeout_ms
-            recorder.exporter.close(limit_ms if timeout_s is None else round(timeout_s * 1000))
+            if timeout_s is not None:
+                limit_ms = round(seconds(timeout_s, "timeout_s") * 1000)
+            recorder.exporter.close(limit_ms)
 
 
 def _close_what_is_open() -> None:

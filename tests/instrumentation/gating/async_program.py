@@ -54,7 +54,7 @@ def main(kind: str, way: str, identity: str = "") -> None:
     hansard.init(embedded=True)
     gate = hansard.gate(tools=[pay], channel="here")
     if way == "ask":
-        made: Any = gate.call("pay", {"amount": 7})
+        made: Any = gate.call("pay", {"amount": 7}).for_model()
         approvals.approve(made["approval_id"], by="ana")
         sys.stdout.write(made["approval_id"])
         return

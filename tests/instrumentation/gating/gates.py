@@ -42,7 +42,8 @@ class Desk:
 
     def approve(self, answer: Any, **options: Any) -> str:
         """Approve what a call answered, as a person would elsewhere; its id."""
-        identity: str = answer["approval_id"]
+        found = answer if isinstance(answer, dict) else answer.for_model()
+        identity: str = found["approval_id"]
         self.store.approve(identity, **{"by": "ana", **options})
         return identity
 

@@ -191,7 +191,7 @@ def test_after_five_minutes_nothing_waits_any_more(person: Typed, store: Desk) -
 @pytest.mark.covers("CG-11")
 @pytest.mark.parametrize("expires_s", [60, 900])
 def test_another_time_to_answer_is_kept_to(store: Desk, expires_s: int) -> None:
-    person = typed(store, expires=expires_s)
+    person = typed(store, expires_in_s=expires_s)
     person.say("create Maria")
     store.pass_time(expires_s - 1)
     assert person.answer("yes") == ["Done! Create contact Maria."]

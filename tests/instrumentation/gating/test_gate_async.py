@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,7 @@ from hansard.errors import (
     PendingResult,
     RunsFailed,
 )
+from hansard.results import GateResult
 from tests.instrumentation.gating.gates import Desk, state_of
 from tests.instrumentation.gating.kinds import (
     ASYNC,
@@ -107,9 +109,9 @@ class Run:
         assert done.result == "sent to Maria"
 
     def wait(self) -> None:
-        self.gate.wait = True
+        self.gate.wait_s = math.inf
         with deciding(self.store):
-            assert self.gate.call("send", {"to": "Maria"}) == "sent to Maria"
+            assert self.gate.call("send", {"to": "Maria"}).for_model() == "sent to Maria"
 
     def yes(self) -> None:
         self.chat.handle("send it to Maria")
@@ -127,11 +129,11 @@ class Run:
         self._was_told()
 
     def repropose(self) -> None:
-        self.gate.wait = True
-        identity = self.store.gate(self.tool).call("send", {"to": "Ann"})["approval_id"]
+        self.gate.wait_s = math.inf
+        identity = self.store.gate(self.tool).call("send", {"to": "Ann"}).for_model()["approval_id"]
         self.store.store.revise(identity, by="ana", note="to Maria")
         with deciding(self.store), self.gate:
-            assert approvals.repropose(identity, {"to": "Maria"}) == "sent to Maria"
+            assert approvals.repropose(identity, {"to": "Maria"}).for_model() == "sent to Maria"
 
     # ---- ways with await
 
@@ -147,9 +149,9 @@ class Run:
         assert done.result == "sent to Maria"
 
     async def await_(self) -> None:
-        self.gate.wait = True
+        self.gate.wait_s = math.inf
         with deciding(self.store):
-            assert await self.gate.acall("send", {"to": "Maria"}) == "sent to Maria"
+            assert (await self.gate.acall("send", {"to": "Maria"})).for_model() == "sent to Maria"
 
     async def ayes(self) -> None:
         await self.chat.ahandle("send it to Maria")
@@ -167,12 +169,13 @@ class Run:
         self._was_told()
 
     async def arepropose(self) -> None:
-        self.gate.wait = True
-        identity = self.store.gate(self.tool).call("send", {"to": "Ann"})["approval_id"]
+        self.gate.wait_s = math.inf
+        identity = self.store.gate(self.tool).call("send", {"to": "Ann"}).for_model()["approval_id"]
         self.store.store.revise(identity, by="ana", note="to Maria")
         with deciding(self.store):
             async with self.gate:
-                assert await approvals.arepropose(identity, {"to": "Maria"}) == "sent to Maria"
+                again = await approvals.arepropose(identity, {"to": "Maria"})
+                assert again.for_model() == "sent to Maria"
 
     def _was_told(self) -> None:
         told = {
@@ -186,7 +189,7 @@ class Run:
 PLAIN: dict[str, Callable[[Run], None]] = {
     "approvals.run": Run.run,
     "approvals.run_all_approved": Run.run_all_approved,
-    "wait=": Run.wait,
+    "wait_s=": Run.wait,
     "chat, yes": Run.yes,
     "chat, button": Run.button,
     "chat, resume": Run.resume,
@@ -195,7 +198,7 @@ PLAIN: dict[str, Callable[[Run], None]] = {
 AWAITED: dict[str, Callable[[Run], Awaitable[None]]] = {
     "approvals.arun": Run.arun,
     "approvals.arun_all_approved": Run.arun_all_approved,
-    "wait=, awaited": Run.await_,
+    "wait_s=, awaited": Run.await_,
     "chat, yes, awaited": Run.ayes,
     "chat, button, awaited": Run.abutton,
     "chat, resume, awaited": Run.aresume,
@@ -315,10 +318,14 @@ def test_the_error_names_what_to_call(store: Desk) -> None:
 # ---- reads
 
 
+async def _for_model(calling: Awaitable[GateResult]) -> Any:
+    return (await calling).for_model()
+
+
 READS: dict[str, Callable[[Gate, Any], Any]] = {
-    "gate.call": lambda gate, tool: gate.call("send", {"to": "Maria"}),
+    "gate.call": lambda gate, tool: gate.call("send", {"to": "Maria"}).for_model(),
     "decorated": lambda gate, tool: tool("Maria"),
-    "gate.acall": lambda gate, tool: gate.acall("send", {"to": "Maria"}),
+    "gate.acall": lambda gate, tool: _for_model(gate.acall("send", {"to": "Maria"})),
 }
 
 
@@ -516,7 +523,10 @@ def test_a_future_of_a_pool_is_waited_for(store: Desk) -> None:
         gate = store.gate(
             hansard.tool(effect="write", name="send")(lambda to: pool.submit(later, to))
         )
-        for answer in (gate.call("send", {"to": "Ann"}), gate.call("send", {"to": "Bob"})):
+        for answer in (
+            gate.call("send", {"to": "Ann"}).for_model(),
+            gate.call("send", {"to": "Bob"}).for_model(),
+        ):
             begun.set()
             identity = store.approve(answer)
             is_ann = not done
@@ -569,10 +579,10 @@ def test_undo_and_describe_may_be_async(store: Desk) -> None:
         return to[::-1]
 
     with store.gate(send) as gate:
-        answer = gate.call("send", {"to": "anna"})
+        answer = gate.call("send", {"to": "anna"}).for_model()
         identity = store.approve(answer)
         gate.run(identity)
-        again = approvals.undo(identity)
+        again = approvals.undo(identity).for_model()
         gate.run(store.approve(again))
 
         assert answer["message"].endswith(": Write to anna")
@@ -581,7 +591,11 @@ def test_undo_and_describe_may_be_async(store: Desk) -> None:
         async def main() -> None:
             with pytest.raises(MustAwait, match="describe="):
                 gate.call("send", {"to": "anna"})
-            assert (await gate.acall("send", {"to": "bob"}))["message"].endswith("Write to bob")
+            assert (
+                (await gate.acall("send", {"to": "bob"}))
+                .for_model()["message"]
+                .endswith("Write to bob")
+            )
 
         asyncio.run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -80,7 +81,7 @@ class Run:
             approvals.run_all_approved(channel=self.channel)
 
     def wait(self) -> None:
-        self.gate.wait = True
+        self.gate.wait_s = math.inf
         thread = threading.Thread(target=self._approve_soon)
         thread.start()
         try:
@@ -103,7 +104,7 @@ class Run:
             await approvals.arun_all_approved(channel=self.channel)
 
     async def await_(self) -> None:
-        self.gate.wait = True
+        self.gate.wait_s = math.inf
         call = asyncio.create_task(self.gate.acall("send", {"to": "Maria"}))
         await asyncio.to_thread(self._approve_soon)
         await call
@@ -112,12 +113,12 @@ class Run:
 PLAIN: dict[str, Callable[[Run], None]] = {
     "run": Run.run,
     "run_all_approved": Run.run_all_approved,
-    "wait=": Run.wait,
+    "wait_s=": Run.wait,
 }
 AWAITED: dict[str, Callable[[Run], Awaitable[None]]] = {
     "arun": Run.arun,
     "arun_all_approved": Run.arun_all_approved,
-    "wait=, awaited": Run.await_,
+    "wait_s=, awaited": Run.await_,
 }
 
 
@@ -244,7 +245,7 @@ def test_an_end_after_the_shutdown_is_reported_where_the_call_was_claimed(
 
     hansard.init(endpoint=server.http, data=tmp_path)
     gate = Gate(tools=[hansard.tool(leave, effect="write")], channel="leaves")
-    asked = gate.call("leave", {"to": "Maria"})["approval_id"]
+    asked = gate.call("leave", {"to": "Maria"}).for_model()["approval_id"]
     people.approve(asked, by="ana")
 
     assert gate.run(asked).result == "sent to Maria"

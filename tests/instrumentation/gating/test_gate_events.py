@@ -64,8 +64,8 @@ class Story:
         gate = gate or self.gate
         with suppress(LookupError):
             if self.is_async:
-                return asyncio.run(gate.acall(name, {"to": to}))
-            return gate.call(name, {"to": to})
+                return asyncio.run(gate.acall(name, {"to": to})).for_model()
+            return gate.call(name, {"to": to}).for_model()
 
     def asked(self, to: str = "ann", gate: Gate | None = None) -> str:
         return str(self.call("send", to, gate)["approval_id"])

@@ -6,14 +6,25 @@ from typing import Any
 
 import pytest
 
-from hansard._gate.description import description_of, visible
+import hansard
 from hansard._gate.flow import drive
 from hansard._gate.provenance import Seen
+from hansard._gate.tools import gated
+from hansard.results import visible
+
+
+def described(describe: Any, arguments: dict[str, Any]) -> str | None:
+    @hansard.tool(name="add", effect="write", describe=describe)
+    def add(**arguments: Any) -> None: ...
+
+    tool = gated(add)
+    assert tool is not None
+    return drive(tool.description_of(arguments))
 
 
 def test_a_template_is_filled_with_the_arguments() -> None:
     text = "Create contact {name}, {age}"
-    told = drive(description_of("add", text, {"name": "Maria", "age": 7}))
+    told = described(text, {"name": "Maria", "age": 7})
 
     assert told == "Create contact Maria, 7"
 
@@ -25,7 +36,7 @@ def test_a_function_describes_from_a_copy_of_the_arguments() -> None:
 
     arguments = {"rows": [1]}
 
-    assert drive(description_of("add", describe, arguments)) == "Create rows"
+    assert described(describe, arguments) == "Create rows"
     assert arguments == {"rows": [1]}
 
 
@@ -45,7 +56,7 @@ def test_a_function_describes_from_a_copy_of_the_arguments() -> None:
     ],
 )
 def test_a_description_that_fails_says_so_and_never_raises(describe: Any) -> None:
-    told = drive(description_of("add", describe, {"name": "Maria"}))
+    told = described(describe, {"name": "Maria"})
 
     assert told is not None
     assert told.startswith("add: its description failed (")

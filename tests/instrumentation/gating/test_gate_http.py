@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -97,7 +98,7 @@ def approve(server: Serving, identity: str, **more: Any) -> None:
 def test_a_call_is_asked_about_approved_and_run_over_http(
     server: Serving, gate: Gate, ran: list[Any]
 ) -> None:
-    answer = gate.call("send", {"to": "maria@acme.com"})
+    answer = gate.call("send", {"to": "maria@acme.com"}).for_model()
     identity = answer["approval_id"]
     with pytest.raises(NotApproved):
         gate.run(identity)
@@ -114,7 +115,7 @@ def test_a_call_is_asked_about_approved_and_run_over_http(
 def test_a_waiting_call_polls_until_it_is_decided(
     server: Serving, gate: Gate, ran: list[Any]
 ) -> None:
-    gate.wait = True
+    gate.wait_s = math.inf
 
     def decide() -> None:
         while not (found := gate.decisions.approvals(status="awaiting", tool="send")):
@@ -123,7 +124,7 @@ def test_a_waiting_call_polls_until_it_is_decided(
 
     with ThreadPoolExecutor(1) as other:
         decided = other.submit(decide)
-        answer = gate.call("send", {"to": "maria@acme.com"})
+        answer = gate.call("send", {"to": "maria@acme.com"}).for_model()
         decided.result(30)
 
     assert (answer["status"], answer["result"]) == ("executed", 1)
@@ -134,10 +135,10 @@ def test_a_waiting_call_polls_until_it_is_decided(
 def test_a_waiting_call_goes_on_when_somebody_approves_on_the_command_line(
     server: Serving, gate: Gate, ran: list[Any]
 ) -> None:
-    gate.wait = True
+    gate.wait_s = math.inf
     answers: list[Any] = []
     asked = {"to": "cli@acme.com"}
-    call = threading.Thread(target=lambda: answers.append(gate.call("send", asked)))
+    call = threading.Thread(target=lambda: answers.append(gate.call("send", asked).for_model()))
     call.start()
     while not (found := gate.decisions.approvals(status="awaiting", tool="send")):
         threading.Event().wait(0.005)
@@ -154,7 +155,7 @@ def test_a_waiting_call_goes_on_when_somebody_approves_on_the_command_line(
 
 def test_an_async_call_waits_in_another_thread(server: Serving, gate: Gate, ran: list[Any]) -> None:
     async def both() -> Any:
-        gate.wait = True
+        gate.wait_s = math.inf
         call = asyncio.create_task(gate.acall("asend", {"to": "maria@acme.com"}))
         found: list[Any] = []
         for _ in range(1000):
@@ -171,7 +172,7 @@ def test_an_async_call_waits_in_another_thread(server: Serving, gate: Gate, ran:
 
 
 def test_a_reading_call_has_its_events_before_and_after(server: Serving, gate: Gate) -> None:
-    assert gate.call("look", {"what": "maria"}) == "MARIA"
+    assert gate.call("look", {"what": "maria"}).for_model() == "MARIA"
 
     events = json.loads(server.get("/v1/events?action=look"))["items"]
     assert [one["type"] for one in events] == ["tool.returned", "tool.called"]
@@ -183,7 +184,7 @@ def test_a_reading_call_has_its_events_before_and_after(server: Serving, gate: G
 def test_after_a_restart_the_same_program_may_run_it_and_another_may_not(
     server: Serving, gate: Gate, ran: list[Any], tmp_path: Path
 ) -> None:
-    identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
+    identity = gate.call("send", {"to": "maria@acme.com"}).for_model()["approval_id"]
     approve(server, identity)
     stranger = HttpDecisions(load_settings({"endpoint": server.http, "data": tmp_path / "b"}, {}))
 
@@ -203,7 +204,9 @@ def test_a_secret_does_not_leave_the_process(
     server: Serving, gate: Gate, ran: list[Any], tmp_path: Path
 ) -> None:
     first, second = (
-        gate.call("send", {"to": "maria@acme.com", "body": f"Use {SECRET}"})["approval_id"]
+        gate.call("send", {"to": "maria@acme.com", "body": f"Use {SECRET}"}).for_model()[
+            "approval_id"
+        ]
         for _ in range(2)
     )
     for identity in (first, second):
@@ -224,7 +227,7 @@ def test_a_secret_does_not_leave_the_process(
 
 @pytest.mark.covers("CG-28")
 def test_how_a_call_is_undone_is_told_with_its_result(server: Serving, gate: Gate) -> None:
-    identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
+    identity = gate.call("send", {"to": "maria@acme.com"}).for_model()["approval_id"]
     approve(server, identity)
     gate.run(identity)
 
@@ -235,7 +238,7 @@ def test_how_a_call_is_undone_is_told_with_its_result(server: Serving, gate: Gat
 
 @pytest.mark.covers("CG-17")
 def test_a_lost_call_is_settled_over_http(server: Serving, gate: Gate, ran: list[Any]) -> None:
-    identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
+    identity = gate.call("send", {"to": "maria@acme.com"}).for_model()["approval_id"]
     approve(server, identity)
     address = f"/v1/approvals/{identity}/settle"
     told = {"outcome": "did_not_run", "note": "looked"}
@@ -253,14 +256,14 @@ def test_a_lost_call_is_settled_over_http(server: Serving, gate: Gate, ran: list
 def test_without_a_server_nothing_runs(
     server: Serving, gate: Gate, ran: list[Any], tmp_path: Path
 ) -> None:
-    identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
+    identity = gate.call("send", {"to": "maria@acme.com"}).for_model()["approval_id"]
     approve(server, identity)
     nobody = load_settings({"endpoint": "http://127.0.0.1:9", "data": tmp_path}, {})
     gate._decisions = HttpDecisions(nobody)
 
     for call in (
-        lambda: gate.call("send", {"to": "maria@acme.com"}),
-        lambda: gate.call("look", {"what": "x"}),
+        lambda: gate.call("send", {"to": "maria@acme.com"}).for_model(),
+        lambda: gate.call("look", {"what": "x"}).for_model(),
         lambda: gate.run(identity),
     ):
         with pytest.raises(GateUnavailable):
@@ -353,7 +356,7 @@ def test_a_chat_decides_with_the_token_of_its_person_alone(
     channel = TextChannel("chat-of-noor", said.append, decide_token=tokens.get)
 
     def agent(message: str) -> str:
-        return str(talk.gate.call("send", {"to": message})["message"])
+        return str(talk.gate.call("send", {"to": message}).for_model()["message"])
 
     talk = ChatGate(channel, agent=agent, tools=[send], decisions=decisions)
 

@@ -84,7 +84,7 @@ def test_what_is_no_link_runs(store: Desk, tree: Path) -> None:
         tools=ToolSet(reads=[read_file]),
         policy=denying(tree / "secrets"),
     ) as gate:
-        assert gate.call("read_file", {"path": f"{tree}/desk/plain"}) == "content"
+        assert gate.call("read_file", {"path": f"{tree}/desk/plain"}).for_model() == "content"
 
     assert [f"{tree}/desk/plain"] == READ  # the arguments are the caller's, not what was judged
 
@@ -103,7 +103,7 @@ def test_a_rule_that_allows_a_directory_allows_no_link_out_of_it(store: Desk, tr
     with Gate(
         decisions=store.decisions, tools=ToolSet(reads=[read_file]), policy=Policy(rules=allowed)
     ) as gate:
-        assert gate.call("read_file", {"path": f"{tree}/desk/plain"}) == "content"
+        assert gate.call("read_file", {"path": f"{tree}/desk/plain"}).for_model() == "content"
         with pytest.raises(PolicyDenied):
             gate.call("read_file", {"path": f"{tree}/desk/file"})
 
@@ -115,4 +115,4 @@ def test_texts_that_are_no_paths_are_judged_as_they_are(store: Desk, tree: Path,
     policy = denying(tree / "secrets", "arguments.other")
 
     with gate_of(store, read_files, policy) as gate:
-        assert gate.call("read_files", {"paths": [name], "options": {"a": os.sep}}) == 1
+        assert gate.call("read_files", {"paths": [name], "options": {"a": os.sep}}).for_model() == 1

@@ -63,7 +63,7 @@ def create_contact(name: str) -> None:
 
 @pytest.mark.covers("CG-03")
 def test_the_class_decides_and_not_the_name(store: Desk) -> None:
-    answer = store.gate(get_contact).call("get_contact", {"name": "Maria"})
+    answer = store.gate(get_contact).call("get_contact", {"name": "Maria"}).for_model()
 
     assert (answer["status"], RAN) == ("pending_confirmation", [])
 
@@ -85,8 +85,10 @@ def test_plain_functions_are_classified_by_the_list_they_are_in(store: Desk) -> 
     tools = ToolSet(reads=[observed.__wrapped__], writes=[create_contact])  # type: ignore[attr-defined]
     gate = Gate(tools=tools, decisions=store.decisions)
 
-    assert gate.call("observed", {"name": "Maria"}) == "Maria"
-    assert gate.call("create_contact", {"name": "Ann"})["status"] == "pending_confirmation"
+    assert gate.call("observed", {"name": "Maria"}).for_model() == "Maria"
+    assert (
+        gate.call("create_contact", {"name": "Ann"}).for_model()["status"] == "pending_confirmation"
+    )
     assert RAN == ["Maria"]
     with pytest.raises(ValueError, match="decorated as write, not read"):
         ToolSet(reads=[get_contact])
@@ -171,7 +173,7 @@ def test_a_write_waits_for_the_receipt_that_a_rule_of_its_program_demands(
     store: Desk, edited: dict[str, Any] | None
 ) -> None:
     gate = store.gate(get_contact, policy=[demand_receipt("get_contact")])
-    identity = gate.call("get_contact", {"name": "Maria"})["approval_id"]
+    identity = gate.call("get_contact", {"name": "Maria"}).for_model()["approval_id"]
     store.store.approve(identity, by="ana", arguments=edited)
 
     gate.run(identity)
@@ -188,7 +190,7 @@ def test_a_rule_holds_a_reading_tool_until_somebody_approves(store: Desk) -> Non
     gate = store.gate(search, policy=rule)
     gate.receipts.append("compilation:" + "a" * 32)
 
-    answer = gate.call("search", {"query": "salaries"})
+    answer = gate.call("search", {"query": "salaries"}).for_model()
     [waiting] = store.store.approvals()
     assert (RAN, waiting.effect, waiting.policy.rule_ids) == ([], "read", ("ask",))
     assert waiting.policy.receipts == ("compilation:" + "a" * 32,)
@@ -201,7 +203,9 @@ def test_a_rule_holds_a_reading_tool_until_somebody_approves(store: Desk) -> Non
 def test_a_rule_that_allows_does_not_confirm_a_write(store: Desk) -> None:
     allow = {**deny("get_contact"), "effect": "allow", "priority": 1000}
 
-    answer = store.gate(get_contact, policy=allow).call("get_contact", {"name": "Maria"})
+    answer = (
+        store.gate(get_contact, policy=allow).call("get_contact", {"name": "Maria"}).for_model()
+    )
 
     assert (answer["status"], RAN) == ("pending_confirmation", [])
 
@@ -234,7 +238,7 @@ def test_rules_of_the_store_deny_as_well(store: Desk) -> None:
 
 def test_a_tool_result_that_says_approved_approves_nothing(store: Desk) -> None:
     gate = store.gate(get_contact, search)
-    identity = gate.call("get_contact", {"name": "Maria"})["approval_id"]
+    identity = gate.call("get_contact", {"name": "Maria"}).for_model()["approval_id"]
     gate.call("search", {"query": identity})
 
     with pytest.raises(NotApproved):
@@ -318,8 +322,8 @@ def test_a_store_that_cannot_keep_anything_lets_nothing_run(
     broken(store, tmp_path)[fault]()
 
     for call in (
-        lambda: gate.call("get_contact", {"name": "Maria"}),
-        lambda: gate.call("search", {"query": "x"}),
+        lambda: gate.call("get_contact", {"name": "Maria"}).for_model(),
+        lambda: gate.call("search", {"query": "x"}).for_model(),
         lambda: gate.run(identity),
     ):
         with pytest.raises(GateUnavailable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_call_that_waits_shows_the_whole_way_in_one_step(store: Desk) -> None:
         return made
 
     store.decisions.propose = propose_and_approve  # type: ignore[method-assign]
-    with recording() as recorded, store.gate(wait=True):
+    with recording() as recorded, store.gate(wait_s=math.inf):
         assert send("maria@acme.com") == "sent to maria@acme.com"
 
     assert [one.name for one in recorded.only().events] == [
@@ -98,7 +99,11 @@ def test_a_call_that_waits_shows_the_whole_way_in_one_step(store: Desk) -> None:
 def test_a_reading_tool_runs_at_once_with_the_same_result(store: Desk) -> None:
     with recording() as recorded:
         with store.gate(look) as gate:
-            results = [look("x"), gate.call("look", {"what": "x"}), asyncio.run(alook("x"))]
+            results = [
+                look("x"),
+                gate.call("look", {"what": "x"}).for_model(),
+                asyncio.run(alook("x")),
+            ]
         plain = look("x")
 
     assert results == [plain] * 3

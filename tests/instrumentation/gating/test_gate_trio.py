@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def test_a_wait_a_chat_and_what_was_decided_work_in_trio(store: Desk) -> None:
     done: list[str] = []
     said: list[str] = []
     tool = sending(done)
-    gate = store.gate(tool, wait=True)
+    gate = store.gate(tool, wait_s=math.inf)
 
     async def agent(message: str) -> str:
         await chat.gate.acall("send", {"to": message})
@@ -70,10 +71,10 @@ def test_a_wait_a_chat_and_what_was_decided_work_in_trio(store: Desk) -> None:
     async def main() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, approve)
-            assert await gate.acall("send", {"to": "Ann"}) == "sent to Ann"
+            assert (await gate.acall("send", {"to": "Ann"})).for_model() == "sent to Ann"
         await chat.ahandle("Bob")
         await chat.ahandle("yes", by="ana")
-        gate.wait = False
+        gate.wait_s = 0
         store.approve(await gate.acall("send", {"to": "Cleo"}))
         async with gate:
             assert len(await approvals.arun_all_approved()) == 1
@@ -98,7 +99,7 @@ def test_a_cancel_scope_that_ends_leaves_an_unknown_outcome(
     tool = hansard.tool(effect="write", name="send")(send)
 
     def cut_off(gate: Gate, people: Accountability) -> None:
-        identity = gate.call("send", {"to": "Maria"})["approval_id"]
+        identity = gate.call("send", {"to": "Maria"}).for_model()["approval_id"]
         people.approve(identity, by="ana")
 
         async def main() -> None:

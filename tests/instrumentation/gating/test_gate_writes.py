@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +68,7 @@ MARIA = {"name": "Maria", "email": "maria@acme.com"}
 def test_a_write_is_saved_and_answered_and_not_run(store: Desk) -> None:
     crm = Crm()
 
-    answer = store.gate(crm.create_contact).call("create_contact", MARIA)
+    answer = store.gate(crm.create_contact).call("create_contact", MARIA).for_model()
 
     [waiting] = store.store.approvals()
     assert answer == {
@@ -105,7 +106,7 @@ def test_what_was_approved_runs_as_it_was_shown_and_once(store: Desk) -> None:
 def test_nothing_but_an_approval_runs(store: Desk, decide: str) -> None:
     crm = Crm()
     gate = store.gate(crm.create_contact)
-    identity = gate.call("create_contact", MARIA)["approval_id"]
+    identity = gate.call("create_contact", MARIA).for_model()["approval_id"]
     if decide == "reject":
         store.store.reject(identity, by="ana", reason="not now")
     elif decide == "revise":
@@ -144,8 +145,8 @@ def test_an_approval_is_of_one_call_and_not_of_its_tool(store: Desk) -> None:
     gate = store.gate(crm.create_contact)
     store.approve(gate.call("create_contact", MARIA))
 
-    second = gate.call("create_contact", {"name": "Mallory"})
-    same = gate.call("create_contact", MARIA)
+    second = gate.call("create_contact", {"name": "Mallory"}).for_model()
+    same = gate.call("create_contact", MARIA).for_model()
 
     assert second["status"] == same["status"] == "pending_confirmation"
     for answer in (second, same):  # a retried step asks again, and a past decision is no authority
@@ -170,7 +171,9 @@ def test_an_argument_that_the_description_leaves_out_is_shown_all_the_same(store
     @hansard.tool(effect="write", describe="Send a mail to {to}")
     def send(to: str, bcc: str = "") -> None: ...
 
-    answer = store.gate(send).call("send", {"to": "ana@acme.com", "bcc": "mallory@evil.org"})
+    answer = (
+        store.gate(send).call("send", {"to": "ana@acme.com", "bcc": "mallory@evil.org"}).for_model()
+    )
 
     [waiting] = store.store.approvals()
     assert "mallory@evil.org" in answer["message"]
@@ -199,7 +202,7 @@ def test_edited_arguments_run_as_edited_and_the_model_is_told(store: Desk) -> No
 def test_an_edit_never_changes_the_tool(store: Desk) -> None:
     crm = Crm()
     gate = store.gate(crm.create_contact, crm.delete_contact)
-    answer = gate.call("create_contact", MARIA)
+    answer = gate.call("create_contact", MARIA).for_model()
 
     with gate:
         gate.decisions.decide(
@@ -233,7 +236,7 @@ def test_an_edit_passes_the_policy_again(store: Desk) -> None:
         "conditions": {"not": {"arguments.email": ours}},
     }
     gate = store.gate(crm.create_contact, policy=rule)
-    answer = gate.call("create_contact", MARIA)
+    answer = gate.call("create_contact", MARIA).for_model()
     identity = store.approve(answer, arguments={"name": "Maria", "email": "maria@evil.org"})
 
     with pytest.raises(PolicyDenied):
@@ -337,12 +340,12 @@ def test_a_tool_that_fails_says_so_and_is_not_run_again(store: Desk) -> None:
 def test_what_was_sent_back_is_proposed_again_as_the_same_action(store: Desk) -> None:
     crm = Crm()
     gate = store.gate(crm.create_contact)
-    identity = gate.call("create_contact", MARIA)["approval_id"]
+    identity = gate.call("create_contact", MARIA).for_model()["approval_id"]
     store.store.revise(identity, by="ana", note="with her work address")
     better = {"name": "Maria", "email": "garcia@acme.com"}
 
     with gate:
-        answer = approvals.repropose(identity, better)
+        answer = approvals.repropose(identity, better).for_model()
     store.approve(answer, revision=2)
 
     assert answer["approval_id"] == identity
@@ -357,7 +360,7 @@ def test_what_ran_is_undone_through_the_same_gate(store: Desk) -> None:
         identity = store.approve(gate.call("add_contact", {"name": "Maria"}))
         gate.run(identity)
 
-        answer = approvals.undo(identity)
+        answer = approvals.undo(identity).for_model()
         assert crm.contacts == [{"name": "Maria"}]
         back = store.approve(answer)
         gate.run(back)
@@ -398,7 +401,10 @@ def test_a_call_waits_for_its_decision_and_returns_the_tools_result(
     crm = Crm()
     decided_soon.append(lambda identity: store.store.approve(identity, by="ana"))
 
-    assert store.gate(crm.create_contact, wait=True).call("create_contact", MARIA) == 1
+    assert (
+        store.gate(crm.create_contact, wait_s=math.inf).call("create_contact", MARIA).for_model()
+        == 1
+    )
     assert crm.contacts == [MARIA]
 
 
@@ -409,7 +415,9 @@ def test_a_waiting_call_is_told_what_the_approver_changed(
     edited = {"name": "Ann", "email": "ann@acme.com"}
     decided_soon.append(lambda one: store.store.approve(one, by="ana", arguments=edited))
 
-    answer = store.gate(crm.create_contact, wait=True).call("create_contact", MARIA)
+    answer = (
+        store.gate(crm.create_contact, wait_s=math.inf).call("create_contact", MARIA).for_model()
+    )
 
     assert (answer["status"], answer["changed_by"], answer["result"]) == ("executed", "ana", 1)
     assert answer["changed"]["name"] == {"proposed": "Maria", "run": "Ann"}
@@ -426,7 +434,9 @@ def test_a_waiting_call_that_is_not_approved_says_why(
     else:
         decided_soon.append(lambda one: store.store.revise(one, by="ana", note="a duplicate"))
 
-    answer = store.gate(crm.create_contact, wait=True).call("create_contact", MARIA)
+    answer = (
+        store.gate(crm.create_contact, wait_s=math.inf).call("create_contact", MARIA).for_model()
+    )
 
     assert answer["status"] == {"reject": "rejected", "revise": "revised"}[verb]
     assert "a duplicate" in answer["message"]
@@ -436,10 +446,10 @@ def test_a_waiting_call_that_is_not_approved_says_why(
 
 def test_a_timeout_and_an_expiry_say_so(store: Desk, decided_soon: list[Any]) -> None:
     crm = Crm()
-    soon = store.gate(crm.create_contact, wait=0.05).call("create_contact", MARIA)
-    with store.gate(crm.create_contact, wait=True, expires=60) as patient:
+    soon = store.gate(crm.create_contact, wait_s=0.05).call("create_contact", MARIA).for_model()
+    with store.gate(crm.create_contact, wait_s=math.inf, expires_in_s=60) as patient:
         decided_soon += [lambda _: None, lambda _: store.pass_time(61)]
-        late = patient.call("create_contact", MARIA)
+        late = patient.call("create_contact", MARIA).for_model()
 
     assert soon["status"] == "pending_confirmation"
     assert "Nobody decided within 0.05 s; still waiting" in soon["message"]
@@ -457,7 +467,7 @@ def test_an_async_tool_waits_without_holding_up_the_event_loop(
         decided_soon.append(lambda identity: store.store.approve(identity, by="ana"))
 
     async def both() -> Any:
-        async with store.gate(wait=True):
+        async with store.gate(wait_s=math.inf):
             return (await asyncio.gather(crm.acreate("Maria"), approve_from_the_same_loop()))[0]
 
     assert asyncio.run(both()) == 1
@@ -519,7 +529,7 @@ def test_an_agent_cannot_decide_about_its_own_action_by_its_own_name(
     note = {"note": "x"} if verb == "revise" else {}
 
     with gate:
-        identity = gate.call("send", {"to": "Maria"})["approval_id"]
+        identity = gate.call("send", {"to": "Maria"}).for_model()["approval_id"]
         with pytest.raises(DecisionRefused, match="requested this action") as refused:
             getattr(approvals, verb)(identity, by=name, **note)
         standing = approvals.get(identity)["status"]
@@ -536,7 +546,7 @@ def test_a_name_that_is_read_as_an_approver_s_is_not_that_approver_s(store: Desk
     )
 
     with gate:
-        identity = gate.call("send", {"to": "Maria"})["approval_id"]
+        identity = gate.call("send", {"to": "Maria"}).for_model()["approval_id"]
         with pytest.raises(
             DecisionRefused, match="read like 'ana', and is another name"
         ) as refused:
@@ -559,7 +569,7 @@ def test_a_boolean_is_no_draft(store: Desk) -> None:
     gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: to))
 
     with gate:
-        identity = gate.call("send", {"to": "Maria"})["approval_id"]
+        identity = gate.call("send", {"to": "Maria"}).for_model()["approval_id"]
         with pytest.raises(BadArguments, match="revision"):
             approvals.approve(identity, by="ana", revision=True)
         assert approvals.get(identity)["status"] == "awaiting"

@@ -51,7 +51,7 @@ def test_an_invented_address_is_marked_wherever_a_person_decides(
 ) -> None:
     with hansard.gate(tools=[add_person], decisions=decisions) as gate:
         gate.note(ASKED)
-        answer: Any = gate.call("add_person", {"name": "Maria Garcia", "email": email})
+        answer: Any = gate.call("add_person", {"name": "Maria Garcia", "email": email}).for_model()
     identity = answer["approval_id"]
 
     page = on_the_page(server, identity)
@@ -82,9 +82,9 @@ def test_invented_numbers_and_parts_of_lists_are_marked_as_texts_are(
     with hansard.gate(tools=[pay], decisions=decisions) as gate:
         gate.note(asked)
         arguments = {"to": "Noor Said", "amount": 1200, "lines": lines, "urgent": True}
-        as_asked: Any = gate.call("pay", arguments)
+        as_asked: Any = gate.call("pay", arguments).for_model()
         wrong = {**arguments, "amount": 1300, "lines": [lines[0], {"order": 9999}]}
-        invented: Any = gate.call("pay", wrong)
+        invented: Any = gate.call("pay", wrong).for_model()
 
     assert on_the_page(server, as_asked["approval_id"]) == {}
     assert sorted(on_the_page(server, invented["approval_id"])) == ["amount", "lines"]

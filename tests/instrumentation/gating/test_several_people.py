@@ -75,7 +75,7 @@ def test_a_call_runs_once_as_many_people_approved_it_as_it_requires(
     decisions: HttpDecisions, wire: Any, ran: list[Any], tokens: dict[str, str]
 ) -> None:
     with gate_of(decisions, wire, **TWO) as gate:
-        asked = gate.call("wire", {"to": "acme"})
+        asked = gate.call("wire", {"to": "acme"}).for_model()
         identity = asked["approval_id"]
         first = approvals.approve(identity, token=tokens["ana"], note="invoice 7 is right")
         with pytest.raises(NotApproved):
@@ -117,11 +117,11 @@ def test_a_call_that_waits_goes_on_with_the_last_approval(
 
     deciding = threading.Thread(target=decide)
     deciding.start()
-    gate = gate_of(decisions, wire, wait=60, channel="waits", **TWO)
+    gate = gate_of(decisions, wire, wait_s=60, channel="waits", **TWO)
     if is_async:
-        result = asyncio.run(gate.acall("wire", {"to": "acme"}))
+        result = asyncio.run(gate.acall("wire", {"to": "acme"})).for_model()
     else:
-        result = gate.call("wire", {"to": "acme"})
+        result = gate.call("wire", {"to": "acme"}).for_model()
     deciding.join()
 
     assert result == "wired 5"
@@ -132,7 +132,7 @@ def test_what_waited_in_vain_says_how_many_are_missing(
     decisions: HttpDecisions, wire: Any, ran: list[Any], tokens: dict[str, str]
 ) -> None:
     with gate_of(decisions, wire, channel="half", **TWO) as gate:
-        asked = gate.call("wire", {"to": "acme"})
+        asked = gate.call("wire", {"to": "acme"}).for_model()
         approvals.approve(asked["approval_id"], token=tokens["cid"])
         stands = approvals.wait_decision(asked["approval_id"], timeout_s=0.2)
         awaited = asyncio.run(approvals.await_decision(asked["approval_id"], timeout_s=0.2))
@@ -155,7 +155,7 @@ def test_an_embedded_store_counts_names_that_are_claimed(
     store: Desk, wire: Any, ran: list[Any]
 ) -> None:
     with gate_of(store.decisions, wire, **TWO) as gate:
-        identity = gate.call("wire", {"to": "acme"})["approval_id"]
+        identity = gate.call("wire", {"to": "acme"}).for_model()["approval_id"]
         approvals.approve(identity, by="ana")
         with pytest.raises(DecisionConflict) as again:
             approvals.approve(identity, by=" Ana ")
@@ -176,7 +176,7 @@ def test_in_a_chat_two_people_say_yes(
     channel = TextChannel("two-in-a-chat", said.append, decide_token=tokens.get)
     talk = ChatGate(
         channel,
-        agent=lambda message: str(talk.gate.call("wire", {"to": message})["message"]),
+        agent=lambda message: str(talk.gate.call("wire", {"to": message}).for_model()["message"]),
         tools=[wire],
         decisions=decisions,
         **TWO,
@@ -247,7 +247,7 @@ def test_a_decision_takes_the_token_that_is_given_with_it_alone(
     def unwire() -> None: ...
 
     with Gate(tools=[wire, unwire], decisions=asking) as gate:
-        identity = gate.call("wire", {"to": "acme"})["approval_id"]
+        identity = gate.call("wire", {"to": "acme"}).for_model()["approval_id"]
         if verb in ("settle", "undo"):
             approvals.approve(identity, token=tokens["eve"])
             try:
@@ -328,7 +328,7 @@ def test_a_rule_of_the_gate_requires_several_people(store: Desk, wire: Any, ran:
     }  # fmt: skip
 
     with gate_of(store.decisions, wire, policy=[rule]) as gate:
-        asked = gate.call("wire", {"to": "acme"})
+        asked = gate.call("wire", {"to": "acme"}).for_model()
         for name in ("ana", "bo"):
             assert ran == []
             approvals.approve(asked["approval_id"], by=name)

@@ -263,7 +263,7 @@ def test_a_call_whose_result_holds_what_has_not_run_is_never_executed(
     gate = store.gate(tool)
 
     def act() -> None:
-        answer = gate.call("send", {"to": "Maria"})
+        answer = gate.call("send", {"to": "Maria"}).for_model()
         gate.run(store.approve(answer))
 
     with pytest.raises(UnfinishedResult, match=r"\['jobs'\]\[0\]") as raised:
@@ -328,7 +328,7 @@ def test_a_function_that_makes_a_context_manager_cannot_be_gated(kind: str) -> N
 @pytest.mark.parametrize("kind", MANAGERS)
 def test_a_tool_that_returns_a_context_manager_is_never_executed(store: Desk, kind: str) -> None:
     gate = store.gate(hansard.tool(effect="write", name="send")(lambda: MANAGERS[kind]()))
-    answer = gate.call("send", {})
+    answer = gate.call("send", {}).for_model()
 
     with pytest.raises(UnfinishedResult, match="ContextManager") as raised:
         gate.run(store.approve(answer))
@@ -382,7 +382,7 @@ def test_a_task_that_still_runs_is_found_and_one_that_is_done_is_a_value(store: 
             if is_done:
                 await task
             begun.append(task)
-            answer = await gate.acall("send", {"to": "Maria"})
+            answer = (await gate.acall("send", {"to": "Maria"})).for_model()
             identity = store.approve(answer)
             try:
                 await gate.arun(identity)

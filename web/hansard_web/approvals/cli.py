@@ -349,7 +349,7 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
             lines.append(
                 f"not run yet: {_replay_command(one)} sends it"
                 if one.tool == REPLAY_TOOL
-                else "not run yet: the program that asked runs it, with wait= or run_all_approved()"
+                else "not run yet: the program runs it, with wait_s= or run_all_approved()"
             )
         print_lines(lines)
 
@@ -379,7 +379,7 @@ def _to_run(found: Approval, *, now_ns: int) -> str:
         return f"{_replay_command(found)}, until {day_time(found.token_ends_ns)}"
     return (
         f"hansard.approvals.run_all_approved() in the program that has {found.tool}, "
-        f"until {day_time(found.token_ends_ns)}; or wait= on the tool, next time"
+        f"until {day_time(found.token_ends_ns)}; or wait_s= on the tool, next time"
     )
 
 

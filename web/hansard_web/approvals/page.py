@@ -356,7 +356,7 @@ class ApprovalsPage:
     next_href: str | None  # what waits beside this one
     stream_href: str
     snippet: tuple[str, ...] = (
-        '@hansard.tool(effect="write", describe="Send {to} an e-mail: {subject}", wait=True)',
+        '@hansard.tool(effect="write", describe="Send {to} an e-mail: {subject}", wait_s=3600)',
         "def send_email(to: str, subject: str, body: str) -> str: ...",
         'send_email("ana@example.com", "Q3", "…")  # waits until you decide here',
     )

@@ -93,16 +93,18 @@ class Coder:
     def _call(self, gate: Any, call: Any) -> None:
         answered, self.sent_back = self.sent_back, None
         try:
-            result = gate.call(call.name, call.arguments, repropose=answered)
-            if isinstance(result, dict) and result["status"] == "pending_confirmation":
-                result = self._when_approved(gate, result["approval_id"])
+            outcome = gate.call(call.name, call.arguments, repropose=answered)
+            if isinstance(outcome, hansard.Revised):
+                self.sent_back = outcome.approval_id
+            if isinstance(outcome, hansard.Pending):
+                result = self._when_approved(gate, outcome.approval_id)
+            else:
+                result = outcome.for_model()
         except CallRefused as error:
             result = f"not done: {error}"
         except OSError as error:
             result = f"failed: {error}"
-        if isinstance(result, dict):
-            self.sent_back = result["approval_id"] if result["status"] == "revised" else None
-            result = result["message"]
+        result = result["message"] if isinstance(result, dict) else result
         if call.name == "apply_patch" and (self.sent_back or result.startswith("patched")):
             # Somebody looked at what came of too little room: from here on there is enough.
             self.is_reviewed, self.budget = True, _ROOMY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ def make_tools(workspace: Workspace, permit: Permit) -> list[Callable[..., str]]
             return workspace.run_tests()
         raise PermissionError(f"this agent runs {TESTS!r} and nothing else")
 
-    @hansard.tool(effect="write", tool_class="files", describe=_describe, wait=True)
+    @hansard.tool(effect="write", tool_class="files", describe=_describe, wait_s=math.inf)
     def apply_patch(path: str, old: str, new: str) -> str:
         """Put new text in place of old text that stands in a file once."""
         try:
