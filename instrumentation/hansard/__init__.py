@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from hansard._gate.tools import ToolSet
     from hansard._models.answer import ModelAnswer
     from hansard._models.call import acall_model, call_model
-    from hansard._replay.replay import continue_replay, replay
-    from hansard._runs.run import Run, current_run
-    from hansard._runs.scores import score
-    from hansard._runs.session import end_run, record_tool_call, record_tool_result, start_run
-    from hansard._runs.step import Step
+    from hansard._replay import continue_replay, replay
+    from hansard._runs.run import (
+        Run,
+        current_run,
+        end_run,
+        record_tool_call,
+        record_tool_result,
+        start_run,
+    )
+    from hansard._runs.step import Step, score
     from hansard._runtime.recorder import Recorder
     from hansard._runtime.setup import flush, init, shutdown
     from hansard._tracing.propagation import child_environment, extract, inject
@@ -123,9 +128,9 @@ _LAZY = {
     "CompiledStep": "hansard._context.compiled_step",
     "Completed": "hansard.results",
     "ConfigError": "hansard_compiler.errors",
-    "continue_replay": "hansard._replay.replay",
+    "continue_replay": "hansard._replay",
     "current_run": "hansard._runs.run",
-    "end_run": "hansard._runs.session",
+    "end_run": "hansard._runs.run",
     "Executed": "hansard.results",
     "Expired": "hansard.results",
     "extract": "hansard._tracing.propagation",
@@ -143,19 +148,19 @@ _LAZY = {
     "ModelAnswer": "hansard._models.answer",
     "NotApproved": "hansard.errors",
     "Pending": "hansard.results",
-    "record_tool_call": "hansard._runs.session",
-    "record_tool_result": "hansard._runs.session",
+    "record_tool_call": "hansard._runs.run",
+    "record_tool_result": "hansard._runs.run",
     "Recorder": "hansard._runtime.recorder",
     "Rejected": "hansard.results",
-    "replay": "hansard._replay.replay",
+    "replay": "hansard._replay",
     "RetentionMode": "hansard_compiler.retention",
     "Revised": "hansard.results",
     "Run": "hansard._runs.run",
-    "score": "hansard._runs.scores",
+    "score": "hansard._runs.step",
     "shutdown": "hansard._runtime.setup",
     "span": "hansard._tracing.span_handle",
     "SpanHandle": "hansard._tracing.span_handle",
-    "start_run": "hansard._runs.session",
+    "start_run": "hansard._runs.run",
     "Step": "hansard._runs.step",
     "tool": "hansard._decorators.decorators",
     "ToolSet": "hansard._gate.tools",

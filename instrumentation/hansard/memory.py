@@ -1,4 +1,4 @@
-"""Memory: what an agent is to know beyond one prompt, with its source, and who read it.
+"""Memory: facts for later prompts, each with its source and a log of who read it.
 
     from hansard import memory
 
@@ -9,20 +9,26 @@
     notes = memory.working()
     notes["plan"] = "read the failing test first"
 
-Each read and each write is a step of the current run, and is recorded beside the record. Only named
-writers write; `docs/memory.md` tells what each needs. These are functions of the program and not
-only watched: what cannot be read or written raises MemoryRefused or MemoryUnavailable.
+Each read and each write is a step of the current run, and is recorded beside the record. Only the
+writers of `Writer` may write; `docs/memory.md` says what each needs. What cannot be read or written
+raises MemoryRefused or MemoryUnavailable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from hansard._gate.arguments import Json
-from hansard._memory.steps import Place, place_of, tell_end, tell_read, tell_write
+from hansard._memory import (
+    StepContext,
+    invalidate_as_step,
+    read_as_step,
+    step_context_of,
+    write_as_step,
+)
 from hansard._runs.run import Run
 from hansard._runs.step import Step
 from hansard.errors import MemoryRefused, MemoryUnavailable
@@ -43,37 +49,37 @@ When: TypeAlias = datetime | str
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A version of a record; `told` has everything that is known of it."""
+    """A version of a record; `fields` has all that the store knows of it."""
 
-    told: Mapping[str, Any]
+    fields: Mapping[str, Any]
     record: Mapping[str, Any]  # as a compile takes it; empty where it was not read
     outcome: str = ""  # of a write: current, repeat, superseded or review
     conflicts: Sequence[Mapping[str, Any]] = ()  # of a write: memory_id, how, is_certain
 
     @property
     def id(self) -> str:
-        return str(self.told["memory_id"])
+        return str(self.fields["memory_id"])
 
     @property
     def subject(self) -> str:
-        return str(self.told["subject"])
+        return str(self.fields["subject"])
 
     @property
     def content(self) -> Any:
-        return self.told["content"]
+        return self.fields["content"]
 
     @property
     def state(self) -> str:
-        """`current`, or why it does not stand: superseded, review, invalidated, expired."""
-        return str(self.told["state"])
+        """`current`, or why it is not: superseded, review, invalidated, expired."""
+        return str(self.fields["state"])
 
     @property
     def confidence(self) -> float:
-        return float(self.told["confidence"])
+        return float(self.fields["confidence"])
 
 
 class Recalled(Sequence[Remembered]):
-    """What a read found; given to `compile_step(memory=…)` as it is, with its scope."""
+    """The records that a read found, with its scope; `compile_step(memory=…)` takes it as it is."""
 
     def __init__(self, items: Sequence[Remembered], *, scope: Mapping[str, Any]) -> None:
         self._items = list(items)
@@ -81,7 +87,7 @@ class Recalled(Sequence[Remembered]):
 
     @property
     def records(self) -> list[Mapping[str, Any]]:
-        """The records as a compile takes them."""
+        """The records in the form that a compile takes."""
         return [one.record for one in self._items]
 
     def __len__(self) -> int:
@@ -96,7 +102,7 @@ class Recalled(Sequence[Remembered]):
 
 
 class ReadOptions(TypedDict, total=False):
-    """What to read; all of it must be met. See `read`."""
+    """The conditions of a read; a record must meet all of them. See `read`."""
 
     project: str | None
     user: str | None
@@ -115,7 +121,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 class WriteOptions(TypedDict, total=False):
-    """What is told of a record beside its content. See `write`."""
+    """The fields of a record beside its content. See `write`."""
 
     attribute: str
     project: str | None
@@ -124,7 +130,7 @@ class WriteOptions(TypedDict, total=False):
     confidence: float | None
     fresh_as_of: When | None
     expires_at: When | None
-    ttl_s: int | None
+    ttl_s: int | timedelta | None
     tags: Sequence[str]
     scope: Mapping[str, Any]
     metadata: Mapping[str, Any]
@@ -138,19 +144,20 @@ class WriteOptions(TypedDict, total=False):
 
 
 def read(**options: Unpack[ReadOptions]) -> Recalled:
-    """Return what stands, the best answers to `text` first, else the last written.
+    """Return the current records: the best matches of `text` first, else the newest first.
 
-    `project`, `user` and `agent` say whose memory: one of them at least. Records that name none of
-    a sort are for all. `types`, `tags`, `subject`, `min_confidence` and `fresh_since` narrow it.
-    `scorer` is what rates by the text: `pieces`, `embeddings` (with the extra) or `bm25`.
+    `project`, `user` and `agent` name the memory; give at least one. A record without a user is for
+    all users, and likewise for the others. `types`, `tags`, `subject`, `min_confidence` and
+    `fresh_since` narrow the read. `scorer` ranks by the text: `pieces`, `embeddings` (with the extra) or `bm25`.
     """
     return _read(dict(options), hidden=False)
 
 
 def candidates(**options: Unpack[ReadOptions]) -> Recalled:
-    """Return the same, and after it what does not stand, for a compile to leave out with a receipt.
+    """Return the same, followed by records that are not current, for a compile to leave out.
 
-    Not for anything but `compile_step(memory=…)`: superseded and invalidated records are among it.
+    Use it for `compile_step(memory=…)` alone: it has superseded and invalidated records, too. The
+    compile has a receipt for each.
     """
     return _read(dict(options), hidden=True)
 
@@ -166,31 +173,31 @@ def write(
     """Write durable memory and return it, with its `outcome`.
 
     A newer record supersedes the older one of the same namespace, type, subject and attribute. One
-    that is much less trusted does not: its outcome is `review`, and a person decides. One without
-    an attribute supersedes nothing; `conflicts` has what stands beside it and contradicts it.
+    that is much less trusted does not: its outcome is `review`, and a person decides. A record
+    without an attribute supersedes nothing; `conflicts` lists current records that contradict it.
     """
-    told = _without_none(dict(options))
-    place = place_of(told.pop("run", None), told.pop("step", None))
-    if writer == "post_step_summarizer" and not (place.step_id or told.get("source_step_ids")):
+    fields = _without_none(dict(options))
+    parent = step_context_of(fields.pop("run", None), fields.pop("step", None))
+    if writer == "post_step_summarizer" and not (parent.step_id or fields.get("source_step_ids")):
         # The write is a step of its own, which the store would take for the one that summarized.
         raise MemoryRefused(
             "writer_refused",
             f"the writer {writer!r} may not write this: it must name the step that summarized",
         )
-    namespace = {part: told.pop(part) for part in ("project", "user", "agent") if part in told}
+    namespace = {part: fields.pop(part) for part in ("project", "user", "agent") if part in fields}
     body = {
-        **told,
+        **fields,
         "writer": writer,
         "memory_type": type,
         "subject": subject,
         "content": content,
         "namespace": namespace,
-        "tags": list(told.get("tags", ())),
-        "source_step_ids": list(told.get("source_step_ids", ())),
+        "tags": list(fields.get("tags", ())),
+        "source_step_ids": list(fields.get("source_step_ids", ())),
     }
     if "fresh_as_of" in body:
         body["freshness_ts"] = body.pop("fresh_as_of")
-    return _written(tell_write(place, _with_times(body)))
+    return _written(write_as_step(parent, _with_times(body)))
 
 
 def invalidate(
@@ -202,13 +209,15 @@ def invalidate(
     step: Step | str | None = None,
     token: str | None = None,
 ) -> Remembered:
-    """Say that a record does not hold, and why: it is read no more, and stays with its history.
+    """Mark a record as invalid, with the reason: reads leave it out, and its history stays.
 
-    A server takes that with the `token` of a person alone, as `hansard.approvals.approve` does.
+    A server accepts that only with the `token` of a person, as `hansard.approvals.approve` does.
     """
     memory_id = memory.id if isinstance(memory, Remembered) else memory
     body = {"memory_id": memory_id, "reason": reason, "by": by}
-    return Remembered(tell_end(place_of(run, step), body, token=token)["memory"], {})
+    return Remembered(
+        invalidate_as_step(step_context_of(run, step), body, token=token)["memory"], {}
+    )
 
 
 def working(run: Run | str | None = None, *, chain: Step | str | None = None) -> WorkingMemory:
@@ -220,9 +229,9 @@ def working(run: Run | str | None = None, *, chain: Step | str | None = None) ->
 
 
 class WorkingMemory:
-    """Six slots of one run. The last write of a slot is current; the ones before are history.
+    """Six slots of one run. The last write of a slot is current; the earlier ones are history.
 
-    A slot holds a text, an object, or anything else that JSON has: kept as the object's `value`.
+    A slot holds a text, an object, or any other JSON value; that is the `value` of an object then.
     """
 
     def __init__(self, run: Run | str | None, chain: Step | str | None) -> None:
@@ -230,25 +239,25 @@ class WorkingMemory:
         self._chain = chain.step_id if isinstance(chain, Step) else chain
 
     def set(self, slot: Slot, content: Any, *, writer: Writer = "app", **about: Any) -> Remembered:
-        """Write a slot: the program itself does, unless another writer is named."""
-        place = self._place()
-        told = _without_none({**about, "chain": self._chain})
-        body = {**told, "writer": writer, "memory_type": "working", "slot": slot}
-        return _written(tell_write(place, _with_times({**body, "content": _object(content)})))
+        """Write a slot; the writer is the program unless another one is named."""
+        parent = self._step_context()
+        fields = _without_none({**about, "chain": self._chain})
+        body = {**fields, "writer": writer, "memory_type": "working", "slot": slot}
+        return _written(write_as_step(parent, _with_times({**body, "content": _object(content)})))
 
     def get(self, slot: Slot, default: Any = None) -> Any:
-        """Return a slot's content; the default where nothing stands there."""
+        """Return a slot's content; the default if it is empty."""
         found = self._read([slot], hidden=False)
         return _plain(found[0].content) if found else default
 
     def all(self) -> Recalled:
-        """Return every slot that holds something, for `compile_step(memory=…)` too."""
+        """Return every slot that is not empty, for `compile_step(memory=…)`, too."""
         return self._read([], hidden=False)
 
     def history(self, slot: Slot) -> list[Remembered]:
-        """Return what a slot held, the current one first."""
+        """Return all versions of a slot, the current one first."""
         found = self._read([slot], hidden=True)
-        return sorted(found, key=lambda one: int(one.told["created_ns"]), reverse=True)
+        return sorted(found, key=lambda one: int(one.fields["created_ns"]), reverse=True)
 
     def __getitem__(self, slot: Slot) -> Any:
         found = self._read([slot], hidden=False)
@@ -260,35 +269,37 @@ class WorkingMemory:
         self.set(slot, content)
 
     def __iter__(self) -> Iterator[str]:
-        return iter([str(one.told["slot"]) for one in self.all()])
+        return iter([str(one.fields["slot"]) for one in self.all()])
 
     def _read(self, slots: Sequence[str], *, hidden: bool) -> Recalled:
-        asked = {"slots": list(slots), "chain": self._chain, "hidden": hidden}
-        whose = self._place().run_id
-        return _recalled(tell_read(place_of(None, None), _without_none({**asked, "of_run": whose})))
+        query = {"slots": list(slots), "chain": self._chain, "hidden": hidden}
+        owner = self._step_context().run_id
+        return _recalled(
+            read_as_step(step_context_of(None, None), _without_none({**query, "of_run": owner}))
+        )
 
-    def _place(self) -> Place:
-        place = place_of(self._run, None)
-        if place.run_id is None:
+    def _step_context(self) -> StepContext:
+        parent = step_context_of(self._run, None)
+        if parent.run_id is None:
             raise MemoryUnavailable("working memory belongs to a run, and none is open here")
-        return place
+        return parent
 
 
 def _read(options: Json, *, hidden: bool) -> Recalled:
-    told = _without_none(options)
-    place = place_of(told.pop("run", None), told.pop("step", None))
-    namespace = {part: told.pop(part) for part in ("project", "user", "agent") if part in told}
-    asked = {**told, "namespace": namespace, "hidden": hidden}
-    if "types" in asked:
-        asked["memory_types"] = list(asked.pop("types"))
-    if "tags" in asked:
-        asked["tags"] = list(asked["tags"])
-    return _recalled(tell_read(place, _with_times(asked)))
+    fields = _without_none(options)
+    parent = step_context_of(fields.pop("run", None), fields.pop("step", None))
+    namespace = {part: fields.pop(part) for part in ("project", "user", "agent") if part in fields}
+    query = {**fields, "namespace": namespace, "hidden": hidden}
+    if "types" in query:
+        query["memory_types"] = list(query.pop("types"))
+    if "tags" in query:
+        query["tags"] = list(query["tags"])
+    return _recalled(read_as_step(parent, _with_times(query)))
 
 
 def _recalled(answer: Json) -> Recalled:
     pairs = zip(answer["items"], answer["memory_records"], strict=True)
-    return Recalled([Remembered(told, record) for told, record in pairs], scope=answer["scope"])
+    return Recalled([Remembered(fields, record) for fields, record in pairs], scope=answer["scope"])
 
 
 def _written(answer: Json) -> Remembered:
@@ -296,7 +307,7 @@ def _written(answer: Json) -> Remembered:
 
 
 def _object(content: Any) -> Any:
-    """Return content as a record holds it: a text or an object; a list, say, is its value."""
+    """Return content as a record stores it: a text or an object; a list, say, is its `value`."""
     return content if isinstance(content, str | dict) else {"value": content}
 
 
@@ -305,13 +316,16 @@ def _plain(content: Any) -> Any:
     return content["value"] if is_value else content
 
 
-def _without_none(told: Mapping[str, Any]) -> Json:
-    return {key: value for key, value in told.items() if value is not None}
+def _without_none(fields: Mapping[str, Any]) -> Json:
+    return {key: value for key, value in fields.items() if value is not None}
 
 
-def _with_times(told: Json) -> Json:
-    """Return the same with times as texts, which is how they travel."""
-    return {
-        key: value.isoformat() if isinstance(value, datetime) else value
-        for key, value in told.items()
-    }
+def _with_times(fields: Json) -> Json:
+    """Return the same with times as ISO texts and durations as whole seconds."""
+    return {key: _sent(value) for key, value in fields.items()}
+
+
+def _sent(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return int(value.total_seconds()) if isinstance(value, timedelta) else value

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard._transcripts.in_process import LocalTranscripts
 from hansard.errors import AsyncCallback
-from hansard.transcripts import transcript
+from hansard.transcripts import LocalTranscripts, transcript
 
 ITEM = {
     "id": "u", "kind": "user_msg", "content": "What was decided?",

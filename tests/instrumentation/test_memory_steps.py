@@ -93,7 +93,7 @@ def test_what_one_run_wrote_the_next_compiles_with_its_source_run(place: DataFol
 
     (one,) = found
     assert (one.id, one.content) == (written.id, "Totals are rounded once.")
-    assert one.told["source_run_id"] == first.run_id
+    assert one.fields["source_run_id"] == first.run_id
     assert one.id in compiled.selected
     assert steps(place) == [("upsert_memory", "memory"), ("search_memory", "memory")]
     connection = open_reader(place)
@@ -168,8 +168,8 @@ def test_a_summarizer_writes_in_the_step_that_summarized_or_names_it(place: Data
     )
 
     assert nowhere.value.code == "writer_refused"
-    assert inside.told["source_run_id"] == run.run_id
-    assert named.told["source_step_ids"] == [step.step_id]
+    assert inside.fields["source_run_id"] == run.run_id
+    assert named.fields["source_step_ids"] == [step.step_id]
 
 
 def test_what_an_approved_tool_returned_is_written_as_its_output(place: DataFolder) -> None:
@@ -187,7 +187,7 @@ def test_what_an_approved_tool_returned_is_written_as_its_output(place: DataFold
     written = remember(result, **cited)
 
     assert refused.value.code == "writer_refused"
-    assert (written.content, written.told["approval_id"]) == (result, asked)
+    assert (written.content, written.fields["approval_id"]) == (result, asked)
 
 
 def test_what_is_refused_has_the_code_of_the_api(place: DataFolder) -> None:
@@ -214,7 +214,7 @@ def test_secrets_leave_neither_process_nor_trace(place: DataFolder) -> None:
         memory.read(project="quillbook", text=f"what is {SECRET}?")
 
     assert "‹redacted:" in str(written.content)
-    assert written.told["freshness_at"].startswith("2026-01-02")
+    assert written.fields["freshness_at"].startswith("2026-01-02")
     hansard.flush()
     files = [path.read_bytes() for path in place.path.rglob("*") if path.is_file()]
     assert not any(SECRET.encode() in file for file in files)
@@ -225,7 +225,7 @@ def test_memory_works_where_nothing_is_recorded(tmp_path: Path, unrecorded: None
     try:
         written = remember()
         assert [one.id for one in memory.read(project="quillbook")] == [written.id]
-        assert written.told["source_run_id"] is None
+        assert written.fields["source_run_id"] is None
     finally:
         hansard.shutdown()
 

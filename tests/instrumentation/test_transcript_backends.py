@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hansard._backend.http_client import HttpClient
 from hansard._backend.http_transcripts import HttpTranscripts
-from hansard._transcripts.in_process import LocalTranscripts
+from hansard.transcripts import LocalTranscripts
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode

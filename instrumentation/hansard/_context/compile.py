@@ -25,9 +25,8 @@ from uuid import uuid4
 from hansard._context.compile_span import CompileSpan
 from hansard._context.compiled_step import CompiledStep
 from hansard._context.policies import PolicyLike, policy_of
-from hansard._runs.run import Run, current_run
+from hansard._runs.run import Run, address_in, context_of, current_run
 from hansard._runtime.recorder import active
-from hansard._tracing.addresses import address_in, context_of
 from hansard._tracing.context import current_context, entered
 from hansard.errors import refuse_async
 from hansard_compiler.compile.config import CompileConfig

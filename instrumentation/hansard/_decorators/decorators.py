@@ -132,7 +132,7 @@ def tool(
         if useless:
             raise TypeError(f"@hansard.tool({useless[0]}=…) is for tools with an effect=")
         return _decorate("tool", function, function_spec.tool_plan, options)
-    from hansard._gate.decorated import gate_tool
+    from hansard._gate.gate import gate_tool
 
     decorate = gate_tool(effect, options, gating)
     return decorate if function is None else decorate(function)

@@ -16,10 +16,8 @@ from hansard._runs.step import Step
 from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
-from hansard._tracing.attributes import tool_attributes, tool_name
-from hansard._tracing.metadata import text_of, text_or_none
-from hansard._tracing.open_span import OpenSpan, quietly
-from hansard._tracing.outcome import Ended, Outcome, outcome_of
+from hansard._tracing.attributes import text_of, text_or_none, tool_attributes, tool_name
+from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of, quietly
 from hansard._tracing.serialization import is_pending
 
 if TYPE_CHECKING:

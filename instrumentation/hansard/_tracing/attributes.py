@@ -7,10 +7,13 @@ have no SDK.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from hansard import semconv
-from hansard._tracing.metadata import metadata_attributes, tags_of, text_or_none
+from hansard._runtime.warnings import warn_once
+from hansard._tracing.serialization import attribute_number, safe_repr, safe_str, to_json
+from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
@@ -18,6 +21,66 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
 
     Attributes = dict[str, AttributeValue | None]
+    from opentelemetry.util.types import AttributeValue
+
+MAX_KEYS: Final = 64
+MAX_TEXT_CHARS: Final = 4_096
+
+
+def text_of(value: object) -> str:
+    """Return a value as text that UTF-8 can hold, cut at 4,096 characters. Never raises."""
+    text = safe_str(value)
+    return text[:MAX_TEXT_CHARS].encode("utf-8", "backslashreplace").decode()
+
+
+def text_or_none(value: object) -> str | None:
+    """Return a value as text; None where it is None or empty."""
+    return None if value is None else text_of(value) or None
+
+
+def tags_of(tags: Any) -> list[str]:
+    """Return tags as texts; one text is one tag."""
+    if type(tags) is str:
+        return [text_of(tags)]
+    try:
+        return [text_of(tag) for tag in islice(tags, MAX_KEYS)]
+    except Exception as error:
+        _tell("tags", error)
+        return []
+
+
+def metadata_attributes(
+    recorder: Recorder, prefix: str, metadata: Mapping[str, Any] | None
+) -> dict[str, AttributeValue]:
+    """Return each value under `prefix` and its key: scalars as they are, others as JSON.
+
+    It is content: in `metadata_only` just numbers and booleans are told. At most 64 keys.
+    """
+    told: dict[str, AttributeValue] = {}
+    for key, value in _pairs(metadata):
+        kind = type(value)  # never `isinstance`, which asks the object
+        if kind in (bool, float):
+            told[prefix + key] = value
+        elif kind is int:
+            told[prefix + key] = attribute_number(value)
+        elif recorder.settings.retention is not RetentionMode.METADATA_ONLY:
+            text = value if kind is str else to_json(value, max_bytes=MAX_TEXT_CHARS)
+            told[prefix + key] = text_of(text)
+    return told
+
+
+def _pairs(metadata: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    if metadata is None:
+        return []
+    try:
+        return [(text_of(key), value) for key, value in islice(metadata.items(), MAX_KEYS)]
+    except Exception as error:
+        _tell("metadata", error)
+        return []
+
+
+def _tell(what: str, error: Exception) -> None:
+    warn_once(what, "the %s of a run or step cannot be read: %s", what, safe_repr(error))
 
 
 def run_name(agent_name: str | None) -> str:

@@ -8,15 +8,19 @@ place finds out when it asks for the current context here.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from opentelemetry import context as otel
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span
+
+from hansard._tracing import context as place
 
 _PLACE: Final = otel.create_key("hansard-place")
 
@@ -91,3 +95,45 @@ def entered(context: Context) -> Iterator[None]:
 def _current_place() -> Place | None:
     place = otel.get_value(_PLACE)
     return place if isinstance(place, Place) else None
+
+
+class EnteredEitherWay(ABC):
+    """Gives `async with` to a class that says what `with` does."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+
+_AGENT: Final = otel.create_key("hansard-agent")
+
+
+def with_agent(name: str, context: Context) -> Context:
+    """Return the context with this agent at work in it."""
+    return otel.set_value(_AGENT, name, context)
+
+
+def current_agent() -> str | None:
+    """Return the name of the agent at work in this thread or task; None where there is none."""
+    name = otel.get_value(_AGENT, place.current_context())
+    return name if isinstance(name, str) else None

@@ -20,8 +20,7 @@ from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
 from hansard._runtime.warnings import warn_once
-from hansard._tracing.context import parent_context
-from hansard._tracing.current_agent import with_agent
+from hansard._tracing.context import parent_context, with_agent
 from hansard._tracing.serialization import attribute_number, safe_repr, safe_str, to_json, type_name
 from hansard_compiler.retention import RetentionMode
 

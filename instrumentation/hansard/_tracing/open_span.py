@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from opentelemetry.trace import Link, SpanKind, StatusCode
 
 from hansard import semconv
 from hansard._runtime.warnings import warn_once
-from hansard._tracing.metadata import text_of
-from hansard._tracing.observation import put_content, tell_error
-from hansard._tracing.outcome import Outcome
+from hansard._tracing.attributes import text_of
+from hansard._tracing.observation import is_cancellation, put_content, tell_error
 from hansard._tracing.serialization import safe_repr, to_json
 from hansard_compiler.retention import RetentionMode
 
@@ -23,6 +23,54 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from hansard._runtime.recorder import Recorder
+
+Status = Literal["running", "completed", "failed", "cancelled"]
+Ended = Literal["completed", "failed", "cancelled"]
+
+_WORDS: Final[Mapping[str, Ended]] = {
+    "completed": "completed", "ok": "completed", "success": "completed", "done": "completed",
+    "failed": "failed", "failure": "failed", "error": "failed",
+    "cancelled": "cancelled", "canceled": "cancelled", "aborted": "cancelled",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a run or step; `left_open` says that the program did not tell it."""
+
+    status: Ended
+    error: BaseException | str | None = None
+    left_open: bool = False
+    error_type: str | None = None  # of an error that was told in words: what kind it was
+
+
+def outcome_of(status: str | None = None, error: BaseException | str | None = None) -> Outcome:
+    """Return what a program means by a status and an error; never raises.
+
+    Without a status, the error says it. A word that is none of ours is told once on the logger and
+    passed over.
+    """
+    # `issubclass` of the type, here and below: `isinstance` asks the object, which may raise.
+    if issubclass(type(error), SystemExit) and getattr(error, "code", 1) in (None, 0):
+        error = None  # the ordinary way out
+    if status is None:
+        return Outcome(_ended_by(error), error)
+    word = _WORDS.get(status.lower()) if type(status) is str else None
+    if word is None:
+        warn_once(
+            "status",
+            "%s is no status of a run or step; expected completed, failed or cancelled",
+            safe_repr(status)[:80],
+        )
+    return Outcome(word or _ended_by(error), error)
+
+
+def _ended_by(error: BaseException | str | None) -> Ended:
+    if error is None:
+        return "completed"
+    if issubclass(type(error), BaseException):
+        return "cancelled" if is_cancellation(cast(BaseException, error)) else "failed"
+    return "failed"
 
 
 class OpenSpan:

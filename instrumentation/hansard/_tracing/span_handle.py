@@ -11,7 +11,7 @@ from opentelemetry.trace import INVALID_SPAN, Span
 from hansard import semconv
 from hansard._decorators.function_spec import Kind
 from hansard._runtime import recorder as _state
-from hansard._tracing.context_managers import EnteredEitherWay
+from hansard._tracing.context import EnteredEitherWay
 from hansard._tracing.observation import Observation, begin
 
 

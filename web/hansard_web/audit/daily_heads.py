@@ -13,7 +13,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
-from hansard._tracing.outcome import outcome_of
+from hansard._tracing.open_span import outcome_of
 from hansard_compiler.errors import HansardError
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.event_types import Head

@@ -12,15 +12,14 @@ from fastapi import Depends
 from opentelemetry.util.types import AttributeValue
 from starlette.requests import Request
 
-from hansard._memory.attributes import (
+from hansard._memory import (
     end_attributes,
     read_attributes,
-    tell_read,
-    tell_written,
+    record_read,
+    record_write,
     write_attributes,
 )
-from hansard._tracing.open_span import OpenSpan
-from hansard._tracing.outcome import outcome_of
+from hansard._tracing.open_span import OpenSpan, outcome_of
 from hansard.semconv import MEMORY_QUERY, OPERATION_NAME
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
@@ -47,7 +46,7 @@ def write(book: MemoryBook, door: Door | None, asked: WriteMemory) -> Json:
     def work(told: WriteMemory) -> Json:
         return book.write(told).json()
 
-    return _in_step(door, asked, attributes, work, tell_written)
+    return _in_step(door, asked, attributes, work, record_write)
 
 
 def read(book: MemoryBook, door: Door | None, asked: ReadMemory) -> Json:
@@ -57,7 +56,7 @@ def read(book: MemoryBook, door: Door | None, asked: ReadMemory) -> Json:
     def tell(made: OpenSpan, answer: Json) -> None:
         if asked.text:
             made.keep_text(MEMORY_QUERY, asked.text)
-        tell_read(made, answer["items"])
+        record_read(made, answer["items"])
 
     return _in_step(door, asked, attributes, lambda told: read_answer(told, book.read(told)), tell)
 
@@ -71,7 +70,7 @@ def invalidate(book: MemoryBook, door: Door | None, asked: EndMemory | EndApprov
             return {"memory": memory_json(book.invalidate_approved(told))}
         return {"memory": memory_json(book.invalidate(told))}
 
-    return _in_step(door, asked, attributes, work, tell_written)
+    return _in_step(door, asked, attributes, work, record_write)
 
 
 def _in_step(

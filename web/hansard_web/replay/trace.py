@@ -20,11 +20,10 @@ from hansard._clients.call import quiet_clients
 from hansard._context.compile_span import CompileSpan
 from hansard._context.compiled_step import CompiledStep
 from hansard._models.call_span import CallSpan
-from hansard._tracing.addresses import context_of
+from hansard._runs.run import context_of
 from hansard._tracing.attributes import tool_attributes, tool_name
 from hansard._tracing.context import entered
-from hansard._tracing.open_span import OpenSpan
-from hansard._tracing.outcome import outcome_of
+from hansard._tracing.open_span import OpenSpan, outcome_of
 from hansard_collector.errors import StoreBusy
 from hansard_compiler.calls import Json
 from hansard_compiler.providers.transport.answer import Answer

@@ -12,7 +12,7 @@ import orjson
 
 from hansard._models.answer import ModelAnswer
 from hansard._models.call import CallOptions, call_into
-from hansard._tracing.addresses import context_of
+from hansard._runs.run import context_of
 from hansard._tracing.context import entered
 from hansard_compiler.calls import Json, ToolCallPart, message_json
 from hansard_compiler.providers.adapter import Adapter, call_json

@@ -18,10 +18,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Link
 
 from hansard import semconv
-from hansard._tracing.attributes import run_attributes, run_name, step_attributes
-from hansard._tracing.metadata import text_of
-from hansard._tracing.open_span import OpenSpan
-from hansard._tracing.outcome import Ended, Outcome, outcome_of
+from hansard._tracing.attributes import run_attributes, run_name, step_attributes, text_of
+from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.inputs import check_context_items
 from hansard_store.errors import BadQueryError

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hansard import semconv
-from hansard._tracing.attributes import tool_attributes, tool_name
-from hansard._tracing.metadata import text_of
+from hansard._tracing.attributes import text_of, tool_attributes, tool_name
 from hansard._tracing.open_span import OpenSpan
 from hansard_compiler.calls import Json
 from hansard_store.errors import BadQueryError

@@ -1,1 +1,0 @@
-"""Replays of recorded model calls, requested from a program."""

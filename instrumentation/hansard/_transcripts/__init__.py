@@ -1,1 +1,0 @@
-"""Transcripts that end with the process."""
