@@ -178,7 +178,9 @@ _LAZY = {
 def __getattr__(name: str) -> object:
     if name in _LAZY:
         found = getattr(import_module(_LAZY[name]), name)
-        globals()[name] = found  # asked for once
+        if found.__module__.startswith("hansard._"):
+            found.__module__ = __name__  # for help(), tracebacks and pickle: where programs find it
+        globals()[name] = found
         return found
     # Modules, of which `testing` needs the OTel SDK.
     if name in ("approvals", "chat", "errors", "memory", "results", "testing", "transcripts"):

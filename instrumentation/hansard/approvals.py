@@ -18,10 +18,9 @@ from typing import Any
 from hansard._backend.protocol import Decisions, checked
 from hansard._gate import execution, invocation
 from hansard._gate.arguments import Json
-from hansard._gate.evaluation import note_pending
 from hansard._gate.flow import Flow, adrive, drive, in_thread
 from hansard._gate.gate import Gate, current_gate
-from hansard._gate.pending import Proposed
+from hansard._gate.pending import Proposed, note_pending
 from hansard._runtime.durations import Duration, seconds
 from hansard.errors import NoConfirmation, UnknownTool
 from hansard.results import Executed, GateResult, Pending

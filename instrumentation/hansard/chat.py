@@ -19,17 +19,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from hansard import approvals
 from hansard._gate.arguments import Json
-from hansard._gate.evaluation import Evaluation, Turn, evaluate, note_failure
 from hansard._gate.execution import run, run_all_approved
 from hansard._gate.flow import Flow, Step, adrive, can_wait, drive, may_be_async
 from hansard._gate.gate import Gate, Tools
 from hansard._gate.interruption import may_have_run
+from hansard._gate.pending import Turn
 from hansard._runtime.durations import Duration
-from hansard._tracing.serialization import safe_str
+from hansard._runtime.warnings import warn_once
+from hansard._tracing.serialization import safe_repr, safe_str
 from hansard.errors import (
     DecisionConflict,
     DecisionRefused,
@@ -40,6 +41,7 @@ from hansard.errors import (
 from hansard.results import Executed, progress
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 EXPIRES_S: Final = 300.0
 PROMPT: Final = '-- reply "yes" to confirm or "no" to cancel.'
@@ -116,6 +118,15 @@ def verdict_of(reply: str) -> Verdict:
 def _count(approval: Json) -> str:
     counted = progress(approval)
     return f" ({counted})" if counted else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation(Generic[V]):
+    """What an evaluator said of an answer; `was_skipped` where it was not asked."""
+
+    verdict: V | None = None
+    was_skipped: bool = False
+    error: Exception | None = None  # it broke: the answer passes
 
 
 class ChatGate:
@@ -464,3 +475,38 @@ def _line(approval: Json) -> str:
     ]
     told = str(approval.get("description") or approval.get("tool"))
     return f"{told} [{'; '.join(flagged)}]" if flagged else told
+
+
+def evaluate(
+    gate: Gate, turn: Turn, evaluator: Callable[..., V | Awaitable[V]], *given: Any
+) -> Flow[Evaluation[V]]:
+    """Have an answer judged; raises nothing but MustAwait.
+
+    An answer that asks for a confirmation has not done what it was asked for, yet. Judged, it would
+    fail and be tried again for ever, so it is not. Everything else is. A broken evaluator lets the
+    answer pass, and is an event: a mediocre answer is better than none.
+    """
+    if turn.is_pending:
+        return Evaluation(was_skipped=True)
+    try:
+        return Evaluation((yield Step(partial(evaluator, *given))))
+    except MustAwait:
+        raise
+    except Exception as error:
+        yield from note_failure(gate, "evaluator", error)
+        return Evaluation(error=error)
+
+
+def note_failure(gate: Gate, what: str, error: BaseException) -> Flow[None]:
+    """Keep a failure as an event; where that fails too, the program is warned."""
+    event = {"type": "failure", "action": what, "error": type(error).__name__, "agent": gate.agent}
+    try:
+        yield Step(lambda: gate.decisions.note(event), not gate.decisions.is_local)
+    except GateError as trouble:
+        warn_once(
+            f"gate {what}",
+            "%s failed (%s), and so did keeping that as an event: %s",
+            what,
+            safe_repr(error),
+            trouble,
+        )

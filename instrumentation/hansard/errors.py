@@ -1,56 +1,136 @@
 """Every error the SDK raises on purpose.
 
 HansardError
-└── InstrumentationError   something the program asked of the SDK that it cannot do
-    ├── NotStarted           `hansard.init()` was not called, or the SDK is switched off
-    ├── NotDecoratable       what a decorator was put on is no function
-    ├── AsyncCallback        an async function where a plain one is called
-    ├── MemoryRefused        memory that may not be written, read or ended as it was asked
-    ├── MemoryUnavailable    the memory's store or server is away, or has no room
-    ├── SpoolError           the disk spool cannot be read or written
-    ├── PayloadError         a payload cannot be found, or is not what its digest says
-    ├── ReplayUnavailable    nobody who makes replays can be reached
-    ├── TranscriptUnavailable  no transcript can be read or written now
-    └── GateError            a gate held a call back; in all but the last three nothing ran
-        ├── GateUnavailable    nothing can be decided or recorded now: store or server away
-        ├── CallRefused        this call will never run as it is
-        │   ├── UnknownTool      the tool set has no tool of this name
-        │   ├── UnclassifiedTool nobody said whether the tool reads or writes
-        │   ├── NoConfirmation   a tool that writes, and no gate to ask through
-        │   ├── BadArguments     they do not fit the tool, or cannot be shown and bound exactly
-        │   └── PolicyDenied     a rule says deny
-        ├── UnknownApproval    no approval has this id
-        ├── NotApproved        nobody approved, somebody rejected it, it expired or was replaced
-        ├── DecisionConflict   another program was first, or the call is not the approved one
-        ├── MustAwait          an async function, called without await inside a running event loop
-        ├── AsyncPort          an async function where the gate calls a plain one
-        ├── DecisionRefused    who decides is not known, may not, or requested the call
-        ├── PendingResult      a tool returned a future of the loop that runs: its end is not known
-        │   ├── NotBegun         it is a future of a pool, and nobody began its work
-        │   └── UnfinishedResult something in a tool's result has not run, or not to its end
-        ├── LazyResult         a tool returned a generator: its body has not run
-        └── OutcomeUnknown     it was claimed and its end is not known: it may have run; no rerun
-ConfigError
-└── EmbeddedMissing        `embedded=True`, and the packages for it are not installed
+├── InstrumentationError   something the program asked of the SDK that it cannot do
+│   ├── NotStarted           `hansard.init()` was not called, or the SDK is switched off
+│   ├── NotDecoratable       what a decorator was put on is no function
+│   ├── AsyncCallback        an async function where a plain one is called
+│   ├── MemoryRefused        memory that may not be written, read or ended as it was asked
+│   ├── MemoryUnavailable    the memory's store or server is away, or has no room
+│   ├── SpoolError           the disk spool cannot be read or written
+│   ├── PayloadError         a payload cannot be found, or is not what its digest says
+│   ├── ReplayUnavailable    nobody who makes replays can be reached
+│   ├── TranscriptUnavailable  no transcript can be read or written now
+│   └── GateError            a gate held a call back; in all but the last three nothing ran
+│       ├── GateUnavailable    nothing can be decided or recorded now: store or server away
+│       ├── CallRefused        this call will never run as it is
+│       │   ├── UnknownTool      the tool set has no tool of this name
+│       │   ├── UnclassifiedTool nobody said whether the tool reads or writes
+│       │   ├── NoConfirmation   a tool that writes, and no gate to ask through
+│       │   ├── BadArguments     they do not fit the tool, or cannot be shown and bound exactly
+│       │   └── PolicyDenied     a rule says deny
+│       ├── UnknownApproval    no approval has this id
+│       ├── NotApproved        nobody approved, somebody rejected it, it expired or was replaced
+│       ├── DecisionConflict   another program was first, or the call is not the approved one
+│       ├── MustAwait          an async function, called without await inside a running event loop
+│       ├── AsyncPort          an async function where the gate calls a plain one
+│       ├── DecisionRefused    who decides is not known, may not, or requested the call
+│       ├── PendingResult      a tool returned a future of the loop that runs: its end is not known
+│       │   ├── NotBegun         it is a future of a pool, and nobody began its work
+│       │   └── UnfinishedResult something in a tool's result has not run, or not to its end
+│       ├── LazyResult         a tool returned a generator: its body has not run
+│       └── OutcomeUnknown     it was claimed and its end is not known: it may have run; no rerun
+├── CompileError           a context that cannot be compiled
+├── ProviderError          a model call that was not made or failed
+│   ├── RequestRefused       it was refused before it was sent
+│   └── CallFailed           the provider answered with an error, or not at all
+├── TranscriptError        a message or read that a transcript does not take
+├── NotReplayable          a recorded call that cannot be made again
+├── NotFoundError          nothing is stored under this id
+│                          (AmbiguousIdError: more than one id begins so)
+└── ConfigError            a setting or argument that cannot work
+    ├── PolicyRuleError      a rule that cannot be used
+    └── EmbeddedMissing      `embedded=True`, and the packages for it are not installed
 
-Only what a program asks for in so many words can raise. Observing never does: what goes wrong while
-a span is made, kept or sent is counted and told once on the logger `hansard`.
-A setting that cannot work is a ConfigError (hansard_compiler.errors).
+Only explicit requests raise. Recording never does: what goes wrong while a span is made, stored or
+sent is counted and logged once on the logger `hansard`.
 
-RunsFailed is a group: what failed of the calls of `run_all_approved`, with the results of the
-others.
+RunsFailed is an ExceptionGroup: the errors of the calls of `run_all_approved`, with the results of
+the calls that ran.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
-from hansard_compiler.errors import ConfigError, HansardError
+from hansard_compiler.errors import AmbiguousIdError, ConfigError, HansardError, NotFoundError
 
 if TYPE_CHECKING:
     from hansard.results import Executed
+    from hansard_compiler.compile.errors import CompileError
+    from hansard_compiler.policy.errors import PolicyRuleError
+    from hansard_compiler.providers.transport.failures import (
+        CallFailed,
+        ProviderError,
+        RequestRefused,
+    )
+    from hansard_compiler.replay.errors import NotReplayable
+    from hansard_compiler.transcripts.errors import TranscriptError
+
+__all__ = [
+    "AmbiguousIdError",
+    "AsyncCallback",
+    "AsyncPort",
+    "BadArguments",
+    "CallFailed",
+    "CallRefused",
+    "CompileError",
+    "ConfigError",
+    "DecisionConflict",
+    "DecisionRefused",
+    "EmbeddedMissing",
+    "GateError",
+    "GateUnavailable",
+    "HansardError",
+    "InstrumentationError",
+    "LazyResult",
+    "MemoryRefused",
+    "MemoryUnavailable",
+    "MustAwait",
+    "NoConfirmation",
+    "NotApproved",
+    "NotBegun",
+    "NotDecoratable",
+    "NotFoundError",
+    "NotReplayable",
+    "NotStarted",
+    "OutcomeUnknown",
+    "PayloadError",
+    "PendingResult",
+    "PolicyDenied",
+    "PolicyRuleError",
+    "ProviderError",
+    "ReplayUnavailable",
+    "RequestRefused",
+    "RunsFailed",
+    "SpoolError",
+    "TranscriptError",
+    "TranscriptUnavailable",
+    "UnclassifiedTool",
+    "UnfinishedResult",
+    "UnknownApproval",
+    "UnknownTool",
+]
+
+# Of the compiler, imported when they are used: catching an error of the gate does not load it.
+_LAZY = {
+    "CallFailed": "hansard_compiler.providers.transport.failures",
+    "CompileError": "hansard_compiler.compile.errors",
+    "NotReplayable": "hansard_compiler.replay.errors",
+    "PolicyRuleError": "hansard_compiler.policy.errors",
+    "ProviderError": "hansard_compiler.providers.transport.failures",
+    "RequestRefused": "hansard_compiler.providers.transport.failures",
+    "TranscriptError": "hansard_compiler.transcripts.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class InstrumentationError(HansardError):

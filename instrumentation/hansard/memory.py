@@ -148,7 +148,8 @@ def read(**options: Unpack[ReadOptions]) -> Recalled:
 
     `project`, `user` and `agent` name the memory; give at least one. A record without a user is for
     all users, and likewise for the others. `types`, `tags`, `subject`, `min_confidence` and
-    `fresh_since` narrow the read. `scorer` ranks by the text: `pieces`, `embeddings` (with the extra) or `bm25`.
+    `fresh_since` narrow the read. `scorer` ranks by the
+    text: `pieces`, `embeddings` (with the extra) or `bm25`.
     """
     return _read(dict(options), hidden=False)
 

@@ -67,6 +67,8 @@ class Why:
 class CompiledStep:
     """The context of one model call, chosen and laid out: pass it to `call_model`."""
 
+    __module__ = "hansard"  # where programs find it
+
     def __init__(
         self,
         result: CompileResult,

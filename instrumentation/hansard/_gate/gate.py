@@ -19,9 +19,8 @@ from hansard._backend.protocol import Decisions, refuse_async
 from hansard._decorators import function_spec
 from hansard._decorators.decorators import with_metadata_of, with_span
 from hansard._gate import execution, invocation
-from hansard._gate.evaluation import Turn, current_turn
 from hansard._gate.flow import adrive, begin, drive
-from hansard._gate.pending import Waiting
+from hansard._gate.pending import Turn, Waiting, current_turn
 from hansard._gate.provenance import Seen
 from hansard._gate.tools import MARK, GatedTool, ToolSet, find_registered, make_tool, register
 from hansard._runtime import recorder as _state
@@ -51,6 +50,8 @@ class Gate(EnteredEitherWay):
     decide may. `approvals_required` is how many different people have to approve the same draft
     before the call runs.
     """
+
+    __module__ = "hansard"  # where programs find it
 
     def __init__(
         self,

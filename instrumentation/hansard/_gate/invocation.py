@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hansard import semconv
 from hansard._backend.protocol import checked
 from hansard._gate.arguments import Json
-from hansard._gate.evaluation import note_pending
 from hansard._gate.execution import run_approved
 from hansard._gate.flow import Flow, Step, can_wait, ending, may_be_async, pause
-from hansard._gate.pending import Proposed
+from hansard._gate.pending import Proposed, note_pending
 from hansard._gate.policy import Judgement, judged
 from hansard._gate.tools import GatedTool
 from hansard._gate.tracing import Mirror

@@ -1,13 +1,15 @@
-"""What this process knows of calls that wait: the exact arguments, and the right to claim them.
+"""Pending calls of this process: their exact arguments, and the keys to claim them.
 
-The store keeps arguments without their secrets. Whoever proposed a call in this process can still
-run it with them; after a restart, calls that held none can be run by anybody who may decide.
+The store has arguments without their secrets. The process that proposed a call can run it with its
+secrets; after a restart, only calls without secrets can run.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ from hansard._gate.arguments import Json
 from hansard._gate.tools import GatedTool
 
 _MOST: Final = 10_000
+_turn: ContextVar[Turn | None] = ContextVar("hansard-turn", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +46,32 @@ class Waiting:
 
     def forget(self, approval_id: str) -> None:
         self._calls.pop(approval_id, None)
+
+
+@dataclass(slots=True)
+class Turn:
+    """What an agent did since its last message that waits for somebody."""
+
+    pending: list[Json] = field(default_factory=list)  # approvals, in the order of the calls
+
+    @property
+    def is_pending(self) -> bool:
+        return bool(self.pending)
+
+
+@contextmanager
+def current_turn() -> Iterator[Turn]:
+    """Collect the calls of this block that wait for a decision."""
+    turn = Turn()
+    token = _turn.set(turn)
+    try:
+        yield turn
+    finally:
+        _turn.reset(token)
+
+
+def note_pending(approval: Json) -> None:
+    """Tell the current turn of a call that waits."""
+    turn = _turn.get()
+    if turn is not None:
+        turn.pending.append(approval)

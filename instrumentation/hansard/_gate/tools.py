@@ -231,6 +231,8 @@ class ToolSet:
     never by their name. A function without a class is known, and refused.
     """
 
+    __module__ = "hansard"  # where programs find it
+
     def __init__(
         self,
         tools: Iterable[Callable[..., Any] | GatedTool] = (),

@@ -26,6 +26,8 @@ class CallKept:
 class ModelAnswer:
     """One answer. `raw` holds everything: the call, the response as JSON, the exact bytes."""
 
+    __module__ = "hansard"  # where programs find it
+
     raw: Answer
     continuation: Message  # the answer as the message to go on with, signed blocks unchanged
     kept: CallKept = CallKept()

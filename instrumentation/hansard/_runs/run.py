@@ -70,6 +70,8 @@ class Run(EnteredEitherWay):
     model and the call of the model, then the tools that the model asked for, then the end.
     """
 
+    __module__ = "hansard"  # where programs find it
+
     def __init__(
         self,
         made: OpenSpan | None,

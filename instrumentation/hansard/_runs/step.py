@@ -29,6 +29,8 @@ class Step(EnteredEitherWay):
     cancelled. Nothing here raises, and without `hansard.init()` nothing here does anything.
     """
 
+    __module__ = "hansard"  # where programs find it
+
     __slots__ = ("_made", "_on_end", "_output_key", "_place", "_status", "call_id", "kind", "name")
 
     def __init__(

@@ -53,6 +53,8 @@ class PayloadSink(Protocol):
 class Recorder:
     """What `init()` makes: one a process. A fork gets fresh threads inside the same recorder."""
 
+    __module__ = "hansard"  # where programs find it
+
     settings: Settings
     provider: TracerProvider  # the application's own if it had one, else ours, set globally
     tracer: Tracer
@@ -66,8 +68,6 @@ class Recorder:
         service = self.provider.resource.attributes.get("service.name")
         return f"<hansard.Recorder service={str(service)!r} to={self.settings.destination!r}>"
 
-
-Recorder.__module__ = "hansard"  # where programs find it
 
 _recorder: Recorder | None = None
 before_shutdown: list[Callable[[], None]] = []  # called while spans can still be ended

@@ -287,8 +287,7 @@ def _compare_names(kept: TracerProvider, settings: Settings) -> None:
 def _resource_of(settings: Settings) -> Resource:
     from opentelemetry.sdk.resources import Resource
 
-    from hansard._runtime.program import program_name
-    from hansard._runtime.resources import KnownResource
+    from hansard._runtime.resources import KnownResource, program_name
 
     named = {} if settings.service_name is None else {semconv.SERVICE_NAME: settings.service_name}
     resource = Resource.create({**settings.resource_attributes, **named})

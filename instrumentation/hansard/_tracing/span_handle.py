@@ -18,6 +18,8 @@ from hansard._tracing.observation import Observation, begin
 class SpanHandle(EnteredEitherWay):
     """A span that a `with` block is around. Without `init()` every method does nothing."""
 
+    __module__ = "hansard"  # where programs find it
+
     __slots__ = ("_attributes", "_input", "_kind", "_name", "_observed")
 
     def __init__(

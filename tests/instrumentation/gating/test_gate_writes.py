@@ -424,6 +424,35 @@ def test_a_waiting_call_is_told_what_the_approver_changed(
     assert "Approved by ana with changes" in answer["message"]
 
 
+@pytest.mark.parametrize(
+    ("verb", "kind", "status"),
+    [
+        ("reject", hansard.Rejected, "rejected"),
+        ("revise", hansard.Revised, "revised"),
+        ("expire", hansard.Expired, "expired"),
+    ],
+)
+def test_a_call_that_waited_returns_the_state_of_its_approval(
+    store: Desk, verb: str, kind: type, status: str, decided_soon: list[Any]
+) -> None:
+    @hansard.tool(effect="write", describe="Send to {to}")
+    def send(to: str) -> None:
+        raise AssertionError("it was not approved")
+
+    decide = {
+        "reject": lambda one: store.store.reject(one, by="ana", reason="not now"),
+        "revise": lambda one: store.store.revise(one, by="ana", note="to bob"),
+        "expire": lambda one: store.pass_time(3_601),
+    }
+    decided_soon.append(decide[verb])
+
+    result = store.gate(send, wait_s=math.inf).call("send", {"to": "ann"})
+
+    assert type(result) is kind
+    assert result.for_model()["status"] == status
+    assert result.for_model()["message"].endswith("Send to ann")
+
+
 @pytest.mark.parametrize("verb", ["reject", "revise"])
 def test_a_waiting_call_that_is_not_approved_says_why(
     store: Desk, decided_soon: list[Any], verb: str
