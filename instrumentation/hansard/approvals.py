@@ -1,8 +1,8 @@
-"""Deciding on calls that wait, and running those that were approved.
+"""Decisions on pending calls, and execution of approved ones.
 
-    hansard.approvals.pending()                              # what waits
+    hansard.approvals.pending()                              # the pending calls
     hansard.approvals.approve(approval_id, by="ana")         # or reject, or revise with a note
-    hansard.approvals.run(approval_id).result                # claimed, run once, its result told
+    hansard.approvals.run(approval_id).result                # claimed, run once, recorded
     (await hansard.approvals.arun(approval_id)).result       # the same in an event loop
 
 These are for programs; people have the page `/approvals`, `hansard approvals` and chat channels.
@@ -46,12 +46,12 @@ __all__ = [
 
 
 def pending(*, channel: str | None = None, agent: str | None = None) -> list[Json]:
-    """Return what waits for a decision, the newest first."""
+    """Return the pending calls, the newest first."""
     return _decisions().approvals(status="awaiting", channel=channel, agent=agent, limit=500)
 
 
 def get(approval_id: str) -> Json:
-    """Return an approval as it stands."""
+    """Return an approval in its current state."""
     return checked(_decisions().approval(approval_id))
 
 
@@ -77,13 +77,13 @@ def approve(
     note: str = "",
     token: str | None = None,
 ) -> Json:
-    """Approve a call as it is shown; with `arguments`, as changed: policy is asked again.
+    """Approve a call as shown; with `arguments`, as changed: the rules are checked again.
 
-    Where it requires several approvals it is `awaiting` until the last person approved the same
-    draft: `approvals_left` says how many more. `note` is kept with this approval in the log.
+    If it requires several approvals it stays `awaiting` until the last person has approved the same
+    draft: `approvals_left` is how many more. `note` is stored with this approval in the log.
 
-    `revision` is the draft that was looked at (`get(…)["revision"]`). A call that has had more than
-    one draft is not approved without it: DecisionConflict `revision_required`.
+    `revision` is the draft that the person read (`get(…)["revision"]`). A call that has had more
+    than one draft is not approved without it: DecisionConflict `revision_required`.
 
     A server takes a decision with the `token` of a person (`hansard tokens add`), never with the
     token of `init()` or HANSARD_TOKEN. Raises DecisionRefused.
@@ -96,7 +96,7 @@ def approve(
 
 
 def reject(approval_id: str, *, by: str = "", reason: str = "", token: str | None = None) -> Json:
-    """Reject a call, for good; `token` as in `approve`."""
+    """Reject a call finally; `token` as in `approve`."""
     body: Json = {"by": by or None, "reason": reason or None, "token": token}
     return checked(_decisions().decide(approval_id, "reject", body))
 
@@ -116,7 +116,7 @@ def resolve_outcome(
     result_ref: str = "",
     token: str | None = None,
 ) -> Json:
-    """Say of a call whose outcome is unknown whether it had run, and how you know; nothing runs.
+    """Record whether a call of unknown outcome ran, with a note of how you know; nothing runs.
 
     `token` as in `approve`.
     """
@@ -129,7 +129,7 @@ def resolve_outcome(
 def repropose(
     approval_id: str, arguments: Mapping[str, Any], *, instance: Any = None
 ) -> GateResult:
-    """Propose a call that was sent back again, with other arguments: answers like a call."""
+    """Propose a call that was sent back again, with other arguments."""
     return drive(_reproposed(_gate(), get(approval_id), arguments, instance))
 
 
@@ -153,11 +153,11 @@ def _reproposed(
 
 
 def run(approval_id: str, *, instance: Any = None) -> Executed:
-    """Claim and run an approved call: exactly what was approved, once, and its result told.
+    """Claim and run an approved call exactly as approved, once, and record its end.
 
     An async tool runs to its end in an event loop of this call, as with `asyncio.run`. Inside a
-    running loop it raises MustAwait, and the approval can still be run: `await arun(approval_id)`.
-    `instance` is the object whose method the tool is, where this process did not propose the call.
+    running loop `run` raises MustAwait before it claims: use `await arun(approval_id)`.
+    `instance` is the object of a tool that is a method, if another process proposed the call.
     """
     return drive(execution.run(_gate(), approval_id, instance=instance))
 
@@ -165,20 +165,19 @@ def run(approval_id: str, *, instance: Any = None) -> Executed:
 async def arun(approval_id: str, *, instance: Any = None) -> Executed:
     """The same in an event loop of asyncio or trio, for tools of both kinds.
 
-    What cancels it, or times it out, leaves an outcome that nobody knows: recorded as `unknown`.
+    If it is cancelled or times out, the outcome is recorded as `unknown`.
     """
     return await adrive(execution.run(_gate(), approval_id, instance=instance))
 
 
 def run_all_approved(*, channel: str | None = None, agent: str | None = None) -> list[Executed]:
-    """Run what was approved and did not run yet, of tools that this process has.
+    """Run the approved calls of this process's tools that have not run.
 
-    After a restart this goes on where the last process was: what it had begun is not run again.
-    What cannot run is left as it is. Where calls fail the others run all the same, and RunsFailed
-    is raised: `executed` has all that ran, `failed` the errors by approval. A cancellation, or
-    Ctrl-C, ends it at once, with both in its attributes. Async tools run one after the other in one
-    event loop; inside a running one MustAwait is raised where there is one: it is
-    `await arun_all_approved()`.
+    After a restart this continues where the last process ended: what had begun is not run again.
+    Calls that cannot run stay approved. If calls fail, the others run all the same, and RunsFailed
+    is raised: `executed` has the calls that ran, `failed` the errors by approval. A cancellation or
+    Ctrl-C ends it at once, with both in its attributes. Async tools run one after the other in one
+    event loop; inside a running one they raise MustAwait: use `await arun_all_approved()`.
     """
     return drive(execution.run_all_approved(_gate(), channel=channel, agent=agent))
 
@@ -193,22 +192,24 @@ async def arun_all_approved(
 def undo(
     approval_id: str, *, by: str = "", instance: Any = None, token: str | None = None
 ) -> Pending:
-    """Propose the call that takes back one that ran, through the same gate: it asks first.
+    """Propose the call that reverts one that ran, through the same gate; it needs an approval, too.
 
-    A call is undone once. `instance` is the object whose method takes it back, `token` as in
-    `approve`.
+    A call is undone once. `instance` is the object of an undoing tool that is a method, `token` as
+    in `approve`.
     """
     gate = _gate()
-    back = get(approval_id).get("undo")
-    tool = gate.find_tool(str(back.get("tool"))) if isinstance(back, Mapping) else None
-    if isinstance(back, Mapping) and tool is None:
-        raise UnknownTool(str(back.get("tool")))
-    made = gate.decisions.undo(approval_id, {"by": by or None, "token": token})
-    approval = checked(made)
+    undo_call = get(approval_id).get("undo")
+    tool = None
+    if isinstance(undo_call, Mapping):
+        tool = gate.find_tool(str(undo_call.get("tool")))
+        if tool is None:
+            raise UnknownTool(str(undo_call.get("tool")))
+    proposed = gate.decisions.undo(approval_id, {"by": by or None, "token": token})
+    approval = checked(proposed)
     if tool is not None:
         bound = tool if instance is None or not tool.needs_receiver else tool.on(instance)
         arguments, bound_hash = dict(approval["arguments"]), str(approval.get("arguments_hash"))
-        call = Proposed(bound, arguments, bound_hash, made.get("proposal_key"))
+        call = Proposed(bound, arguments, bound_hash, proposed.get("proposal_key"))
         gate.waiting.add(approval, call)
     note_pending(approval)
     return Pending.of(approval)

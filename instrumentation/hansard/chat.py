@@ -7,8 +7,8 @@
 Agent, tools, evaluator and the channel's methods may be async; in an event loop it is
 `await chat.ahandle(…)`.
 
-One action waits a channel, for five minutes; a newer one takes its place. The reply is looked at
-before anything else: yes runs what waits, no cancels it, and any other message cancels it and is
+A channel has one pending action at a time, for five minutes; a newer one replaces it. The reply is
+read first: yes runs the action, no cancels it, and any other message cancels it and is
 then answered as usual. Whether that is typed or pressed on a button is the channel's affair.
 """
 
@@ -57,18 +57,18 @@ _REMOVE: Final = re.compile(r"(?:remove|without|drop)\s+((?:\d+[\s,]*)+)", re.IG
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked: the agent's own words, and what would run."""
+    """A question to a person: the agent's own words, and the calls that would run."""
 
     text: str
     actions: Sequence[Json] = field(repr=False)  # approvals, as the API has them
 
     @property
     def prompt(self) -> str:
-        """The part that no model writes: each action as it would run, and how to answer."""
-        told = [_line(one) + _count(one) for one in self.actions]
-        if len(told) == 1:
-            return f"{told[0]}\n{PROMPT}"
-        listed = "\n".join(f"{number}. {line}" for number, line in enumerate(told, 1))
+        """The part that no model wrote: each action as it would run, and how to answer."""
+        lines = [_line(one) + _count(one) for one in self.actions]
+        if len(lines) == 1:
+            return f"{lines[0]}\n{PROMPT}"
+        listed = "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
         return f'{listed}\n{PROMPT} "remove 2" takes one off the list.'
 
 
@@ -108,7 +108,7 @@ class TextChannel:
 
 
 def verdict_of(reply: str) -> Verdict:
-    """Return what a reply to a confirmation means: yes or y, no or n, and nothing like them."""
+    """Return the meaning of a reply to a question: yes or y, no or n, exactly, else other."""
     word = reply.strip().casefold()
     if word in _YES:
         return "yes"
@@ -122,11 +122,11 @@ def _count(approval: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation(Generic[V]):
-    """What an evaluator said of an answer; `was_skipped` where it was not asked."""
+    """The verdict of an evaluator on an answer; `was_skipped` if it was not called."""
 
     verdict: V | None = None
     was_skipped: bool = False
-    error: Exception | None = None  # it broke: the answer passes
+    error: Exception | None = None  # of the evaluator: the answer passes
 
 
 class ChatGate:
@@ -168,10 +168,10 @@ class ChatGate:
     # ---- messages
 
     def handle(self, message: str, *, by: str = "") -> None:
-        """Take a message of a person: the answer to what waits, or something new.
+        """Take a message of a person: the answer to a pending action, or something new.
 
-        Raises MustAwait inside a running event loop where something has to be awaited; an action
-        that waits goes on waiting then.
+        Raises MustAwait inside a running event loop where something has to be awaited; a
+        pending action stays pending then.
         """
         drive(self._handled(message, by))
 
@@ -180,7 +180,7 @@ class ChatGate:
         await adrive(self._handled(message, by))
 
     def press(self, approval_id: str, verdict: Literal["yes", "no"], *, by: str = "") -> None:
-        """Take the answer of a button, which names what it is about."""
+        """Take the answer of a button, which names its approval."""
         drive(self._pressed(approval_id, verdict, by))
 
     async def apress(
@@ -190,7 +190,7 @@ class ChatGate:
         await adrive(self._pressed(approval_id, verdict, by))
 
     def resume(self) -> None:
-        """Run what was approved elsewhere, or before a restart, and tell of it."""
+        """Run what was approved elsewhere, or before a restart, and report it in the channel."""
         drive(self._resumed())
 
     async def aresume(self) -> None:
@@ -198,7 +198,7 @@ class ChatGate:
         await adrive(self._resumed())
 
     def pending(self) -> list[Json]:
-        """Return what waits in this channel, in the order in which it is listed."""
+        """Return the pending actions of this channel, in the order of the list."""
         found = self.gate.decisions.approvals(
             status="awaiting", channel=self.channel.name, limit=500
         )
@@ -252,10 +252,10 @@ class ChatGate:
                 yield from self._say(f"Done! {done.description}.")
             for identity, error in failed.items():
                 approval = yield from self._stored(partial(approvals.get, identity))
-                yield from self._tell_failure(approval, error)
+                yield from self._report_failure(approval, error)
 
     def _check_waiting(self, *, is_message: bool) -> Flow[None]:
-        """Refuse at once what a running event loop would have to wait for."""
+        """Raise MustAwait at once for what a running event loop would have to await."""
         asked: list[Any] = [self.channel.send, self.channel.ask]
         if isinstance(self.channel, TextChannel):
             asked.append(self.channel.write)
@@ -267,7 +267,7 @@ class ChatGate:
     # ---- answers
 
     def _is_answer(self, message: str, by: str) -> Flow[bool]:
-        """Whether the message was all about what waits; whatever it was, that waits no more."""
+        """Whether the message was only an answer; pending actions are decided either way."""
         waiting = yield from self._pending()
         if not waiting:
             return False
@@ -284,7 +284,7 @@ class ChatGate:
         return verdict != "other"
 
     def _were_shown(self, waiting: Sequence[Json]) -> bool:
-        """Whether a person has seen all of it; what an earlier process asked counts as seen."""
+        """Whether a person has seen all drafts; those of an earlier process count as seen."""
         if self._asked is None:
             return all(one["revision"] == 1 for one in waiting)
         return all(self._asked.get(one["approval_id"]) == one["revision"] for one in waiting)
@@ -296,24 +296,24 @@ class ChatGate:
                 yield from self._confirm(approval, by)
             return
         reason = "cancelled" if verdict == "no" else "cancelled by another message"
-        told: list[Json] = []
+        cancelled: list[Json] = []
         for one in waiting:
-            was_told = yield from self._reject(one, by, reason)
-            told += [one] if was_told else []
-        if verdict == "no" and told:
+            is_cancelled = yield from self._reject(one, by, reason)
+            cancelled += [one] if is_cancelled else []
+        if verdict == "no" and cancelled:
             yield from self._say(CANCELLED)
-        elif told:
-            yield from self._say(f"Cancelled: {'; '.join(_line(one) for one in told)}.")
+        elif cancelled:
+            yield from self._say(f"Cancelled: {'; '.join(_line(one) for one in cancelled)}.")
 
     def _check_tools(self, waiting: Sequence[Json]) -> Flow[None]:
-        """Refuse a yes whose tools cannot be awaited here, before it is a decision."""
+        """Raise MustAwait for tools that cannot be awaited here, before the yes is a decision."""
         for approval in waiting:
             tool = self.gate.find_tool(str(approval["tool"]))
             if tool is not None and tool.may_wait:
                 yield can_wait(MustAwait(f"tool {tool.name!r}", _INSTEAD))
 
     def _came_late(self, approval_id: str, verdict: Verdict) -> Flow[None]:
-        """Tell whoever pressed a button that does nothing any more; not who pressed it twice."""
+        """Report that a button came too late, unless it was only pressed twice."""
         approval = yield from self._stored(lambda: approvals.get(approval_id))
         done, stands = ("run", "approved") if verdict == "yes" else ("cancelled", "rejected")
         if approval.get("channel") == self.channel.name and approval["status"] != stands:
@@ -347,13 +347,13 @@ class ChatGate:
                 yield from self._say(f"{_line(approval)} was not run: {error}")
             return
         except Exception as error:  # of the tool, or of the gate: either way the person is told
-            yield from self._tell_failure(approval, error)
+            yield from self._report_failure(approval, error)
             return
         yield from self._say(f"Done! {done.description}.")
 
-    def _tell_failure(self, approval: Json, error: Exception) -> Flow[None]:
-        """Tell how a call ended that did not return what it was to."""
-        how = "may have run, nobody knows" if may_have_run(error) else "failed"
+    def _report_failure(self, approval: Json, error: Exception) -> Flow[None]:
+        """Report the end of a call that raised."""
+        how = "may have run; its outcome is unknown" if may_have_run(error) else "failed"
         why = f"{type(error).__name__}: {safe_str(error)}"
         yield from self._say(f"{_line(approval)} {how}: {why}")
 
@@ -374,7 +374,7 @@ class ChatGate:
         return True
 
     def _token_of(self, by: str) -> str | None:
-        """Return the token of the person who writes; None where the channel holds none."""
+        """Return the token of the person who writes; None if the channel has none."""
         held: DecideToken = getattr(self.channel, "decide_token", None)
         return held(by) if callable(held) else held
 
@@ -432,7 +432,7 @@ class ChatGate:
             yield from note_failure(self.gate, "message", error)
         yield Step(lambda: self.channel.send(text))
 
-    # ---- what is kept
+    # ---- the store
 
     def _pending(self) -> Flow[list[Json]]:
         return (yield from self._stored(self.pending))
@@ -448,7 +448,7 @@ class ChatGate:
         yield from self._stored(lambda: self.gate.decisions.note(event))
 
     def _stored(self, ask: Callable[[], T]) -> Flow[T]:
-        """Ask the store of decisions, in a thread where that is a server and a loop runs."""
+        """Call the store of decisions; in a thread if it is a server and an event loop runs."""
         made: T = yield Step(ask, not self.gate.decisions.is_local)
         return made
 
@@ -461,35 +461,35 @@ def _removed(message: str, most: int) -> set[int]:
 
 
 def _stands(error: DecisionConflict) -> object:
-    """Return how an approval stands that was decided already; None where that is not the matter."""
+    """Return the status that an approval has already; None for another conflict."""
     decision = error.details.get("decision")
     return decision.get("status") if isinstance(decision, Mapping) else None
 
 
 def _line(approval: Json) -> str:
-    """Return an action in one line, with what nobody mentioned marked."""
+    """Return an action in one line, with a mark for what is not in the conversation."""
     flagged = [
         f"{one['name']} is not in the conversation"
         for one in approval.get("fields") or ()
         if one.get("flag") == "not_in_context"
     ]
-    told = str(approval.get("description") or approval.get("tool"))
-    return f"{told} [{'; '.join(flagged)}]" if flagged else told
+    line = str(approval.get("description") or approval.get("tool"))
+    return f"{line} [{'; '.join(flagged)}]" if flagged else line
 
 
 def evaluate(
-    gate: Gate, turn: Turn, evaluator: Callable[..., V | Awaitable[V]], *given: Any
+    gate: Gate, turn: Turn, evaluator: Callable[..., V | Awaitable[V]], *arguments: Any
 ) -> Flow[Evaluation[V]]:
-    """Have an answer judged; raises nothing but MustAwait.
+    """Evaluate an answer; raises nothing but MustAwait.
 
-    An answer that asks for a confirmation has not done what it was asked for, yet. Judged, it would
-    fail and be tried again for ever, so it is not. Everything else is. A broken evaluator lets the
-    answer pass, and is an event: a mediocre answer is better than none.
+    An answer that asks for a confirmation is not evaluated: it has done nothing yet, so it would
+    fail and be tried again for ever. If the evaluator raises, the answer passes, and an event
+    records the failure.
     """
     if turn.is_pending:
         return Evaluation(was_skipped=True)
     try:
-        return Evaluation((yield Step(partial(evaluator, *given))))
+        return Evaluation((yield Step(partial(evaluator, *arguments))))
     except MustAwait:
         raise
     except Exception as error:
@@ -498,14 +498,14 @@ def evaluate(
 
 
 def note_failure(gate: Gate, what: str, error: BaseException) -> Flow[None]:
-    """Keep a failure as an event; where that fails too, the program is warned."""
+    """Record a failure as an event; if that fails, too, log a warning."""
     event = {"type": "failure", "action": what, "error": type(error).__name__, "agent": gate.agent}
     try:
         yield Step(lambda: gate.decisions.note(event), not gate.decisions.is_local)
     except GateError as trouble:
         warn_once(
             f"gate {what}",
-            "%s failed (%s), and so did keeping that as an event: %s",
+            "%s failed (%s), and so did recording that as an event: %s",
             what,
             safe_repr(error),
             trouble,

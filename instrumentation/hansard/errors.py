@@ -1,35 +1,35 @@
 """Every error the SDK raises on purpose.
 
 HansardError
-├── InstrumentationError   something the program asked of the SDK that it cannot do
+├── InstrumentationError   a call of the SDK that it cannot do
 │   ├── NotStarted           `hansard.init()` was not called, or the SDK is switched off
-│   ├── NotDecoratable       what a decorator was put on is no function
-│   ├── AsyncCallback        an async function where a plain one is called
-│   ├── MemoryRefused        memory that may not be written, read or ended as it was asked
-│   ├── MemoryUnavailable    the memory's store or server is away, or has no room
+│   ├── NotDecoratable       a decorator on something that is no function
+│   ├── AsyncCallback        an async function where a plain one is needed
+│   ├── MemoryRefused        memory that may not be written, read or invalidated like this
+│   ├── MemoryUnavailable    the store or server of memory cannot be reached or is full
 │   ├── SpoolError           the disk spool cannot be read or written
 │   ├── PayloadError         a payload cannot be found, or is not what its digest says
-│   ├── ReplayUnavailable    nobody who makes replays can be reached
-│   ├── TranscriptUnavailable  no transcript can be read or written now
-│   └── GateError            a gate held a call back; in all but the last three nothing ran
-│       ├── GateUnavailable    nothing can be decided or recorded now: store or server away
+│   ├── ReplayUnavailable    the store or server of replays cannot be reached
+│   ├── TranscriptUnavailable  the store or server of transcripts cannot be reached
+│   └── GateError            a gate did not run a call; only in the last three it may have run
+│       ├── GateUnavailable    the store or server of approvals cannot be reached
 │       ├── CallRefused        this call will never run as it is
 │       │   ├── UnknownTool      the tool set has no tool of this name
-│       │   ├── UnclassifiedTool nobody said whether the tool reads or writes
-│       │   ├── NoConfirmation   a tool that writes, and no gate to ask through
-│       │   ├── BadArguments     they do not fit the tool, or cannot be shown and bound exactly
-│       │   └── PolicyDenied     a rule says deny
+│       │   ├── UnclassifiedTool no effect says whether the tool reads or writes
+│       │   ├── NoConfirmation   a tool that writes, called without a gate
+│       │   ├── BadArguments     they do not fit the tool, or JSON cannot represent them
+│       │   └── PolicyDenied     a rule denies the call
 │       ├── UnknownApproval    no approval has this id
-│       ├── NotApproved        nobody approved, somebody rejected it, it expired or was replaced
-│       ├── DecisionConflict   another program was first, or the call is not the approved one
+│       ├── NotApproved        the call is not approved: pending, rejected, expired or replaced
+│       ├── DecisionConflict   another program was first, or the call differs from the approved one
 │       ├── MustAwait          an async function, called without await inside a running event loop
-│       ├── AsyncPort          an async function where the gate calls a plain one
-│       ├── DecisionRefused    who decides is not known, may not, or requested the call
-│       ├── PendingResult      a tool returned a future of the loop that runs: its end is not known
-│       │   ├── NotBegun         it is a future of a pool, and nobody began its work
-│       │   └── UnfinishedResult something in a tool's result has not run, or not to its end
+│       ├── AsyncPort          an async method of decisions=, which the gate calls without await
+│       ├── DecisionRefused    the person is unknown, may not decide, or requested the call
+│       ├── PendingResult      a tool returned a future of the running loop: its end is unknown
+│       │   ├── NotBegun         a future of a pool whose work has not begun
+│       │   └── UnfinishedResult a part of a tool's result has not run, or not to its end
 │       ├── LazyResult         a tool returned a generator: its body has not run
-│       └── OutcomeUnknown     it was claimed and its end is not known: it may have run; no rerun
+│       └── OutcomeUnknown     the call was claimed and its end is unknown: it may have run
 ├── CompileError           a context that cannot be compiled
 ├── ProviderError          a model call that was not made or failed
 │   ├── RequestRefused       it was refused before it was sent
@@ -134,7 +134,7 @@ def __getattr__(name: str) -> object:
 
 
 class InstrumentationError(HansardError):
-    """Something the program asked of the SDK that it cannot do."""
+    """A call of the SDK that it cannot do."""
 
     code = "instrumentation_error"
 
@@ -144,45 +144,45 @@ class NotStarted(InstrumentationError):
 
     code = "not_started"
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"{wanted} needs hansard.init() first (and no OTEL_SDK_DISABLED=true)")
-        self.wanted = wanted
+    def __init__(self, call: str) -> None:
+        super().__init__(f"{call} needs hansard.init() first (and no OTEL_SDK_DISABLED=true)")
+        self.call = call
 
 
 class NotDecoratable(InstrumentationError, TypeError):
-    """A decorator was put on something that is no function."""
+    """A decorator on something that is no function."""
 
     code = "not_decoratable"
 
     def __init__(self, decorator: str, found: object, *, why: str | None = None) -> None:
-        told = f"options go by name: @hansard.{decorator}(name=…)" if why is None else why
+        reason = f"options go by name: @hansard.{decorator}(name=…)" if why is None else why
         super().__init__(
-            f"@hansard.{decorator} is for functions and methods, not for {found!r}; {told}"
+            f"@hansard.{decorator} is for functions and methods, not for {found!r}; {reason}"
         )
         self.decorator = decorator
 
 
 class AsyncCallback(InstrumentationError, TypeError):
-    """A function that is handed in is called without await, and is async."""
+    """An async function where the SDK calls a plain one."""
 
     code = "async_callback"
 
     def __init__(self, name: str, instead: str = "a plain function") -> None:
         super().__init__(
-            f"{name} is called without await, and an async function was given: give {instead}"
+            f"{name} is called without await, and is an async function: pass {instead}"
         )
         self.name = name
 
 
 def refuse_async(name: str, function: object, instead: str = "a plain function") -> None:
-    """Raise AsyncCallback for an async function: what it returns would be thrown away."""
+    """Raise AsyncCallback for an async function: its coroutine would never be awaited."""
     call = inspect.getattr_static(type(function), "__call__", None)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
         raise AsyncCallback(name, instead)
 
 
 class MemoryRefused(InstrumentationError):
-    """Memory that may not be written, read or ended so; `code` says why, as the API does."""
+    """Memory that may not be written, read or invalidated like this; `code` is that of the API."""
 
     def __init__(
         self, code: str, message: str, details: Mapping[str, object] | None = None
@@ -193,7 +193,7 @@ class MemoryRefused(InstrumentationError):
 
 
 class MemoryUnavailable(InstrumentationError):
-    """The memory's store or server cannot be reached, or cannot write now; nothing was done."""
+    """The store or server of memory cannot be reached, or cannot write now; nothing changed."""
 
     code = "memory_unavailable"
 
@@ -211,19 +211,19 @@ class PayloadError(InstrumentationError):
 
 
 class TranscriptUnavailable(InstrumentationError):
-    """Nobody who keeps transcripts can be reached, or it fails."""
+    """The store or server of transcripts cannot be reached, or fails."""
 
     code = "transcript_unavailable"
 
 
 class ReplayUnavailable(InstrumentationError):
-    """Nobody who makes replays can be reached, or it refuses to."""
+    """The store or server of replays cannot be reached, or refuses."""
 
     code = "replay_unavailable"
 
 
 class EmbeddedMissing(ConfigError):
-    """Embedded mode was asked for, and what it needs is not installed."""
+    """Embedded mode, without the packages that it needs."""
 
     code = "embedded_missing"
 
@@ -235,13 +235,13 @@ class EmbeddedMissing(ConfigError):
 
 
 class GateError(InstrumentationError):
-    """A gate did not let a call through."""
+    """A gate did not run a call."""
 
     code = "gate_error"
 
 
 class GateUnavailable(GateError):
-    """What the gate needs cannot be reached, written or understood; nothing ran."""
+    """The store or server of approvals cannot be reached or read; nothing ran."""
 
     code = "gate_unavailable"
 
@@ -266,38 +266,38 @@ class UnknownTool(CallRefused):
 
 
 class UnclassifiedTool(CallRefused):
-    """Nobody said whether the tool reads or writes; its name says nothing."""
+    """The tool has no effect: its name does not say whether it reads or writes."""
 
     code = "unclassified"
 
     def __init__(self, tool: str) -> None:
         super().__init__(
             tool,
-            f"tool {tool!r} has no class: say @hansard.tool(effect='read') or effect='write'",
+            f"tool {tool!r} has no effect: use @hansard.tool(effect='read') or effect='write'",
         )
 
 
 class NoConfirmation(CallRefused):
-    """A tool that writes was called where nobody can be asked."""
+    """A tool that writes was called without a gate."""
 
     code = "no_confirmation"
 
     def __init__(self, tool: str) -> None:
         super().__init__(
             tool,
-            f"tool {tool!r} needs a confirmation, and there is no gate to ask through: call "
+            f"tool {tool!r} needs a confirmation, and there is no gate: call "
             "hansard.init() first, or call it inside `with hansard.gate(…)`",
         )
 
 
 class BadArguments(CallRefused):
-    """The arguments do not fit the tool, or cannot be shown and bound exactly."""
+    """The arguments do not fit the tool, or JSON cannot represent them."""
 
     code = "invalid_arguments"
 
 
 class PolicyDenied(CallRefused):
-    """A rule says deny; `check` is the record of it."""
+    """A rule denies the call; `check` is the record of the decision."""
 
     code = "policy_denied"
 
@@ -313,7 +313,7 @@ class UnknownApproval(GateError):
 
 
 class NotApproved(GateError):
-    """There is no approval to run by; `approval` is the record as it stands."""
+    """The call is not approved; `approval` is its record."""
 
     code = "not_approved"
 
@@ -323,7 +323,7 @@ class NotApproved(GateError):
 
 
 class DecisionConflict(GateError):
-    """Somebody else was first, or what is asked for is not what was approved.
+    """Another program or person was first, or the call differs from the approved one.
 
     `code` is the store's: `already_claimed`, `arguments_changed`, `must_repropose`, `token_used`,
     `not_approved`, `already_decided`. `details` holds the first decision where there is one.
@@ -336,7 +336,7 @@ class DecisionConflict(GateError):
 
 
 class MustAwait(GateError):
-    """What is async cannot be waited for on the thread of a running event loop.
+    """An async function cannot be awaited on the thread of a running event loop.
 
     It is raised before anything is claimed: the approval can still be run.
     """
@@ -352,7 +352,7 @@ class MustAwait(GateError):
 
 
 class PendingResult(GateError):
-    """A tool returned what only the running event loop brings to an end: nobody knows how."""
+    """A tool returned a future of the running event loop: its end is unknown."""
 
     code = "pending_result"
 
@@ -364,19 +364,19 @@ class PendingResult(GateError):
 
 
 class UnfinishedResult(PendingResult):
-    """Something in a tool's result has not run: how the call ends is not known.
+    """A part of a tool's result has not run: the end of the call is unknown.
 
-    `kind` is what it is (`coroutine`, `generator`, `map`), `where` its place in the result. What is
-    looked at stands in `hansard._gate.unfinished`.
+    `kind` is what it is (`coroutine`, `generator`, `map`), `where` its path in the result.
+    docs/limits.md lists which parts are checked.
     """
 
     code = "unfinished_result"
 
     def __init__(self, tool: str, kind: str, where: str) -> None:
-        place = f" at {where}" if where else ""
+        path = f" at {where}" if where else ""
         GateError.__init__(
             self,
-            f"tool {tool!r} returned a {kind}{place}, which has not run to its end: await it, or "
+            f"tool {tool!r} returned a {kind}{path}, which has not run to its end: await it, or "
             "read it, before the tool returns. What else the call did is done, so its outcome is "
             "unknown",
         )
@@ -384,47 +384,47 @@ class UnfinishedResult(PendingResult):
 
 
 class NotBegun(PendingResult):
-    """A future stood for longer than it may, and nobody had begun its work; it was cancelled."""
+    """The work of a future had not begun after a minute; it was cancelled."""
 
     code = "future_not_started"
 
     def __init__(self, kind: str, after_s: float) -> None:
         GateError.__init__(
             self,
-            f"the function returned a {kind} whose work nobody had begun after {after_s:g} "
+            f"the function returned a {kind} whose work had not begun after {after_s:g} "
             "seconds; it is cancelled. What else the call did is done, so its outcome is unknown",
         )
         self.kind = kind
 
 
 class AsyncPort(GateError, TypeError):
-    """What keeps the decisions is asked without await, and has an async method."""
+    """The object of `decisions=` has an async method; the gate calls it without await."""
 
     code = "async_backend"
 
     def __init__(self, method: str) -> None:
         super().__init__(
-            f"decisions= has an async method {method!r}: a store of decisions answers when it is "
-            "called, and an event loop asks it in a thread"
+            f"decisions= has an async method {method!r}: its methods are plain functions, and an "
+            "event loop calls them in a thread"
         )
         self.method = method
 
 
 class LazyResult(GateError):
-    """A tool returned a generator, whose body nobody has run."""
+    """A tool returned a generator, whose body has not run."""
 
     code = "lazy_result"
 
     def __init__(self, tool: str) -> None:
         super().__init__(
-            f"tool {tool!r} returned a generator: what it would do has not been done, and a gate "
-            "lets a call run whole"
+            f"tool {tool!r} returned a generator: its body has not run, and a gate runs a call to "
+            "its end"
         )
         self.tool = tool
 
 
 class DecisionRefused(GateError):
-    """A decision was not taken because of who sent it; nothing ran.
+    """A decision was refused because of its sender; nothing ran.
 
     `code` is the store's: `credentials_required`, `self_approval`, `not_an_approver` (with the
     approvers in `details["requested_approvers"]`), `scope_missing`, `unauthenticated`.
@@ -437,20 +437,20 @@ class DecisionRefused(GateError):
 
 
 class OutcomeUnknown(GateError):
-    """The call was begun and nobody told its end."""
+    """The call was claimed and its end is unknown."""
 
     code = "outcome_unknown"
 
     def __init__(self, approval_id: str) -> None:
         super().__init__(
             f"approval {approval_id} was claimed, and its end is not known: it may have run. "
-            "Look at what it changes; it is not run again"
+            "Check what it changes; it is not run again"
         )
         self.approval_id = approval_id
 
 
 class RunsFailed(ExceptionGroup[Exception]):
-    """Some of the calls that `run_all_approved` ran have failed; all others ran, or were left.
+    """Some of the calls of `run_all_approved` failed; the others ran, or cannot run here.
 
     `executed` holds what ran, in order, and `failed` each error by the id of its approval. The
     errors are those of the group: `except*` finds them by their class.
@@ -461,19 +461,19 @@ class RunsFailed(ExceptionGroup[Exception]):
 
     def __new__(cls, executed: Sequence[Executed], failed: Mapping[str, Exception]) -> Self:
         total = len(executed) + len(failed)
-        told = f"{len(failed)} of {total} approved calls failed"
-        made = super().__new__(cls, told, list(failed.values()))
+        message = f"{len(failed)} of {total} approved calls failed"
+        made = super().__new__(cls, message, list(failed.values()))
         made.executed, made.failed = tuple(executed), dict(failed)
         return made
 
     def __init__(self, executed: Sequence[Executed], failed: Mapping[str, Exception]) -> None:
-        """Take what `__new__` has kept: the class of all groups would refuse these arguments."""
+        """Do nothing: `__new__` did it, and ExceptionGroup would refuse these arguments."""
 
     def derive(  # type: ignore[override] # of a group of this class, all are Exceptions
         self, excs: Sequence[Exception], /
     ) -> RunsFailed:
-        """Return the same of a part of the errors: what ran is reachable from it too."""
-        wanted = {id(one) for one in excs}
+        """Return the group of a part of the errors, with all calls that ran."""
+        ids = {id(one) for one in excs}
         return RunsFailed(
-            self.executed, {key: one for key, one in self.failed.items() if id(one) in wanted}
+            self.executed, {key: one for key, one in self.failed.items() if id(one) in ids}
         )

@@ -33,7 +33,7 @@ from hansard._config.settings import Settings
 from hansard._export.otlp.spans import remade
 from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
-from hansard._tracing import context as place
+from hansard._tracing.context import entered
 from hansard._tracing.propagation import inherit
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -160,7 +160,7 @@ def capture(
     before = _state.active()
     _state.install(recorder)
     try:
-        with place.entered(Context()):
+        with entered(Context()):
             yield spans
     finally:
         _state.install(before)

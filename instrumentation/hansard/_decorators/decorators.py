@@ -16,7 +16,7 @@ from hansard._decorators.function_spec import Kind, Plan
 from hansard._decorators.generators import ObservedAsyncGenerator, ObservedGenerator, begun
 from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
-from hansard._tracing.observation import Observation, begin, tell
+from hansard._tracing.observation import Observation, begin, log_failure
 from hansard._tracing.serialization import is_future, is_pending
 from hansard.errors import NotDecoratable
 
@@ -232,7 +232,7 @@ def _start(
         if plan.input_key is not None and named:
             observed.put(plan.input_key, named)
     except Exception as error:
-        tell("arguments", error)
+        log_failure("arguments", error)
     return observed
 
 

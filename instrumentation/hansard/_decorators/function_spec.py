@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
-from hansard._tracing.observation import clean_attribute, tell
+from hansard._tracing.observation import clean_attribute, log_failure
 from hansard._tracing.serialization import safe_repr
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Plan:
         try:
             clean = clean_attribute(recorder, semconv.TOOL_DESCRIPTION, self.description)
         except Exception as error:
-            tell("attribute", error)
+            log_failure("attribute", error)
             return self.attributes
         attributes = {**self.attributes, semconv.TOOL_DESCRIPTION: clean}
         self._told[:] = [_Told(redactor, mode, attributes)]

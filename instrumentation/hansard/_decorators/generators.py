@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any
 
 from hansard import semconv
-from hansard._tracing.observation import Observation, tell
+from hansard._tracing.observation import Observation, log_failure
 from hansard._tracing.serialization import dumps, to_json
 
 _MAX_ITEMS = 10_000  # kept of what a generator yielded; all are counted
@@ -73,7 +73,7 @@ class _Observed:
             try:
                 self._yielded.add(item)
             except Exception as error:
-                tell("items", error)
+                log_failure("items", error)
 
     def _failed(self, error: BaseException) -> None:
         self._observed.leave()

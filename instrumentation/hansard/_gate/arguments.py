@@ -1,7 +1,7 @@
-"""The arguments of a gated call as plain data: what is shown, hashed and run are one and the same.
+"""The arguments of a gated call as plain data: the same value is shown, hashed and run.
 
-An approver decides on JSON, so a gated tool takes what JSON can say. The copy is made when the call
-comes in: what the program changes in its objects afterwards changes nothing here.
+An approver decides on JSON, so a gated tool takes what JSON can represent. The arguments are copied
+when the call begins: later changes of the program's objects have no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EMPTY: Final = inspect.Parameter.empty
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a tool takes, without the object or class that a method belongs to."""
+    """The parameters of a tool, without the object or class that a method belongs to."""
 
     tool: str
     parameters: tuple[inspect.Parameter, ...]
@@ -39,15 +39,15 @@ class Shape:
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Json:
         """Return arguments by name, defaults included. Raises BadArguments."""
         try:
-            given = self.signature.bind(*args, **kwargs).arguments
+            values = self.signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise BadArguments(self.tool, f"tool {self.tool!r}: {error}") from None
         named: Json = {}
         for one in self.parameters:
             if one.kind is one.VAR_KEYWORD:
-                named |= self._further(one.name, given.get(one.name, {}), named)
-            elif one.name in given:
-                named[one.name] = self._plain(one.name, given[one.name])
+                named |= self._further(one.name, values.get(one.name, {}), named)
+            elif one.name in values:
+                named[one.name] = self._plain(one.name, values[one.name])
             elif one.default is not _EMPTY and _is_plain(one.default):
                 named[one.name] = self._plain(one.name, one.default)
         return named
@@ -85,30 +85,32 @@ class Shape:
         args, kwargs = self.split(named)
         self.bound(tuple(args), kwargs)
 
-    def from_model(self, given: object) -> Json:
-        """Return what a model gave, by name and checked against the signature."""
-        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+    def from_model(self, arguments: object) -> Json:
+        """Return the arguments of a model by name, checked against the signature."""
+        if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
             raise BadArguments(self.tool, f"the arguments of {self.tool!r} must be an object")
-        args, kwargs = self.split({key: self._plain(key, value) for key, value in given.items()})
+        args, kwargs = self.split(
+            {key: self._plain(key, value) for key, value in arguments.items()}
+        )
         return self.bound(tuple(args), kwargs)
 
-    def _further(self, name: str, given: Mapping[str, Any], named: Json) -> Json:
-        doubled = named.keys() & given.keys()
+    def _further(self, name: str, more: Mapping[str, Any], named: Json) -> Json:
+        doubled = named.keys() & more.keys()
         if doubled:
-            told = ", ".join(sorted(doubled))
-            raise BadArguments(self.tool, f"{told} of {self.tool!r} was given twice")
-        return {key: self._plain(f"{name}.{key}", value) for key, value in given.items()}
+            names = ", ".join(sorted(doubled))
+            raise BadArguments(self.tool, f"{names} of {self.tool!r} was given twice")
+        return {key: self._plain(f"{name}.{key}", value) for key, value in more.items()}
 
     def _plain(self, name: str, value: Any) -> Any:
         try:
             return plain_copy(value)
         except ValueError as error:
-            told = f"argument {name!r} of {self.tool!r} cannot be shown to an approver: {error}"
-            raise BadArguments(self.tool, told) from None
+            message = f"argument {name!r} of {self.tool!r} cannot be shown to an approver: {error}"
+            raise BadArguments(self.tool, message) from None
 
 
 def plain_copy(value: Any) -> Any:
-    """Return a copy made of JSON's types alone; raises ValueError for what JSON cannot say."""
+    """Return a copy of JSON's types alone; raises ValueError for what JSON cannot represent."""
     return _Copy().of(value, 0)
 
 
@@ -116,7 +118,7 @@ def _is_plain(value: Any) -> bool:
     try:
         plain_copy(value)
     except ValueError:
-        return False  # a default such as a client: nobody gave it, and nobody has to judge it
+        return False  # a default such as a client: no caller passed it
     return True
 
 
@@ -155,5 +157,5 @@ def _text(text: str) -> str:
 
 
 def _what_is_wrong(kind: type) -> str:
-    told = {float: "it is not a finite number", int: "it is a number of over 4,096 bits"}
-    return told.get(kind, f"JSON has no form for {kind.__qualname__}")
+    messages = {float: "it is not a finite number", int: "it is a number of over 4,096 bits"}
+    return messages.get(kind, f"JSON has no form for {kind.__qualname__}")

@@ -1,4 +1,4 @@
-"""Running what was approved: claimed first, exactly as it was shown, and once.
+"""Execution of approved calls: claimed first, run once, exactly as shown.
 
 Between the claim and the result a crash leaves the outcome unknown, and so does a cancellation or a
 timeout: it is shown as that, and the call is never run again.
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def run(
     gate: Gate, approval_id: str, *, instance: Any = None, begun: set[str] | None = None
 ) -> Flow[Executed]:
-    """Claim and run an approved call, in a span that is linked to the one that asked.
+    """Claim and run an approved call, in a span that is linked to the span of the proposal.
 
     `begun` gets its id once it is claimed: an error after that is one of a call that may have run.
     """
@@ -56,7 +56,7 @@ def run(
     answer = yield Step(lambda: decisions.approval(approval_id, key=key), not decisions.is_local)
     approval = checked(answer)
     tool = _tool_of(gate, approval, known, instance)
-    mirror = Mirror.begin(tool, approval["arguments"], asked_in=approval.get("step_id"))
+    mirror = Mirror.begin(tool, approval["arguments"], proposed_in=approval.get("step_id"))
     try:
         executed = yield from run_approved(gate, approval, mirror=mirror, tool=tool, begun=begun)
     except BaseException as error:
@@ -68,11 +68,11 @@ def run(
 
 
 def run_all_approved(gate: Gate, *, channel: str | None, agent: str | None) -> Flow[list[Executed]]:
-    """Run what was approved and did not run yet, of tools that this process has.
+    """Run the approved calls of this process's tools that have not run.
 
-    Raises MustAwait before any of it runs, where one has to be awaited and cannot be. One that
-    fails does not keep the others from running: then it raises RunsFailed, with all that ran.
-    What ends the whole (a cancellation, Ctrl-C) has the same in its attributes.
+    Raises MustAwait before any of them runs if one has to be awaited and cannot be. One that fails
+    does not stop the others; RunsFailed is raised at the end, with all that ran. A cancellation or
+    Ctrl-C ends it at once, with the same attributes.
     """
     ask = partial(
         gate.decisions.approvals,
@@ -98,7 +98,7 @@ def run_all_approved(gate: Gate, *, channel: str | None, agent: str | None) -> F
         try:
             done.append((yield from run(gate, identity, begun=begun)))
         except Exception as error:
-            # Else claimed by another process meanwhile, or not to be run from here.
+            # Others were claimed by another process, or cannot run in this one.
             if identity in begun or not isinstance(error, GateError):
                 failed[identity] = error
         except BaseException as error:
@@ -136,7 +136,7 @@ def run_approved(
     claim = yield Step(
         lambda: decisions.claim(identity, {"arguments": arguments, "proposal_key": key}),
         is_slow,
-        if_late=lambda late: _tell(decisions, identity, _not_begun(late)),
+        if_late=lambda late: _report_end(decisions, identity, _not_begun(late)),
     )
     # From here on it counts as begun.
     if begun is not None:
@@ -147,13 +147,13 @@ def run_approved(
     claimed = _Claimed(gate, decisions, tool, arguments, identity, str(claim["claim_id"]), mirror)
     result = yield from claimed.run()
     changes = _changes(approval, known, arguments)
-    told = str(approval.get("description") or tool.name)
-    return Executed(identity, tool.name, told, by, result, arguments, changes)
+    description = str(approval.get("description") or tool.name)
+    return Executed(identity, tool.name, description, by, result, arguments, changes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Claimed:
-    """A call that counts as begun: whatever happens now, its end is recorded."""
+    """A claimed call: whatever happens from here on, its end is recorded."""
 
     gate: Gate
     decisions: Decisions  # of the claim: its end goes there, after `shutdown` too
@@ -189,17 +189,17 @@ class _Claimed:
     def _is_slow(self) -> bool:
         return not self.decisions.is_local
 
-    def _ends(self, raised: BaseException, /, **told: Any) -> Flow[None]:
-        yield from ending(raised, lambda: self._record(**told), is_slow=self._is_slow)
+    def _ends(self, raised: BaseException, /, **end: Any) -> Flow[None]:
+        yield from ending(raised, lambda: self._record(**end), is_slow=self._is_slow)
 
-    def _record(self, **told: Any) -> None:
+    def _record(self, **end: Any) -> None:
         if os.getpid() != self.pid:
             return  # the end of a process that the tool forked is not the end of the call
-        _tell(self.decisions, self.identity, {"claim_id": self.claim_id, **told})
+        _report_end(self.decisions, self.identity, {"claim_id": self.claim_id, **end})
 
 
 def _digest_of(result: Any) -> str | None:
-    """Return the digest of a text or an object, with which memory of this result is compared.
+    """Return the digest of a text or an object, to compare memory of this result with.
 
     None for any other result, and for an object that holds what cannot be written as JSON.
     """
@@ -210,19 +210,19 @@ def _digest_of(result: Any) -> str | None:
 
 
 def _not_begun(claim: Json) -> Json:
-    """Return the end of a claim that came when its caller had been cancelled."""
+    """Return the end of a claim that was granted after its caller had been cancelled."""
     return {"claim_id": str(claim["claim_id"]), "ok": False, "error": "cancelled before it began"}
 
 
 def _blocked(approval: Json, arguments: Json, judgement: Judgement) -> Json:
     """Return the event of an approved call that rules deny."""
-    kept = {name: approval.get(name) for name in ("tool", "agent", "run_id", "step_id")}
-    told = {"rule_ids": judgement.rule_ids, "reason": judgement.reason}
-    return {"type": "policy.blocked", "arguments": arguments, **kept, **told}
+    call = {name: approval.get(name) for name in ("tool", "agent", "run_id", "step_id")}
+    policy = {"rule_ids": judgement.rule_ids, "reason": judgement.reason}
+    return {"type": "policy.blocked", "arguments": arguments, **call, **policy}
 
 
 def _refuse_undecided(approval: Json) -> None:
-    """Nothing but the word `approved` is an approval, and a call runs once."""
+    """Raise unless the status is `approved` and the call has not run."""
     identity, status, state = approval["approval_id"], approval["status"], execution_of(approval)
     if status != "approved":
         raise NotApproved(f"approval {identity} is {status}, so the call does not run", approval)
@@ -231,7 +231,7 @@ def _refuse_undecided(approval: Json) -> None:
     if state == "not_run":
         raise DecisionConflict(
             "outcome_known",
-            f"somebody looked, and the call of approval {identity} had not run; an approval is "
+            f"the call of approval {identity} did not run, as a person recorded; an approval is "
             "good for one claim, so propose the call again",
         )
     if state != "none":
@@ -255,24 +255,24 @@ def _arguments_of(approval: Json, known: Proposed | None) -> Json:
     if approval.get("must_repropose") is not False or is_veiled(approval["arguments"]):
         raise DecisionConflict(
             "must_repropose",
-            f"the arguments of approval {approval['approval_id']} are kept without their secrets, "
-            "and this process did not propose them: propose the call again",
+            f"the arguments of approval {approval['approval_id']} are stored without secrets, and "
+            "this process did not propose them: propose the call again",
         )
     arguments: Json = plain_copy(approval["arguments"])
     return arguments
 
 
-def _tell(decisions: Decisions, identity: str, body: Json) -> None:
-    """Tell what became of the call. It ran: that the store is gone changes nothing for the caller.
+def _report_end(decisions: Decisions, identity: str, body: Json) -> None:
+    """Report the end of a call. It ran, so a store that is away is no error for the caller.
 
-    There the outcome is unknown, and is shown so.
+    The outcome is shown as unknown then.
     """
     try:
         decisions.tell_result(identity, body)
     except GateError as error:
         warn_once(
             "gate result",
-            "the call of approval %s ended, and its result could not be kept: %s; "
+            "the call of approval %s ended, and its result could not be stored: %s; "
             "its outcome is shown as unknown",
             identity,
             error,

@@ -3,7 +3,7 @@
 A flow is a generator of steps, and whatever may take time is a step: asking the store of decisions,
 and every call of a function that the program wrote. A driver waits for what a step returns, so no
 flow ever gets a coroutine, an awaitable or a future for a result. Where a driver cannot wait (on
-the thread of a running event loop) it raises MustAwait, which a flow asks for before it claims.
+the thread of a running event loop) it raises MustAwait, and a flow checks that before it claims.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNBEGUN_S: Final = 60.0
 
 
 class Within(Protocol):
-    """What a flow made current, and leaves to whoever awaits the rest of it."""
+    """A context that a flow entered; it is left while the rest of the flow is awaited."""
 
     def pause(self) -> None: ...
     def enter(self) -> None: ...
@@ -240,8 +240,8 @@ def outcome_of(work: Callable[[], Any]) -> list[Outcome]:
 def taken_from(came: list[Outcome]) -> Any:
     """Return what came of work in another thread, or raise it; nothing is left in the list.
 
-    An error holds the frames that it passed through, and they a future or list that kept the error:
-    such a circle, with all that the frames hold, stays until Python's collector comes.
+    An error holds the frames that it passed through, and they a future or list that holds the
+    error: such a cycle, with all that the frames hold, stays until the garbage collector runs.
     """
     value, error = came.pop()
     try:
@@ -300,7 +300,7 @@ async def _stepped_aside(step: Step) -> Any:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[list[Outcome]] = loop.create_future()
 
-    def tell(came: list[Outcome]) -> None:
+    def hand_over(came: list[Outcome]) -> None:
         if not done.done():
             done.set_result(came)
             return
@@ -311,7 +311,7 @@ async def _stepped_aside(step: Step) -> Any:
     def run() -> None:
         came = outcome_of(step.work)
         try:
-            loop.call_soon_threadsafe(tell, came)
+            loop.call_soon_threadsafe(hand_over, came)
         except RuntimeError:  # the loop is closed: nobody waits
             value, failed = came.pop()
             if failed is None and step.if_late is not None:

@@ -40,7 +40,7 @@ _batch: ContextVar[str | None] = ContextVar("hansard-batch", default=None)
 
 
 class Gate(EnteredEitherWay):
-    """One way for calls to reach their tools; as a `with` block the current one of this task.
+    """The way of calls to their tools; as a `with` block the current gate of this task.
 
     `tools` are the tools that `call` finds by name. The rules of `policy` apply first: deny refuses
     a call, require_approval holds a tool that only reads, too. A decision may take `expires_in_s`
@@ -77,14 +77,14 @@ class Gate(EnteredEitherWay):
         self.expires_in_s = None if expires_in_s is None else seconds(expires_in_s, "expires_in_s")
         self.wait_s = None if wait_s is None else seconds(wait_s, "wait_s")
         self.seen = Seen()
-        self.receipts: list[str] = []  # compilations that what follows came of
+        self.receipts: list[str] = []  # compilations that later calls came from
         self.waiting = _waiting
         self._agent = agent
         self._policy = None if policy is None else _policy_of(policy)
         self._decisions = decisions
 
     def with_tools(self, tools: Tools) -> Gate:
-        """Return a gate that asks and is judged as this one, for other tools."""
+        """Return a gate with the options of this one, for other tools."""
         return Gate(
             tools=tools,
             agent=self._agent,
@@ -100,7 +100,7 @@ class Gate(EnteredEitherWay):
 
     @property
     def agent(self) -> str | None:
-        """The agent that calls: as told, else the innermost decorated one or that of the run."""
+        """The agent of the calls: as set, else the innermost decorated one or that of the run."""
         return self._agent or current_agent()
 
     @property
@@ -109,7 +109,7 @@ class Gate(EnteredEitherWay):
 
     @property
     def decisions(self) -> Decisions:
-        """Where decisions are kept. Raises GateUnavailable where that cannot be reached."""
+        """The store of approvals. Raises GateUnavailable if it cannot be reached."""
         if self._decisions is not None:
             return self._decisions
         return backend_of_this_process().decisions
@@ -150,15 +150,15 @@ class Gate(EnteredEitherWay):
         """Return a tool by its exact name: of this set, else the one decorated tool called so."""
         return self.tools.find(name) or find_registered(name)
 
-    # ---- what the agent was given
+    # ---- the agent's context
 
-    def note(self, *given: Any) -> None:
+    def note(self, *shown: Any) -> None:
         """Note what the agent was shown: messages, documents, compiled contexts.
 
-        An argument that is in none of it is marked for the approver. Results of tools that this
-        gate runs are noted by themselves.
+        An argument that none of it contains is marked for the approver. The gate notes the results
+        of its own tools.
         """
-        for one in given:
+        for one in shown:
             payload = getattr(one, "payload", None)  # of a CompiledStep
             if isinstance(payload, Mapping):
                 self.receipts.append(f"compilation:{getattr(one, 'id', '')}")
@@ -168,13 +168,13 @@ class Gate(EnteredEitherWay):
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Watch one turn of an agent: which calls it left waiting."""
+        """Collect the pending calls of one turn of an agent."""
         with current_turn() as turn:
             yield turn
 
     @contextmanager
     def batch(self) -> Iterator[str]:
-        """Have the calls of a block decided on together; each can still be taken off the list."""
+        """Have the calls of a block decided together; each can still be taken off the list."""
         made = secrets.token_hex(16)
         token = _batch.set(made)
         try:
@@ -184,7 +184,7 @@ class Gate(EnteredEitherWay):
 
     @property
     def batch_id(self) -> str | None:
-        """The batch that calls join here."""
+        """The batch that calls join here; None outside a batch."""
         return _batch.get()
 
     # ---- the current gate
@@ -202,11 +202,11 @@ class Gate(EnteredEitherWay):
         _entered.set(_entered.get()[:-1])
 
 
-gate = Gate  # as programs write it: `with hansard.gate(…)`
+gate = Gate  # programs write `with hansard.gate(…)`
 
 
 def current_gate() -> Gate | None:
-    """Return the gate that a call is behind here: the innermost, else that of `hansard.init()`."""
+    """Return the gate for calls here: the innermost entered one, else that of `hansard.init()`."""
     entered = _entered.get()
     if entered:
         return entered[-1]
@@ -224,10 +224,10 @@ def gate_for(tool: GatedTool) -> Gate | None:
     return found
 
 
-def _policy_of(given: PolicyLike) -> Policy:
+def _policy_of(policy: PolicyLike) -> Policy:
     from hansard._context.policies import policy_of
 
-    return policy_of(given)[1]
+    return policy_of(policy)[1]
 
 
 _waiting = Waiting()

@@ -1,4 +1,4 @@
-"""One call through a gate: judged, then run at once, held for a decision, or refused."""
+"""One call through a gate: checked against the rules, then run, held for a decision, or refused."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def answer(gate: Gate, tool: GatedTool, arguments: Json) -> Flow[Any]:
 
 
 class _Call:
-    """A call on its way through the gate."""
+    """One call on its way through the gate."""
 
     def __init__(self, gate: Gate, tool: GatedTool, arguments: Json, mirror: Mirror) -> None:
         self._gate = gate
@@ -103,7 +103,7 @@ class _Call:
             yield from self._note("policy.blocked", arguments=self._arguments, **why)
             raise PolicyDenied(self._tool.name, judgement.reason, judgement.json())
         if judgement.needs_approval:
-            return (yield from self._asked(judgement, repropose))
+            return (yield from self._held(judgement, repropose))
         self._mirror.event(
             semconv.EVENT_GATE_ALLOWED, tool=self._tool.name, rule_ids=judgement.rule_ids
         )
@@ -115,19 +115,19 @@ class _Call:
         return (yield from self._let_through())
 
     def _check_waiting(self, judgement: Judgement) -> Flow[None]:
-        """Refuse what has to be awaited and cannot be, as far as it shows before it begins."""
+        """Raise MustAwait before the call begins, if a function has to be awaited and cannot be."""
         name, instead = self._tool.name, "`await gate.acall(…)`"
-        asks = judgement.needs_approval
-        if not judgement.is_denied and asks and may_be_async(self._tool.describe):
+        waits = judgement.needs_approval
+        if not judgement.is_denied and waits and may_be_async(self._tool.describe):
             yield can_wait(MustAwait(f"describe= of tool {name!r}", instead), is_of_tool=False)
-        runs = not judgement.is_denied and (not asks or self._wait_s() > 0)
+        runs = not judgement.is_denied and (not waits or self._wait_s() > 0)
         if runs and self._tool.may_wait:
             yield can_wait(MustAwait(f"tool {name!r}", instead))
 
-    # ---- what may run at once
+    # ---- calls without an approval
 
     def _let_through(self) -> Flow[Completed]:
-        """Run a reading tool; without an event before it, it does not run."""
+        """Run a tool that needs no approval; without an event before it, it does not run."""
         yield from self._note("tool.called", arguments=self._arguments)
         pid = os.getpid()
         try:
@@ -144,14 +144,14 @@ class _Call:
             self._gate.seen.add(result)
         return Completed(self._tool.name, result)
 
-    # ---- what waits for somebody
+    # ---- calls that need a decision
 
-    def _asked(self, judgement: Judgement, repropose: str | None) -> Flow[GateResult]:
+    def _held(self, judgement: Judgement, repropose: str | None) -> Flow[GateResult]:
         if Approvers(names=self._gate.approvers or None).joined(judgement.approvers).names == ():
             raise BadArguments(
                 self._tool.name, "the rules let none of the gate's approvers approve this call"
             )
-        # It must be possible to run before anybody is asked about it.
+        # What cannot run needs no decision.
         self._tool.shape.check(self._arguments)
         approval = yield from self._proposed(judgement, repropose)
         note_pending(approval)
@@ -177,9 +177,7 @@ class _Call:
             )
         approval = checked(answer)
         if approval["status"] != "awaiting" or approval.get("tool") != self._tool.name:
-            raise GateUnavailable(
-                "what keeps the decisions did not keep this call as one to decide"
-            )
+            raise GateUnavailable("the store of decisions did not store this call as pending")
         known = self._gate.waiting.find(approval["approval_id"])
         key = answer.get("proposal_key") or (known.key if known else None)
         call = Proposed(self._tool, self._arguments, str(approval.get("arguments_hash")), key)
@@ -246,7 +244,7 @@ class _Call:
 
 
 def decided(gate: Gate, approval: Json, wait_s: float) -> Flow[Json]:
-    """Wait for a decision; the approval as it stands when it is made, or time is up."""
+    """Wait for a decision, and return the approval when it is decided or time is up."""
     decisions, identity = gate.decisions, approval["approval_id"]
     revision = int(approval.get("revision") or 1)
     until_s = time.monotonic() + wait_s

@@ -50,7 +50,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Turn:
-    """What an agent did since its last message that waits for somebody."""
+    """The pending calls of an agent since its last message."""
 
     pending: list[Json] = field(default_factory=list)  # approvals, in the order of the calls
 
@@ -61,7 +61,7 @@ class Turn:
 
 @contextmanager
 def current_turn() -> Iterator[Turn]:
-    """Collect the calls of this block that wait for a decision."""
+    """Collect the pending calls of a block."""
     turn = Turn()
     token = _turn.set(turn)
     try:
@@ -71,7 +71,7 @@ def current_turn() -> Iterator[Turn]:
 
 
 def note_pending(approval: Json) -> None:
-    """Tell the current turn of a call that waits."""
+    """Add a pending call to the current turn."""
     turn = _turn.get()
     if turn is not None:
         turn.pending.append(approval)

@@ -1,4 +1,4 @@
-"""What the rules say of a tool call, before anybody is asked."""
+"""The verdict of the rules on a tool call, before a person decides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The outcome for one call. Without a policy, the tool's class alone decides."""
+    """The verdict on one call. Without a policy, the tool's effect alone decides."""
 
     check: PolicyCheck | None
     is_write: bool
@@ -37,12 +37,12 @@ class Judgement:
 
     @property
     def obligations(self) -> list[str]:
-        """What rules demand before it runs, as the store and its API name it."""
+        """What the rules demand before the call runs, by the names of the API."""
         return [] if self.check is None else sorted(str(one) for one in self.check.obligations)
 
     @property
     def approvers(self) -> Approvers:
-        """Who has to approve the call, by rules."""
+        """The approvers that the rules require."""
         return ANYBODY if self.check is None else self.check.approvers
 
     @property

@@ -1,4 +1,4 @@
-"""Which arguments stand in nothing the agent was given: perhaps the model invented them.
+"""Arguments that are in nothing the agent was shown: perhaps the model invented them.
 
 A hint for the approver, and never a reason to block. Only what can be looked up is judged: a short
 value as a whole; of a longer text its e-mail addresses, links, ids and numbers.
@@ -22,15 +22,15 @@ _NUMBER: Final = re.compile(r"\+?\d[\d.,()/ -]*\d|\d")
 
 
 class Seen:
-    """The texts that a program told its gate of. One thread or task at a time adds to it."""
+    """The texts that the agent was shown. One thread or task at a time adds to it."""
 
     def __init__(self) -> None:
         self._texts: deque[str] = deque()
         self._chars = 0
 
-    def add(self, *given: Any) -> None:
-        """Note texts, or whatever holds texts: messages, tool results, JSON."""
-        for text in (one for value in given for one in texts_in(value)):
+    def add(self, *shown: Any) -> None:
+        """Add texts, or values that hold texts: messages, tool results, JSON."""
+        for text in (one for value in shown for one in texts_in(value)):
             folded = _folded(text)
             self._texts.append(folded)
             self._chars += len(folded)
@@ -41,7 +41,7 @@ class Seen:
         return bool(self._texts)
 
     def missing(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Return the names of arguments that hold what was nowhere seen; none if nothing was."""
+        """Return the names of arguments whose value was not shown; none if nothing was shown."""
         if not self._texts:
             return []
         return [name for name, value in arguments.items() if not self._knows(value)]

@@ -1,7 +1,7 @@
 """Arguments as they may leave the process: secrets stay, and a keyed mark stands for each.
 
 The mark is the same for the same secret in this data folder, so what is approved stays bound to it.
-Whoever does not hold the arguments themselves cannot run a call that has one.
+A process without the arguments themselves cannot run a call that has a mark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FINGERPRINT_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Veil:
-    """What a retention mode lets out."""
+    """Redaction of arguments by a retention mode."""
 
     mode: RetentionMode
     key: bytes = field(repr=False)
@@ -36,7 +36,7 @@ class Veil:
         return cls(mode, key, Redactor(key))
 
     def arguments(self, exact: Mapping[str, Any]) -> Json:
-        """Return arguments with a mark in the place of what stays here."""
+        """Return arguments with a mark in place of each secret."""
         if self.mode is RetentionMode.FULL_PAYLOADS:
             return dict(exact)
         if self.mode is RetentionMode.METADATA_ONLY:

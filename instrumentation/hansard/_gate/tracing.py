@@ -1,7 +1,7 @@
-"""What a gated call says of itself in the trace: a mirror, and never the record.
+"""The span of a gated call: it mirrors the state of the approval, and is never the record of it.
 
 requested → allowed or waiting → decided → ran → returned. Where the decision comes after the span
-that asked has ended, the span that runs the call is linked to it.
+of the proposal has ended, the span that runs the call is linked to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hansard import semconv
 from hansard._gate.arguments import Json
 from hansard._gate.tools import GatedTool
 from hansard._runtime import recorder as _state
-from hansard._tracing.observation import Observation, begin, tell
+from hansard._tracing.observation import Observation, begin, log_failure
 from hansard.errors import GateError
 from hansard.results import approver_names
 
@@ -31,16 +31,16 @@ class Mirror:
         self._plan = tool.plan
 
     @classmethod
-    def begin(cls, tool: GatedTool, arguments: Json, *, asked_in: str | None = None) -> Mirror:
+    def begin(cls, tool: GatedTool, arguments: Json, *, proposed_in: str | None = None) -> Mirror:
         """Begin the span of a call and make it the current one."""
         recorder = _state.active()
         if recorder is None:
             return cls(None, tool)
         attributes = {**tool.plan.told_by(recorder), semconv.TOOL_EFFECT: tool.effect}
-        observed = begin(recorder, tool.plan.span_name, attributes, links=_links_to(asked_in))
+        observed = begin(recorder, tool.plan.span_name, attributes, links=_links_to(proposed_in))
         if observed is not None:
             if observed.is_recording:
-                _tell_call(observed, tool, arguments)
+                _record_call(observed, tool, arguments)
             observed.enter()
         return cls(observed, tool)
 
@@ -54,21 +54,21 @@ class Mirror:
         return run_id, f"{run_id}-{context.span_id:016x}"
 
     def approval(self, approval: Mapping[str, Any]) -> None:
-        """Tell how it stands with the approval."""
+        """Record id, status and hash of the approval."""
         self._set(semconv.APPROVAL_ID, approval.get("approval_id"))
         self._set(semconv.APPROVAL_STATUS, approval.get("status"))
         self._set(semconv.APPROVAL_ARGUMENTS_HASH, approval.get("arguments_hash"))
 
     def event(self, name: str, **attributes: object) -> None:
-        """Tell one thing that happened; what is None or empty is left out."""
+        """Add an event; attributes that are None or empty are left out."""
         if self._observed is not None:
-            told = {
+            values = {
                 _key(name, key): one for key, one in attributes.items() if one not in (None, [], "")
             }
-            self._observed.add_event(name, told)
+            self._observed.add_event(name, values)
 
     def decided(self, approval: Mapping[str, Any]) -> None:
-        """Tell who decided, and how."""
+        """Record who decided, and how."""
         self.event(
             semconv.EVENT_APPROVAL_DECIDED,
             approval_id=approval.get("approval_id"),
@@ -78,12 +78,12 @@ class Mirror:
         )
 
     def refused(self, tool: GatedTool, error: BaseException) -> None:
-        """Tell that the gate did not let the call run; a tool's own error is none of its."""
+        """Record that the gate refused the call; an error of the tool is not that."""
         if isinstance(error, GateError):
             self.event(semconv.EVENT_GATE_REFUSED, tool=tool.name, reason=error.code)
 
     def pause(self) -> None:
-        """Leave the span: the rest of the call is awaited elsewhere."""
+        """Leave the span: the rest of the call is awaited in another context."""
         if self._observed is not None:
             self._observed.pause()
 
@@ -93,7 +93,7 @@ class Mirror:
             self._observed.enter()
 
     def done(self, result: Any) -> None:
-        """End with what the caller gets."""
+        """End the span with the answer for the model."""
         observed = self._observed
         if observed is not None:
             observed.leave()
@@ -102,7 +102,7 @@ class Mirror:
             observed.end()
 
     def failed(self, error: BaseException) -> None:
-        """End with what the caller gets raised."""
+        """End the span with the error that the caller gets."""
         if self._observed is not None:
             self._observed.leave()
             self._observed.fail(error)
@@ -120,13 +120,13 @@ def _key(event: str, name: str) -> str:
     }.get(name, f"hansard.approval.{name}")
 
 
-def _tell_call(observed: Observation, tool: GatedTool, arguments: Json) -> None:
+def _record_call(observed: Observation, tool: GatedTool, arguments: Json) -> None:
     try:
         tool.plan.describe(observed, arguments)
         if tool.plan.input_key is not None and arguments:
             observed.put(tool.plan.input_key, arguments)
     except Exception as error:
-        tell("arguments", error)
+        log_failure("arguments", error)
 
 
 def _links_to(step_id: str | None) -> tuple[Link, ...]:
@@ -134,5 +134,5 @@ def _links_to(step_id: str | None) -> tuple[Link, ...]:
     if found is None:
         return ()
     trace_id, span_id = (int(digits, 16) for digits in found.groups())
-    asked = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(1))
-    return (Link(asked, {semconv.LINK_TYPE: "approval_request"}),) if asked.is_valid else ()
+    proposal = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(1))
+    return (Link(proposal, {semconv.LINK_TYPE: "approval_request"}),) if proposal.is_valid else ()

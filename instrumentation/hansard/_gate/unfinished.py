@@ -36,7 +36,7 @@ from hansard._tracing.serialization import is_future, is_pending, type_name
 
 _MOST_VALUES: Final = 100_000  # looked at
 _MOST_BEHIND: Final = 2_000  # of these, behind attributes of other objects
-_MOST_PATH: Final = 120  # characters of a place
+_MOST_PATH: Final = 120  # characters of a path
 
 _PLAIN: Final = frozenset(
     {type(None), bool, int, float, complex, str, bytes, bytearray, memoryview, range}
@@ -109,11 +109,11 @@ _Step = int | tuple[Any] | str
 _Part = tuple[_Step, Any, bool]  # the step, the value, and whether it is behind attributes
 
 
-class _Place(NamedTuple):
+class _Node(NamedTuple):
     """A value and how it is reached; the path is made of it only where it is reported."""
 
     value: Any
-    holder: _Place | None
+    holder: _Node | None
     step: _Step
     is_behind: bool  # the attributes of an object that is no container
 
@@ -122,31 +122,31 @@ def find_unfinished(result: Any) -> Unfinished | None:
     """Return the nearest part of a result that has not run; None where all is there."""
     if type(result) in _PLAIN:
         return None
-    places = deque([_Place(result, None, "", is_behind=False)])
+    nodes = deque([_Node(result, None, "", is_behind=False)])
     # Kept beside their ids, so that no id is that of another value meanwhile.
     seen: dict[int, Any] = {id(result): result}
     left, left_behind = _MOST_VALUES, _MOST_BEHIND
-    while places:
-        place = places.popleft()
-        if kind := _kind_of(place.value, is_behind=place.is_behind):
-            return Unfinished(kind, _path(place)[:_MOST_PATH])
+    while nodes:
+        node = nodes.popleft()
+        if kind := _kind_of(node.value, is_behind=node.is_behind):
+            return Unfinished(kind, _path(node)[:_MOST_PATH])
         if left <= 0:
             continue
-        for step, value, is_behind in _parts(place):
+        for step, value, is_behind in _parts(node):
             if left <= 0 or (is_behind and left_behind <= 0):
                 break
             left -= 1
             left_behind -= is_behind
             if type(value) not in _PLAIN and id(value) not in seen:
                 seen[id(value)] = value
-                places.append(_Place(value, place, step, is_behind))
+                nodes.append(_Node(value, node, step, is_behind))
     return None
 
 
-def _path(place: _Place) -> str:
-    """Return the path of a place: "['job'].task", "[2]"; "" for the result itself."""
+def _path(node: _Node) -> str:
+    """Return the path of a node: "['job'].task", "[2]"; "" for the result itself."""
     steps = []
-    at: _Place | None = place
+    at: _Node | None = node
     while at is not None:
         steps.append(_step_text(at.step))
         at = at.holder
@@ -199,37 +199,37 @@ def _is_read(value: Any) -> bool:
     return getattr(value, frame, value) is None
 
 
-def _parts(place: _Place) -> Iterator[_Part]:
+def _parts(node: _Node) -> Iterator[_Part]:
     """Yield the parts of a value; runs no code of the program."""
-    value, kind = place.value, type(place.value)
+    value, kind = node.value, type(node.value)
     try:
         if issubclass(kind, _CODE):
             return
         if issubclass(kind, _NAMESPACES):
-            yield from _of_namespace(value, place)
+            yield from _of_namespace(value, node)
             return
         if issubclass(kind, _ITERATORS):
             for one in gc.get_referents(value):
-                yield "[…]", one, place.is_behind
+                yield "[…]", one, node.is_behind
             return
         if kind is types.MappingProxyType:
-            yield from _of_mapping(value.items(), place)
+            yield from _of_mapping(value.items(), node)
             return
         if issubclass(kind, dict):
-            yield from _of_mapping(dict.items(value), place)
+            yield from _of_mapping(dict.items(value), node)
         elif issubclass(kind, _SEQUENCES):
             base = next(one for one in _SEQUENCES if issubclass(kind, one))
             for number, one in enumerate(list(base.__iter__(value))):
-                yield number, one, place.is_behind
+                yield number, one, node.is_behind
         if kind is not dict and kind not in _SEQUENCES:
-            yield from _of_object(value, kind, place)
+            yield from _of_object(value, kind, node)
     except Exception:  # a hostile class: what it does not show is not looked at
         return
 
 
-def _of_namespace(value: Any, place: _Place) -> Iterator[_Part]:
+def _of_namespace(value: Any, node: _Node) -> Iterator[_Part]:
     """Yield what a class or a module holds of its own and is no code."""
-    if place.is_behind:
+    if node.is_behind:
         return
     owner = type if issubclass(type(value), type) else types.ModuleType
     own: Mapping[str, Any] = vars(owner)["__dict__"].__get__(value)
@@ -238,19 +238,19 @@ def _of_namespace(value: Any, place: _Place) -> Iterator[_Part]:
             yield f".{name}", one, True
 
 
-def _of_mapping(items: Iterable[tuple[Any, Any]], place: _Place) -> Iterator[_Part]:
+def _of_mapping(items: Iterable[tuple[Any, Any]], node: _Node) -> Iterator[_Part]:
     for key, one in list(items):
-        yield (key,), one, place.is_behind
+        yield (key,), one, node.is_behind
         if type(key) not in _PLAIN:
-            yield ", a key", key, place.is_behind
+            yield ", a key", key, node.is_behind
 
 
-def _of_object(value: Any, kind: type, place: _Place) -> Iterator[_Part]:
-    is_behind = place.is_behind or not _has_fields(kind)
+def _of_object(value: Any, kind: type, node: _Node) -> Iterator[_Part]:
+    is_behind = node.is_behind or not _has_fields(kind)
     for name, one in _attributes(value, kind):
         yield f".{name}", one, is_behind
     if is_future(value) and (ended := _ended(value)) is not None:
-        yield ".result()", ended, place.is_behind
+        yield ".result()", ended, node.is_behind
 
 
 def _ended(future: Any) -> Any:

@@ -32,7 +32,6 @@ from hansard._runs.tool_steps import ToolSteps
 from hansard._runtime import recorder as _state
 from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
-from hansard._tracing import context as place
 from hansard._tracing.attributes import (
     run_attributes,
     run_name,
@@ -40,7 +39,15 @@ from hansard._tracing.attributes import (
     text_of,
     text_or_none,
 )
-from hansard._tracing.context import EnteredEitherWay, with_agent
+from hansard._tracing.context import (
+    EnteredContext,
+    EnteredEitherWay,
+    current_context,
+    enter,
+    entered,
+    leave,
+    with_agent,
+)
 from hansard._tracing.open_span import Ended, OpenSpan, Outcome, Status, outcome_of, quietly
 from hansard._tracing.propagation import MAX_BAGGAGE_CHARS, with_run
 from hansard._tracing.serialization import to_json
@@ -86,7 +93,7 @@ class Run(EnteredEitherWay):
         self._status: Status = "running"
         self._steps: dict[int, Step] = {}  # open ones, by id()
         self._step_numbers = itertools.count()
-        self._place: place.Place | None = None
+        self._entered: EnteredContext | None = None
         self._context = base if made is None else self._inner_context(base, made)
         self.tools = ToolSteps(self.context)
         if made is not None:
@@ -120,16 +127,16 @@ class Run(EnteredEitherWay):
 
     def context(self) -> Context:
         """Return the context that what comes next belongs to: the current one inside the run."""
-        current = place.current_context()
+        current = current_context()
         return current if otel.get_value(_RUN, current) is self else self._context
 
     # ---- where the run is the current one
 
     def enter(self) -> Self:
         """Make the run the current one of this thread or task, until it ends."""
-        if self._made is not None and self._place is None:
+        if self._made is not None and self._entered is None:
             with quietly("place"):
-                self._place = place.enter(self._context)
+                self._entered = enter(self._context)
         return self
 
     @contextmanager
@@ -138,7 +145,7 @@ class Run(EnteredEitherWay):
         if self._made is None:
             yield self
             return
-        with place.entered(self._context):
+        with entered(self._context):
             yield self
 
     # ---- what happens in it
@@ -235,7 +242,7 @@ class Run(EnteredEitherWay):
         """Ask a model: see `hansard.call_model`. Raises RequestRefused and CallFailed."""
         from hansard._models.call import call_model
 
-        with place.entered(self.context()):
+        with entered(self.context()):
             return call_model(compiled, **options)
 
     async def acall_model(
@@ -244,7 +251,7 @@ class Run(EnteredEitherWay):
         """Ask a model without holding up the event loop: see `hansard.acall_model`."""
         from hansard._models.call import acall_model
 
-        with place.entered(self.context()):
+        with entered(self.context()):
             return await acall_model(compiled, **options)
 
     # ---- its end
@@ -273,9 +280,9 @@ class Run(EnteredEitherWay):
         self.tools.close(outcome)
         for step in reversed(list(self._steps.values())):
             step.close(Outcome(left, left_open=True))
-        entered, self._place = self._place, None
+        entered, self._entered = self._entered, None
         if entered is not None:
-            place.leave(entered)
+            leave(entered)
         if self._status == "running" and (self._made is None or self._made.claim()):
             self._status = outcome.status
             if self._made is not None:
@@ -306,7 +313,7 @@ class Run(EnteredEitherWay):
 
 def current_run(context: Context | None = None) -> Run | None:
     """Return the run that this thread or task is in; None where it is in none."""
-    run = otel.get_value(_RUN, place.current_context() if context is None else context)
+    run = otel.get_value(_RUN, current_context() if context is None else context)
     return run if isinstance(run, Run) else None
 
 
@@ -325,7 +332,7 @@ def context_of(run: Run | str | None, step: Step | str | None) -> Context:
     the current run, else to the span that is current here.
     """
     found = _run_of(run)
-    base = place.current_context() if found is None else found.context()
+    base = current_context() if found is None else found.context()
     if isinstance(step, Step):
         return set_span_in_context(step.span, base) if step.is_recorded else base
     told = _STEP_ID.fullmatch(step or "")
@@ -356,7 +363,7 @@ def address_in(context: Context) -> tuple[str, str] | None:
 
 
 # Told where no run is current: in a decorated agent, or in a span of someone else.
-_outside = ToolSteps(place.current_context)
+_outside = ToolSteps(current_context)
 _registered = False
 
 
@@ -378,7 +385,7 @@ def start_run(
     in. End it with `end()`, `end_run()`, or a `with` or `async with` block.
     """
     recorder = active()
-    outer = place.current_context()
+    outer = current_context()
     agent_name = text_or_none(agent_name)
     conversation_id = text_or_none(conversation_id) or _conversation_of(outer)
     if conversation_id is not None:

@@ -31,7 +31,16 @@ class Step(EnteredEitherWay):
 
     __module__ = "hansard"  # where programs find it
 
-    __slots__ = ("_made", "_on_end", "_output_key", "_place", "_status", "call_id", "kind", "name")
+    __slots__ = (
+        "_entered",
+        "_made",
+        "_on_end",
+        "_output_key",
+        "_status",
+        "call_id",
+        "kind",
+        "name",
+    )
 
     def __init__(
         self,
@@ -49,7 +58,7 @@ class Step(EnteredEitherWay):
         self._made = made
         self._output_key = output_key
         self._on_end = on_end
-        self._place: context.Place | None = None
+        self._entered: context.EnteredContext | None = None
         self._status: Status = "running"
 
     @property
@@ -72,9 +81,9 @@ class Step(EnteredEitherWay):
 
     def enter(self) -> Self:
         """Make the step the parent of what comes next in this thread or task, until it ends."""
-        if self._made is not None and self._place is None:
+        if self._made is not None and self._entered is None:
             with quietly("place"):
-                self._place = context.enter(set_span_in_context(self._made.span))
+                self._entered = context.enter(set_span_in_context(self._made.span))
         return self
 
     def end(
@@ -103,7 +112,7 @@ class Step(EnteredEitherWay):
                 self._on_end(self)
 
     def _leave(self) -> None:
-        entered, self._place = self._place, None
+        entered, self._entered = self._entered, None
         if entered is not None:
             context.leave(entered)
 

@@ -1,9 +1,9 @@
-"""Where new spans go: entering and leaving a place in OpenTelemetry's context.
+"""The current OpenTelemetry context: entering and leaving one, and which agent is at work in it.
 
 A run may end in another function, task or thread than it began in, where the token of
-`context.attach` is of no use. So a place remembers what was before it, and leaving restores that
-wherever the place, or one inside it, is the current one. A thread that another one left behind in a
-place finds out when it asks for the current context here.
+`context.attach` is of no use. So an entered context remembers the one before it, and leaving
+restores that if it, or a context entered inside it, is the current one. A thread whose current
+context was left by another thread finds out when it reads the current context here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span
 
-from hansard._tracing import context as place
-
-_PLACE: Final = otel.create_key("hansard-place")
+_ENTERED: Final = otel.create_key("hansard-entered")
 
 
 # Of frameworks that keep their steps beside OpenTelemetry's context: the span of the current one.
@@ -30,23 +28,23 @@ _step_spans: Final[list[Callable[[], Span | None]]] = []
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class EnteredContext:
     """A context that was entered, and the one it was entered from."""
 
     before: Context
-    outer: Place | None
+    outer: EnteredContext | None
     is_left: bool = False
 
 
 def current_context() -> Context:
-    """Return the current context, after going back from places that were left elsewhere."""
-    place = _current_place()
-    if place is None or not place.is_left:
+    """Return the current context, after going back from those that another thread left."""
+    entry = _current_entry()
+    if entry is None or not entry.is_left:
         return otel.get_current()
-    while place.outer is not None and place.outer.is_left:
-        place = place.outer
-    otel.attach(place.before)
-    return place.before
+    while entry.outer is not None and entry.outer.is_left:
+        entry = entry.outer
+    otel.attach(entry.before)
+    return entry.before
 
 
 def inside_of(step_span: Callable[[], Span | None]) -> None:
@@ -64,37 +62,37 @@ def parent_context() -> Context:
     return context
 
 
-def enter(context: Context) -> Place:
+def enter(context: Context) -> EnteredContext:
     """Make a context the current one until `leave`."""
     before = current_context()
-    place = Place(before, _current_place())
-    otel.attach(otel.set_value(_PLACE, place, context))
-    return place
+    entry = EnteredContext(before, _current_entry())
+    otel.attach(otel.set_value(_ENTERED, entry, context))
+    return entry
 
 
-def leave(place: Place) -> None:
-    """Go back to before a place; where it is not among the current ones, that happens later."""
-    place.is_left = True
-    current = _current_place()
-    while current is not None and current is not place:
+def leave(entry: EnteredContext) -> None:
+    """Restore the context from before; if it is not a current one here, that happens later."""
+    entry.is_left = True
+    current = _current_entry()
+    while current is not None and current is not entry:
         current = current.outer
-    if current is place:
-        otel.attach(place.before)
+    if current is entry:
+        otel.attach(entry.before)
 
 
 @contextmanager
 def entered(context: Context) -> Iterator[None]:
     """Make a context the current one for a `with` block."""
-    place = enter(context)
+    entry = enter(context)
     try:
         yield
     finally:
-        leave(place)
+        leave(entry)
 
 
-def _current_place() -> Place | None:
-    place = otel.get_value(_PLACE)
-    return place if isinstance(place, Place) else None
+def _current_entry() -> EnteredContext | None:
+    entry = otel.get_value(_ENTERED)
+    return entry if isinstance(entry, EnteredContext) else None
 
 
 class EnteredEitherWay(ABC):
@@ -135,5 +133,5 @@ def with_agent(name: str, context: Context) -> Context:
 
 def current_agent() -> str | None:
     """Return the name of the agent at work in this thread or task; None where there is none."""
-    name = otel.get_value(_AGENT, place.current_context())
+    name = otel.get_value(_AGENT, current_context())
     return name if isinstance(name, str) else None

@@ -92,14 +92,14 @@ class Observation:
                 most = self._recorder.settings.capture_max_bytes
                 put_content(self._recorder, self.span, key, to_json(value, max_bytes=most))
             except Exception as error:
-                tell("capture", error)
+                log_failure("capture", error)
 
     def put_text(self, key: str, text: str) -> None:
         """Keep content that is JSON text already."""
         try:
             put_content(self._recorder, self.span, key, text)
         except Exception as error:
-            tell("capture", error)
+            log_failure("capture", error)
 
     @property
     def most_bytes(self) -> int:
@@ -111,7 +111,7 @@ class Observation:
         try:
             self.span.set_attribute(key, clean_attribute(self._recorder, key, value))
         except Exception as error:
-            tell("attribute", error)
+            log_failure("attribute", error)
 
     def add_event(self, name: str, attributes: Mapping[str, object]) -> None:
         """Add an event, its attributes as the retention mode lets them out."""
@@ -123,7 +123,7 @@ class Observation:
             if self.span.is_recording():
                 self.span.add_event(semconv.EVENT_EXCEPTION, exception_event(self._recorder, error))
         except Exception as trouble:
-            tell("exception", trouble)
+            log_failure("exception", trouble)
 
     def fail(self, error: BaseException) -> None:
         """Tell how the work failed, or that it was cancelled, and end the span."""
@@ -131,7 +131,7 @@ class Observation:
             if self.span.is_recording():
                 tell_error(self._recorder, self.span, error)
         except Exception as trouble:
-            tell("exception", trouble)
+            log_failure("exception", trouble)
         self.end()
 
     def cancel(self) -> None:
@@ -150,7 +150,7 @@ class Observation:
         try:
             self.span.end()
         except Exception as error:
-            tell("end", error)
+            log_failure("end", error)
 
     def __del__(self) -> None:
         # A generator that is dropped half-way after its event loop is gone is never told so.
@@ -173,7 +173,7 @@ def begin(
         span = recorder.tracer.start_span(name, context, kind, attributes, links)
         return Observation(recorder, span)
     except Exception as error:
-        tell("span", error)
+        log_failure("span", error)
         return None
 
 
@@ -203,7 +203,7 @@ def add_event(recorder: Recorder, span: Span, name: str, attributes: Mapping[str
         clean = {key: clean_attribute(recorder, key, value) for key, value in attributes.items()}
         span.add_event(name, clean)
     except Exception as error:
-        tell("event", error)
+        log_failure("event", error)
 
 
 def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeValue:
@@ -335,7 +335,7 @@ def _without_middle(text: str, most_chars: int) -> str:
     return f"{text[:half]}\n‹cut: {len(text) - 2 * half} characters›\n{text[-half:]}"
 
 
-def tell(kind: str, error: Exception) -> None:
+def log_failure(kind: str, error: Exception) -> None:
     """Warn, once of each kind, that something was not recorded."""
     warn_once(
         f"observation {kind}",

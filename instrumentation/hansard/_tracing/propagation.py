@@ -16,7 +16,7 @@ from opentelemetry.context import Context
 
 from hansard import semconv
 from hansard._runtime.warnings import warn_once
-from hansard._tracing import context as place
+from hansard._tracing.context import current_context, enter, entered
 from hansard._tracing.serialization import safe_repr
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ def extract(headers: Headers) -> AbstractContextManager[None]:
     Takes a mapping or pairs, of text or bytes, in any case. Headers that name none, or nonsense,
     change nothing.
     """
-    return place.entered(context_of(headers))
+    return entered(context_of(headers))
 
 
 def context_of(headers: Headers) -> Context:
     """Return the current context with what headers say of another process's."""
     from opentelemetry import propagate
 
-    current = place.current_context()
+    current = current_context()
     try:
         return propagate.extract(_lower(headers), context=current)
     except Exception as error:
@@ -88,7 +88,7 @@ def continue_environment(environment: Mapping[str, str] | None = None) -> None:
     told = os.environ if environment is None else environment
     named = {key: told[env] for env, key in _environment_names().items() if env in told}
     if named:
-        place.enter(context_of(named))
+        enter(context_of(named))
 
 
 def with_run(context: Context, *, run_id: str, conversation_id: str | None) -> Context:

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 from opentelemetry.context import Context
 
 from hansard._runtime.recorder import active
-from hansard._tracing import context as place
+from hansard._tracing.context import current_context, enter, entered
 from hansard._tracing.propagation import context_of, inject
 
 _log = logging.getLogger("hansard")
@@ -44,7 +44,7 @@ class _Wrapped(Generic[P, R]):
         self._context = context
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        with place.entered(self._context):
+        with entered(self._context):
             return self._function(*args, **kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -61,13 +61,13 @@ def wrap_with_context(function: Callable[P, R]) -> Callable[P, R]:
     For `Thread(target=…)`, `executor.submit(…)`, callbacks; in a process pool too, where
     `worker_initializer` starts the SDK. It may be called any number of times, at once too.
     """
-    context = place.current_context()
+    context = current_context()
     if not inspect.iscoroutinefunction(function):
         return _Wrapped(function, context)
 
     @functools.wraps(function)
     async def run(*args: P.args, **kwargs: P.kwargs) -> Any:
-        with place.entered(context):
+        with entered(context):
             return await function(*args, **kwargs)
 
     return cast("Callable[P, R]", run)
@@ -140,7 +140,7 @@ def _start_worker(
 
         instrument(*instrumented)
     finish_with_process()
-    place.enter(context_of(headers))
+    enter(context_of(headers))
 
 
 def finish_with_process() -> None:

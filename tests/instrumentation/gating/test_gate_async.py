@@ -181,7 +181,7 @@ class Run:
         told = {
             "returns": "Done! Send to Maria.",
             "raises": "Send to Maria failed: Broken: Maria",
-            "times out": "Send to Maria may have run, nobody knows: TimeoutError:",
+            "times out": "Send to Maria may have run; its outcome is unknown: TimeoutError:",
         }
         assert self.said[-1].startswith(told[self.work.ending])
 

@@ -352,7 +352,7 @@ def test_a_result_that_cannot_be_kept_is_given_all_the_same(
     identity = store.approve(gate.call("cut_off"))
 
     assert gate.run(identity).result == "done"
-    assert "its result could not be kept" in caplog.text
+    assert "its result could not be stored" in caplog.text
     assert store.store.approval(identity).execution.state == "claimed"
 
 

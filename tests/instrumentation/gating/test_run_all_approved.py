@@ -170,4 +170,4 @@ def test_a_chat_that_goes_on_tells_of_each(store: Desk) -> None:
     assert len(said) == 3
     assert said[0].startswith("Done!")
     assert "failed: Bounced: bounces" in said[1]
-    assert "may have run, nobody knows: TimeoutError" in said[2]
+    assert "may have run; its outcome is unknown: TimeoutError" in said[2]

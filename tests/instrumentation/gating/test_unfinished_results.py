@@ -479,7 +479,7 @@ def test_a_chat_says_that_nobody_knows(store: Desk) -> None:
     chat.handle("yes", by="ana")
     close(work)
 
-    assert "may have run, nobody knows" in said[-1]
+    assert "may have run; its outcome is unknown" in said[-1]
     assert not [one for one in said if one.startswith("Done")]
 
 
@@ -517,7 +517,7 @@ def test_a_future_that_nobody_begins_does_not_hold_a_run_for_ever(
     gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: made))
     identity = store.approve(gate.call("send", {"to": "Maria"}))
 
-    with pytest.raises(NotBegun, match=r"a Future whose work nobody had begun after 0\.05 seconds"):
+    with pytest.raises(NotBegun, match=r"a Future whose work had not begun after 0\.05 seconds"):
         asyncio.run(gate.arun(identity)) if is_awaited else gate.run(identity)
 
     assert state_of(gate, identity) == ("approved", "unknown")
