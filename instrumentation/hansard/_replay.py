@@ -383,7 +383,7 @@ def _changes(
 
 def _step_id(step: str | Step | ModelAnswer) -> str:
     if isinstance(step, ModelAnswer):
-        step = step.kept.step_id
+        step = step.recorded.step_id
     elif isinstance(step, Step):
         step = step.step_id or ""
     if not isinstance(step, str) or not step:

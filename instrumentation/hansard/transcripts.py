@@ -90,8 +90,8 @@ class Resumed:
 class Transcript:
     """The log of one conversation, or of a sub-agent of it. Threads may share it."""
 
-    def __init__(self, kept: Transcripts, log: LogId, name: str) -> None:
-        self._kept = kept
+    def __init__(self, backend: Transcripts, log: LogId, name: str) -> None:
+        self._backend = backend
         self._log = log
         self.name = name  # gen_ai.conversation.id, or what the sub-agent is called
 
@@ -120,7 +120,7 @@ class Transcript:
 
     def resume(self) -> Resumed:
         """Return what the next call is given, and tell the current step of it."""
-        now = active(self._kept, self._log)
+        now = active(self._backend, self._log)
         messages = list(now.messages)
         made = Resumed(messages, now.head, prefix_hash(messages), now.open_calls, now.fold)
         self._tell(made)
@@ -146,12 +146,12 @@ class Transcript:
         ]
         if not new:
             return []
-        return [one.body for one in self._kept.append(self._log, new, clip_bytes=clip_bytes)]
+        return [one.body for one in self._backend.append(self._log, new, clip_bytes=clip_bytes)]
 
     def messages(self) -> list[Json]:
         """Return everything ever, marked messages as they are shown."""
-        marks = current_marks(self._kept.marks(self._log))
-        found = self._kept.messages(self._log)
+        marks = current_marks(self._backend.marks(self._log))
+        found = self._backend.messages(self._log)
         return [_veiled(one.body, marks.get(one.position)) for one in found]
 
     # ---- folds
@@ -164,18 +164,18 @@ class Transcript:
         """
         if not isinstance(summary, str):
             raise BadMessage(f"a summary is text, not {type(summary).__name__}")
-        return self._kept.fold(self._log, summary, expected_head=expected_head, actor=by)
+        return self._backend.fold(self._log, summary, expected_head=expected_head, actor=by)
 
     def check(self, summary: str | None = None) -> FoldCheck:
         """Say which constraints and requests a summary lost; without one, the newest fold."""
-        return check_summary(self._kept, self._log, summary)
+        return check_summary(self._backend, self._log, summary)
 
     def cost(
         self, *, provider: str = "", model: str = "", window_tokens: int = WINDOW_TOKENS
     ) -> ResumeCost:
         """Estimate what going on costs, and whether to fold."""
         return cost_of(
-            self._kept, self._log, provider=provider, model=model, window_tokens=window_tokens
+            self._backend, self._log, provider=provider, model=model, window_tokens=window_tokens
         )
 
     # ---- marks
@@ -183,15 +183,15 @@ class Transcript:
     def redact(self, position: int, *, reason: str, by: str = "") -> CacheEffect:
         """Take a message out of views and prompts; its row stays. Returns what that costs."""
         _check_positions(position)
-        self._kept.mark(self._log, position, "redacted", reason=reason, actor=by)
-        return cache_effect(self._kept, self._log, position)
+        self._backend.mark(self._log, position, "redacted", reason=reason, actor=by)
+        return cache_effect(self._backend, self._log, position)
 
     def supersede(
         self, position: int, *, by_position: int, reason: str, by: str = ""
     ) -> CacheEffect:
         """Show that a later message stands in the place of this one."""
         _check_positions(position, by_position)
-        self._kept.mark(
+        self._backend.mark(
             self._log,
             position,
             "superseded",
@@ -199,7 +199,7 @@ class Transcript:
             actor=by,
             superseded_by=by_position,
         )
-        return cache_effect(self._kept, self._log, position)
+        return cache_effect(self._backend, self._log, position)
 
     # ---- sub-agents
 
@@ -207,23 +207,23 @@ class Transcript:
         """Begin a sub-agent with a log of its own."""
         if not isinstance(name, str):
             raise BadConversationId(repr(name), "sub-agent")
-        made = self._kept.spawn(self._log, name)
-        return Transcript(self._kept, made.id, made.name)
+        made = self._backend.spawn(self._log, name)
+        return Transcript(self._backend, made.id, made.name)
 
     def branches(self) -> list[Branch]:
         """Return the sub-agents that began here, in order."""
-        return self._kept.branches(self._log)
+        return self._backend.branches(self._log)
 
     def resume_branch(self, branch_id: str) -> Transcript:
         """Return the transcript of a sub-agent, to go on with it, ended or not."""
-        found = self._kept.branch(BranchId.parse(branch_id))
-        return Transcript(self._kept, found.id, found.name)
+        found = self._backend.branch(BranchId.parse(branch_id))
+        return Transcript(self._backend, found.id, found.name)
 
     def end(self, status: EndStatus = "done") -> Branch:
         """Say that this sub-agent ended; raises BadConversationId on a conversation."""
         if status not in get_args(EndStatus):
             raise BadMessage(f"a sub-agent ends as {' or '.join(get_args(EndStatus))}")
-        return self._kept.end(BranchId.parse(self.id), status)
+        return self._backend.end(BranchId.parse(self.id), status)
 
     def _tell(self, made: Resumed) -> None:
         span = trace.get_current_span()
@@ -239,20 +239,20 @@ def _check_positions(*positions: object) -> None:
         raise BadMessage("the position of a message is a whole number")
 
 
-def transcript(conversation: str, *, kept: Transcripts | None = None) -> Transcript:
+def transcript(conversation: str, *, backend: Transcripts | None = None) -> Transcript:
     """Return the transcript of a conversation, made where there is none.
 
-    `conversation` is what `gen_ai.conversation.id` is on its spans. It is kept where `init()` or
+    `conversation` is what `gen_ai.conversation.id` is on its spans. It is stored where `init()` or
     the environment says: in the program's own store when embedded, else at the server. Raises
     BadConversationId for what is no text, TranscriptUnavailable or StoreError where that cannot be
     reached: a transcript does not depend on telemetry, and telemetry does not stand in for it.
-    `kept` is another back end, such as LocalTranscripts.
+    `backend` is another one, such as LocalTranscripts.
     """
     if not isinstance(conversation, str):
         raise BadConversationId(repr(conversation), "conversation")
-    kept = kept or open_transcripts(settings_of_this_process())
-    found = kept.ensure(conversation)
-    return Transcript(kept, found.id, found.name)
+    backend = backend or open_transcripts(settings_of_this_process())
+    found = backend.ensure(conversation)
+    return Transcript(backend, found.id, found.name)
 
 
 def open_transcripts(settings: Settings) -> Transcripts:
@@ -307,10 +307,10 @@ class LocalTranscripts:
 
     def ensure(self, name: str) -> Conversation:
         """Return the conversation of this name; made where there is none."""
-        kept = self._kept(name)
-        made = ConversationId.named(kept)
+        redacted = self._redacted(name)
+        made = ConversationId.named(redacted)
         with self._lock:
-            about = Conversation(made, kept, self._clock(), len(self._logs) + 1)
+            about = Conversation(made, redacted, self._clock(), len(self._logs) + 1)
             found = self._logs.setdefault(made, _Log(about)).about
         assert isinstance(found, Conversation)
         return found
@@ -324,7 +324,7 @@ class LocalTranscripts:
         self, log: LogId, messages: Sequence[NewMessage], *, clip_bytes: int = CLIP_BYTES
     ) -> list[StoredMessage]:
         """Append all or none, and return them as they are stored."""
-        entries = [enter(one, self._kept, clip_bytes=clip_bytes) for one in messages]
+        entries = [enter(one, self._redacted, clip_bytes=clip_bytes) for one in messages]
         with self._lock:
             to = self._log(log)
             for entry in entries:
@@ -372,8 +372,8 @@ class LocalTranscripts:
         self, log: LogId, summary: str, *, expected_head: int | None = None, actor: str = ""
     ) -> Fold:
         """Let a summary stand for all there is; raises NothingToFold, HeadMoved."""
-        kept = self._kept(summary)
-        if not kept.strip():
+        redacted = self._redacted(summary)
+        if not redacted.strip():
             raise NothingToFold("the summary is empty")
         with self._lock:
             to = self._log(log)
@@ -386,7 +386,7 @@ class LocalTranscripts:
                 raise NothingToFold("there are no messages yet")
             if expected_head not in (None, head):
                 raise HeadMoved(expected=expected_head or 0, found=head)
-            to.folds.append(Fold(log, head, kept, self._kept(actor), self._clock()))
+            to.folds.append(Fold(log, head, redacted, self._redacted(actor), self._clock()))
             return to.folds[-1]
 
     def folds(self, log: LogId) -> list[Fold]:
@@ -405,7 +405,12 @@ class LocalTranscripts:
     ) -> Mark:
         """Show a message as redacted or superseded from now on, or as it is again."""
         made = Mark(
-            position, kind, self._kept(reason), self._kept(actor), self._clock(), superseded_by
+            position,
+            kind,
+            self._redacted(reason),
+            self._redacted(actor),
+            self._clock(),
+            superseded_by,
         )
         with self._lock:
             to = self._log(log)
@@ -427,7 +432,7 @@ class LocalTranscripts:
                 conversation=self.conversation(parent).id,
                 parent=parent,
                 parent_position=at,
-                name=self._kept(name),
+                name=self._redacted(name),
                 created_ns=self._clock(),
                 messages=0,
                 ended=None,
@@ -467,5 +472,5 @@ class LocalTranscripts:
             raise NotFoundError(kind, str(log))
         return found
 
-    def _kept(self, text: str) -> str:
+    def _redacted(self, text: str) -> str:
         return self._redactor.redact_text(text).text

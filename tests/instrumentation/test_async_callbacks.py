@@ -44,7 +44,7 @@ def test_a_compile_takes_plain_functions(option: Any) -> None:
 
 
 def test_a_loop_of_a_transcript_that_is_async_is_awaited() -> None:
-    talk = transcript("talk", kept=LocalTranscripts())
+    talk = transcript("talk", backend=LocalTranscripts())
 
     with pytest.raises(AsyncCallback, match="arun"):
         talk.run("go on", later)

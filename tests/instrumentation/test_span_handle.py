@@ -92,7 +92,7 @@ def test_a_program_judges_the_step_that_is_open() -> None:
     with recording() as recorded:
         hansard.score("nowhere", 1)
         with hansard.span("answer"):
-            hansard.score("correctness", 1, label="pass", why="the key is " + SECRET)
+            hansard.score("correctness", 1, label="pass", explanation="the key is " + SECRET)
             hansard.score("tone", label="kind")
 
     [first, second] = recorded.only().events

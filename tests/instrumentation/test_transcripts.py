@@ -32,7 +32,7 @@ from tests.instrumentation.transcript_maker import SECRET, assistant, call, resu
 
 
 def embedded(path: Path) -> Transcript:
-    return transcript("talk", kept=open_transcripts(settings(path)))
+    return transcript("talk", backend=open_transcripts(settings(path)))
 
 
 def settings(path: Path, **more: Any) -> Settings:
@@ -45,7 +45,7 @@ def said(messages: list[Json]) -> list[str]:
 
 @pytest.fixture
 def talk() -> Transcript:
-    return hansard.transcript("talk", kept=hansard.transcripts.LocalTranscripts())
+    return hansard.transcript("talk", backend=hansard.transcripts.LocalTranscripts())
 
 
 @pytest.mark.covers("TR-10", "TR-11")
@@ -129,7 +129,7 @@ import sys, hansard
 from hansard.transcripts import open_transcripts
 from hansard._config.settings import load_settings
 settings = load_settings({"data": sys.argv[1], "embedded": True}, {})
-talk = hansard.transcript("talk", kept=open_transcripts(settings))
+talk = hansard.transcript("talk", backend=open_transcripts(settings))
 talk.run("the API stays as it is", lambda messages: [{"role": "assistant", "content": "yes"}])
 def loop(messages):
     print(len(messages), flush=True)
@@ -230,7 +230,7 @@ def test_messages_carry_their_step_and_the_step_its_transcript(talk: Transcript)
 
         @hansard.agent
         def clerk() -> None:
-            talk = hansard.transcript("talk", kept=kept)
+            talk = hansard.transcript("talk", backend=kept)
             talk.run("hi", lambda _: [assistant("hello")])
 
         clerk()
@@ -253,7 +253,7 @@ def test_without_content_there_is_no_transcript_to_open(tmp_path: Path) -> None:
 def test_a_server_that_is_away_is_a_typed_error(tmp_path: Path) -> None:
     away = settings(tmp_path, embedded=False, endpoint="http://127.0.0.1:9")
     with pytest.raises(TranscriptUnavailable, match="no transcript can be had"):
-        transcript("talk", kept=open_transcripts(away))
+        transcript("talk", backend=open_transcripts(away))
     only_grpc = settings(
         tmp_path, embedded=False, protocol="grpc", endpoint="http://127.0.0.1:4317"
     )
@@ -263,7 +263,7 @@ def test_a_server_that_is_away_is_a_typed_error(tmp_path: Path) -> None:
 
 def test_full_payloads_sends_and_keeps_everything(tmp_path: Path) -> None:
     full = settings(tmp_path, retention=RetentionMode.FULL_PAYLOADS)
-    (stored,) = transcript("talk", kept=open_transcripts(full)).append(user(SECRET))
+    (stored,) = transcript("talk", backend=open_transcripts(full)).append(user(SECRET))
 
     assert stored["parts"][0]["text"] == SECRET
 

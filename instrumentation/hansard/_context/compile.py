@@ -142,14 +142,14 @@ class _Compiling:
             self._span.fail(error, checks=decider.checks if decider else ())
             raise
         checks = decider.checks if decider else []
-        kept = self._span.keep(result, given, checks=checks)
+        recorded = self._span.keep(result, given, checks=checks)
         adapter = self._options["provider"]
         return CompiledStep(
             result,
             checks=checks,
             adapter=None if isinstance(adapter, str) else adapter,
             context=place,
-            kept=kept,
+            recorded=recorded,
         )
 
     def _ports(self, policy: RuleDecider | None) -> Ports:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hansard import semconv
-from hansard._context.compiled_step import NOT_KEPT, Kept
+from hansard._context.compiled_step import NOT_RECORDED, RecordedCompile
 from hansard._tracing.observation import Observation, begin, clean_attribute
 from hansard._tracing.open_span import quietly
 from hansard_compiler.compile.record import (
@@ -91,19 +91,21 @@ class CompileSpan:
             self._observation.set_attribute(semconv.ERROR_CODE, error.code)
         self._observation.fail(error)
 
-    def keep(self, result: CompileResult, given: Ports, *, checks: Sequence[PolicyCheck]) -> Kept:
+    def keep(
+        self, result: CompileResult, given: Ports, *, checks: Sequence[PolicyCheck]
+    ) -> RecordedCompile:
         """Keep payloads and columns, and end the span; `given` are the ports without rules."""
         if self._observation is None:
-            return NOT_KEPT
-        kept = Kept(step_id=self.step_id)
+            return NOT_RECORDED
+        recorded = RecordedCompile(step_id=self.step_id)
         with quietly("compile"):
             if self._observation.is_recording:
                 self._keep_checks(checks)
-                kept = self._keep(result, given)
+                recorded = self._keep(result, given)
         self._observation.end()
-        return kept
+        return recorded
 
-    def _keep(self, result: CompileResult, given: Ports) -> Kept:
+    def _keep(self, result: CompileResult, given: Ports) -> RecordedCompile:
         assert self._recorder is not None
         assert self._observation is not None
         recorder = self._recorder
@@ -124,7 +126,7 @@ class CompileSpan:
         }
         columns |= {**_known(refs), semconv.COMPILE_WHOLE: is_whole}
         self._observation.span.set_attributes(clean_columns(recorder, columns))
-        return Kept(
+        return RecordedCompile(
             step_id=self.step_id,
             request_ref=request_ref,
             result_ref=result_ref,

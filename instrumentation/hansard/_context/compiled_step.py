@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RecordedCompile:
     """What the record has of a compile; empty texts where nothing is recorded."""
 
     step_id: str = ""  # of the compile's own span
@@ -35,7 +35,7 @@ class Kept:
     ports: tuple[str, ...] = ()  # what the compile was given beside its request
 
 
-NOT_KEPT = Kept()
+NOT_RECORDED = RecordedCompile()
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class CompiledStep:
         checks: Sequence[PolicyCheck] = (),
         adapter: Adapter | None = None,
         context: Context | None = None,
-        kept: Kept = NOT_KEPT,
+        recorded: RecordedCompile = NOT_RECORDED,
     ) -> None:
         self.result = result
         self.checks = tuple(checks)  # every policy check, allows included
         self.adapter = adapter  # the one the compile was made for, where one was given
         self.place = context  # where in the tree the step is
-        self.kept = kept
+        self.recorded = recorded
 
     # ---- what was chosen
 

@@ -1,4 +1,4 @@
-"""What a model answered, and what the record has of the call."""
+"""The answer of a model, and what is recorded of the call."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CallKept:
-    """What the record has of a call; empty texts where nothing is recorded."""
+class RecordedCall:
+    """What is recorded of a call; empty texts if nothing is."""
 
     step_id: str = ""
     request_ref: str = ""
@@ -30,16 +30,16 @@ class ModelAnswer:
 
     raw: Answer
     continuation: Message  # the answer as the message to go on with, signed blocks unchanged
-    kept: CallKept = CallKept()
+    recorded: RecordedCall = RecordedCall()
 
     @property
     def text(self) -> str:
-        """What the model said."""
+        """The text of the answer."""
         return "\n".join(message.text for message in self.raw.call.output if message.text)
 
     @property
     def tool_calls(self) -> list[ToolCallPart]:
-        """The tools it asked for."""
+        """The tool calls that the model requests."""
         parts = (part for message in self.raw.call.output for part in message.parts)
         return [part for part in parts if isinstance(part, ToolCallPart)]
 
@@ -50,24 +50,24 @@ class ModelAnswer:
 
     @property
     def finish_reason(self) -> str | None:
-        """`stop`, `length`, `tool_call`, `content_filter` or `other`; None where nothing is said.
+        """`stop`, `length`, `tool_call`, `content_filter` or `other`; None if it is unknown.
 
-        OpenAI's Responses say only why an answer is incomplete: ask `tool_calls` whether to go on.
+        OpenAI's Responses say only why an answer is incomplete: see `tool_calls` for open calls.
         """
         return self.raw.call.finish_reason
 
     @property
     def tokens(self) -> Tokens:
-        """What was billed; None where the provider did not say."""
+        """The billed tokens; None if the provider did not say."""
         return self.raw.call.tokens
 
     @property
     def estimated_input_tokens(self) -> int | None:
-        """What the offline estimate said before sending."""
-        told = self.raw.metadata.get("estimated_input_tokens")
-        return told if isinstance(told, int) else None
+        """The offline estimate from before the call."""
+        estimate = self.raw.metadata.get("estimated_input_tokens")
+        return estimate if isinstance(estimate, int) else None
 
     @property
     def shortfall(self) -> CallFailed | None:
-        """The failure of an answer that is there and not whole: cut at the limit, or filtered."""
+        """The failure of an incomplete answer: cut at the limit, or filtered."""
         return self.raw.shortfall

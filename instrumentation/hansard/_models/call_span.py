@@ -27,7 +27,7 @@ from hansard._clients.formats.call_attributes import (
 )
 from hansard._clients.guard import observing
 from hansard._context.compile_span import is_exact, put
-from hansard._models.answer import CallKept
+from hansard._models.answer import RecordedCall
 from hansard._models.call_attributes import (
     answered,
     asked,
@@ -195,7 +195,7 @@ class CallSpan:
     @property
     def step_id(self) -> str:
         """The step of the call; empty where nothing is recorded."""
-        return self._kept().step_id
+        return self._recorded().step_id
 
     @property
     def _is_told(self) -> bool:
@@ -258,13 +258,13 @@ class CallSpan:
 
     # ---- its end
 
-    def finish(self, raw: Answer) -> CallKept:
+    def finish(self, raw: Answer) -> RecordedCall:
         """Tell the answer and end the span."""
-        kept = self._kept()
+        recorded = self._recorded()
         if self._claim() and self._observation is not None:
             self._tell(raw)
             self._observation.end()
-        return kept
+        return recorded
 
     def fail(self, error: BaseException) -> None:
         """Tell how the call failed, and end the span."""
@@ -350,25 +350,25 @@ class CallSpan:
         data = canonical_bytes(recipe.model_dump(mode="json"))
         self._put(semconv.RECIPE, data, media_type=RECIPE_MEDIA_TYPE)
 
-    def _kept(self) -> CallKept:
+    def _recorded(self) -> RecordedCall:
         if self._observation is None:
-            return CallKept()
+            return RecordedCall()
         found = self._observation.span.get_span_context()
-        return CallKept(
+        return RecordedCall(
             f"{found.trace_id:032x}-{found.span_id:016x}" if found.is_valid else "",
             *(self._refs.get(key, "") for key in (names.REQUEST, names.RESPONSE, semconv.RECIPE)),
         )
 
 
 def _used(compiled: CompiledStep | None) -> UsedCompilation | None:
-    if compiled is None or not compiled.kept.request_ref:
+    if compiled is None or not compiled.recorded.request_ref:
         return None
-    kept = compiled.kept
+    recorded = compiled.recorded
     return UsedCompilation(
         id=compiled.id,
         hash=compiled.hash,
-        request_ref=kept.request_ref,
-        result_ref=kept.result_ref,
-        is_whole=kept.is_whole,
-        ports=list(kept.ports),
+        request_ref=recorded.request_ref,
+        result_ref=recorded.result_ref,
+        is_whole=recorded.is_whole,
+        ports=list(recorded.ports),
     )

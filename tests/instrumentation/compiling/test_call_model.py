@@ -134,7 +134,7 @@ def test_the_recipe_is_enough_to_send_the_same_bytes_again(
         compiled = compiled_for(name, run, adapters)
         answer = run.call_model(compiled, max_output_tokens=50, extra={"metadata": {"a": "b"}})
 
-    recipe = Recipe.model_validate_json(spans.payloads[answer.kept.recipe_ref])
+    recipe = Recipe.model_validate_json(spans.payloads[answer.recorded.recipe_ref])
     assert recipe.request.is_exact
     assert recipe.request.address == f"{server.address}{server.received[0].path}"
     assert recipe.request.headers["content-type"] == "application/json"
@@ -142,7 +142,7 @@ def test_the_recipe_is_enough_to_send_the_same_bytes_again(
     assert (recipe.provider, recipe.model) == (name, MODELS[name])
     assert recipe.sampling == {"max_output_tokens": 50}
     assert recipe.parameters == {"extra": {"metadata": {"a": "b"}}}
-    assert recipe.response_ref == answer.kept.response_ref
+    assert recipe.response_ref == answer.recorded.response_ref
     assert recipe.compilation is not None
     assert recipe.compilation.hash == compiled.hash
     assert recipe.compilation.request_ref in spans.payloads

@@ -170,7 +170,7 @@ def test_the_stored_result_has_every_receipt() -> None:
     with running() as (spans, run):
         compiled = run.compile_step(ITEMS, **options())
 
-    stored = json.loads(spans.payloads[compiled.kept.result_ref])
+    stored = json.loads(spans.payloads[compiled.recorded.result_ref])
     assert stored == json.loads(compiled.context.model_dump_json())
     assert [one["item_id"] for one in stored["decisions"]] == list(columns(spans))
 
@@ -183,7 +183,7 @@ def test_the_columns_of_thousands_of_items_are_cut_and_the_result_is_whole() -> 
 
     assert len(columns(spans)) == 4_000
     assert attributes(spans, "hansard.compile")["hansard.item.total"] == 4_102
-    assert len(json.loads(spans.payloads[compiled.kept.result_ref])["decisions"]) == 4_102
+    assert len(json.loads(spans.payloads[compiled.recorded.result_ref])["decisions"]) == 4_102
 
 
 # --- where it belongs -------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_without_init_a_context_is_compiled_and_nothing_is_recorded() -> None:
     answer = hansard.call_model(compiled)
 
     assert answer.text == "In the post."
-    assert compiled.kept.request_ref == answer.kept.request_ref == ""
+    assert compiled.recorded.request_ref == answer.recorded.request_ref == ""
     assert compiled.why("almanac").receipt.reason_code == "over_budget"
 
 
@@ -374,7 +374,7 @@ def test_what_is_above_the_clearance_is_in_no_payload() -> None:
 
     assert compiled.why("vault").receipt.reason_code == "sensitivity_withheld"
     assert b"plans of the vault" not in b"".join(spans.payloads.values())
-    stored = json.loads(spans.payloads[compiled.kept.request_ref])
+    stored = json.loads(spans.payloads[compiled.recorded.request_ref])
     assert "withheld" in stored["context_items"][-1]["content"]
 
 
@@ -389,7 +389,7 @@ def test_metadata_only_keeps_decisions_and_no_content() -> None:
     assert told["almanac"]["tokens_before"] > 1_000
     assert told["almanac"]["payload_refs"].startswith("hmac-sha256:")
     assert spans.payloads == {}
-    assert answer.kept.request_ref == ""
+    assert answer.recorded.request_ref == ""
     everything = repr([dict(span.attributes or {}) for span in spans])
     assert "tide" not in everything
     assert "Order 7" not in everything
@@ -492,7 +492,7 @@ def test_a_model_that_shortens_is_a_step_inside_the_compile() -> None:
     assert told["decisions"] == "compress"
     assert spans.payloads[told["final_refs"]] == b"Tides come and go."
     assert spans.payloads[told["payload_refs"]].decode() == LARGE["content"]
-    assert compiled.kept.ports == ("compressor",)
+    assert compiled.recorded.ports == ("compressor",)
 
 
 @pytest.mark.parametrize(

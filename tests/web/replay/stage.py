@@ -165,7 +165,7 @@ class Stage:
             )
             answer = hansard.call_model(compiled, provider=adapter, **call)
             adapter.close()
-        return answer.kept.step_id
+        return answer.recorded.step_id
 
     def http_call(self, api: Api, **more: Any) -> str:
         """Ask with a recorded client of an official package; returns the step of the call."""

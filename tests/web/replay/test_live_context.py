@@ -56,7 +56,7 @@ def compiled_run(stage: Stage, **more: Any) -> str:
                 },
             )  # fmt: skip
             answer = hansard.call_model(compiled, provider=adapter, temperature=0.5)
-            steps.append(answer.kept.step_id)
+            steps.append(answer.recorded.step_id)
             results = [
                 {"role": "tool", "tool_call_id": one.id, "content": f"result of {one.id}"}
                 for one in answer.tool_calls

@@ -265,7 +265,7 @@ def test_what_only_the_first_provider_understands_is_left_out_and_said(stage: St
         adapter.close()
 
     told = stage.replay(
-        answer.kept.step_id,
+        answer.recorded.step_id,
         mutations=[
             {"op": "set_provider", "provider": "anthropic"},
             {"op": "set_model", "model": "claude-haiku-5-5"},

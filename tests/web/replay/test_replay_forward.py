@@ -185,7 +185,7 @@ def test_compiled_turns_are_compiled_again_with_the_new_words(stage: Stage) -> N
             )  # fmt: skip
             adapter = stage.adapter("scripted", script=script)
             answer = hansard.call_model(compiled, provider=adapter)
-            step_ids.append(answer.kept.step_id)
+            step_ids.append(answer.recorded.step_id)
             talk.append(answer.message)
 
     same = stage.replay(step_ids[0], mode="forward", script=script)

@@ -520,7 +520,7 @@ def test_the_recorded_version_of_an_api_is_spoken_again(stage: Stage) -> None:
         answer = hansard.call_model(compiled, provider=adapter)
         adapter.close()
     old = "2023-06-01"
-    step = stage.step(answer.kept.step_id)
+    step = stage.step(answer.recorded.step_id)
     planted = tell_with_header(stage, step, old)
 
     stage.replay(planted)

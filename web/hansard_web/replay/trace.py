@@ -70,7 +70,7 @@ def _told_of(turn: Turn) -> Json:
     step = turn.remade.step if turn.remade is not None else None
     return {
         "source_step_id": turn.source.step.step_id,
-        "compile_step_id": None if step is None else step.kept.step_id or None,
+        "compile_step_id": None if step is None else step.recorded.step_id or None,
         "compile_hash": None if step is None else step.hash,
         "request_hash": turn.ref if turn.request else None,
         "is_exact": turn.is_exact,
@@ -164,7 +164,7 @@ class ReplayRun:
         with entered(context_of(None, self.parent_id)):
             span = CompileSpan.begin(self._recording.recorder)
             kept = span.keep(remade.result, remade.given, checks=remade.checks)
-        step = CompiledStep(remade.result, checks=remade.checks, kept=kept)
+        step = CompiledStep(remade.result, checks=remade.checks, recorded=kept)
         return replace(turn, remade=replace(remade, step=step))
 
     def ask(self, turn: Turn, on_begin: Callable[[str], object] = lambda _: None) -> Said:

@@ -52,10 +52,10 @@ def compile_step(door: Door, asked: AskCompile, current: InForce) -> Done:
         recording.save()
     kept = {
         "run_id": place.trace_id,
-        "step_id": compiled.kept.step_id,
+        "step_id": compiled.recorded.step_id,
         "compilation_id": compiled.id,
-        "request_ref": compiled.kept.request_ref or None,
-        "result_ref": compiled.kept.result_ref or None,
+        "request_ref": compiled.recorded.request_ref or None,
+        "result_ref": compiled.recorded.result_ref or None,
         "policy": _policy_body(compiled),
     }
     return Done(kept, {"compiled": _as_stored(door, compiled)})
@@ -67,8 +67,8 @@ def _as_stored(door: Door, compiled: CompiledStep) -> Any:
     A repeated request is answered with the same. Where retention stores no content, secrets are
     cut out all the same.
     """
-    if compiled.kept.result_ref:
-        return read_json(door, compiled.kept.result_ref, what="the compiled context")
+    if compiled.recorded.result_ref:
+        return read_json(door, compiled.recorded.result_ref, what="the compiled context")
     plain = orjson.dumps(compiled.context.model_dump(mode="json"))
     return orjson.loads(door.sidecar.outlet.redactor.redact_bytes(plain).data)
 

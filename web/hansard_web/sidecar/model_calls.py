@@ -129,7 +129,7 @@ def _given(
 
 
 def _kept(place: Place, asked: AskModel, answer: ModelAnswer) -> Json:
-    kept, call = answer.kept, answer.raw.call
+    kept, call = answer.recorded, answer.raw.call
     return {
         "run_id": place.trace_id,
         "step_id": kept.step_id or None,

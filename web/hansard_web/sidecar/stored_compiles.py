@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard import semconv
-from hansard._context.compiled_step import CompiledStep, Kept
+from hansard._context.compiled_step import CompiledStep, RecordedCompile
 from hansard_collector.derivation.rederivation import read_span
 from hansard_compiler.errors import NotFoundError
 from hansard_store.compilations.queries import Compilation, compilations_with_id
@@ -18,11 +18,13 @@ from hansard_web.sidecar.request import Door
 class RecalledStep(CompiledStep):
     """What a model call needs of a compile; why each item is in it, the receipts tell."""
 
-    def __init__(self, compilation: Compilation, context: Mapping[str, Any], kept: Kept) -> None:
+    def __init__(
+        self, compilation: Compilation, context: Mapping[str, Any], recorded: RecordedCompile
+    ) -> None:
         self.checks = ()
         self.adapter = None
         self.place = None
-        self.kept = kept
+        self.recorded = recorded
         self._row = compilation.row
         self._context = context
 
@@ -70,11 +72,11 @@ def recall(door: Door, place: Place, compilation_id: str) -> RecalledStep:
     compilation = found[0]
     context = read_json(door, compilation.row.result_ref, what="the compiled context")
     ports = attributes.get(semconv.COMPILE_PORTS)
-    kept = Kept(
+    recorded = RecordedCompile(
         step_id=compilation.step_id,
         request_ref=compilation.row.request_ref or "",
         result_ref=compilation.row.result_ref or "",
         is_whole=attributes.get(semconv.COMPILE_WHOLE) is True,
         ports=tuple(map(str, ports)) if isinstance(ports, list) else (),
     )
-    return RecalledStep(compilation, context, kept)
+    return RecalledStep(compilation, context, recorded)

@@ -61,7 +61,7 @@ def main() -> None:
             )
         run.end(output=answer.text)
     receipts = {one.id: compiled.why(one.id).receipt.decision for one in known}
-    told = {"run_id": run.run_id, "step_id": answer.kept.step_id, "said": answer.text}
+    told = {"run_id": run.run_id, "step_id": answer.recorded.step_id, "said": answer.text}
     print(json.dumps({**told, "known": receipts}), flush=True)
     hansard.shutdown()
 

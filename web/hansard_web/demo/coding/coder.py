@@ -84,7 +84,7 @@ class Coder:
             )
             gate.note(compiled)
             answer = run.call_model(compiled)
-        told = {"step_id": answer.kept.step_id, "compilation_id": compiled.id, "name": name}
+        told = {"step_id": answer.recorded.step_id, "compilation_id": compiled.id, "name": name}
         _tell("turn", said=answer.text, **told)
         self.previous = compiled
         self.budget = _ROOMY if self.is_reviewed else _TIGHT

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import apsw
 
-from hansard._context.compiled_step import CompiledStep, Kept
+from hansard._context.compiled_step import CompiledStep, RecordedCompile
 from hansard_collector.dialects.content.chat import request_messages
 from hansard_collector.dialects.content.tool_lists import tools_of
 from hansard_compiler.calls import Json
@@ -203,11 +203,11 @@ def compiled_of(turn: Turn) -> CompiledStep | None:
 def recalled(found: Compilation) -> CompiledStep:
     """Return a stored compile by its ids and hashes, as the span of a call names it."""
     row = found.row
-    kept = Kept(
+    recorded = RecordedCompile(
         step_id=found.step_id,
         request_ref=row.request_ref or "",
         result_ref=row.result_ref or "",
         is_whole=True,
         ports=tuple(row.ports.split(",")) if row.ports else (),
     )
-    return RecalledStep(found, {}, kept)
+    return RecalledStep(found, {}, recorded)
