@@ -6,10 +6,10 @@
     print(again.spread["different"], other.comparison["output"]["is_empty"])
 
 The server makes it, with the server's keys; in embedded mode this process does, with its own. What
-was recorded so far is sent first. Unlike observing this raises: a replay was asked for.
+was recorded so far is sent first. Unlike recording, a replay raises.
 
     fork = hansard.replay(answer, live=True, tools=[find_order, cancel_order])
-    fork = hansard.continue_replay(fork, tools=[…])            # once somebody approved the call
+    fork = hansard.continue_replay(fork, tools=[…])            # once the call is approved
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _PENDING: Final = "pending"
 
 def gate_for_replay(tools: Tools, replay_id: str) -> Gate | None:
     """Return the gate for a fork's tools: as the one entered here; None without any tool."""
-    given = tools if isinstance(tools, ToolSet) else ToolSet(tools)
-    if not len(given):
+    tool_set = tools if isinstance(tools, ToolSet) else ToolSet(tools)
+    if not len(tool_set):
         return None
-    marked = given.telling({semconv.REPLAY_LIVE: True, semconv.REPLAY_ID: replay_id})
+    marked = tool_set.telling({semconv.REPLAY_LIVE: True, semconv.REPLAY_ID: replay_id})
     around = current_gate()
     return Gate(tools=marked) if around is None else around.with_tools(marked)
 
@@ -77,8 +77,8 @@ class Answers:
 def answer_calls(body: Json, gate: Gate, answers: Answers) -> None:
     """Put the calls that a fork waits for through a gate, in order; adds to `answers`.
 
-    Raises GateUnavailable where nobody can decide or record: then nothing more is run, and what
-    was added by then still holds.
+    Raises GateUnavailable if the store of approvals cannot be reached: then nothing more runs, and
+    what was added by then stays.
     """
     ask = body["continuation"] or {}
     with entered(context_of(None, ask.get("live_step_id"))):
@@ -91,7 +91,7 @@ def _answer(call: Json, gate: Gate, answers: Answers) -> None:
     approval_id = call["approval_id"]
     arguments = call["arguments"]
     if approval_id is None and call["state"] == "held":
-        return  # refused for good: somebody else may give a result
+        return  # refused finally: another program may give a result
     if approval_id is None and _is_cut(arguments):
         _hold(call, answers, "arguments_cut", "secrets were cut out of its arguments")
         return
@@ -111,7 +111,7 @@ def _answer(call: Json, gate: Gate, answers: Answers) -> None:
         _hold(call, answers, because, str(error), approval_id)
     except (CallRefused, DecisionConflict, OutcomeUnknown) as error:
         _hold(call, answers, error.code, str(error), approval_id)
-    except Exception as error:  # the tool's own: the model is told, as an agent would
+    except Exception as error:  # of the tool: the model gets it, as in an agent
         _give(call, answers, f"{type(error).__name__}: {error}", approval_id, is_error=True)
     else:
         if result is not _HELD:
@@ -168,24 +168,24 @@ def _hold(
     """Say why a call has no result; said again only where that is news."""
     if (call["held_because"], call["approval_id"]) == (because, approval_id):
         return
-    told = None if message is None else str(message)[:2_000]
+    text = None if message is None else str(message)[:2_000]
     answers.held.append(
         {
             "call_id": call["call_id"],
             "reason": because,
-            "message": told,
+            "message": text,
             "approval_id": approval_id,
         }
     )
 
 
 def _is_cut(arguments: Any) -> bool:
-    """Whether a secret was cut out of arguments: then they are not what the model asked for."""
+    """Whether a secret was cut out of arguments: then they are not those of the model."""
     return bool(_CUT.search(json.dumps(arguments, ensure_ascii=False)))
 
 
 class Replay:
-    """A replay as it stands; `body` is what `GET /v1/replay/{id}` answers."""
+    """A replay in its current state; `body` is the answer of `GET /v1/replay/{id}`."""
 
     def __init__(self, body: Json) -> None:
         self.body = body
@@ -241,7 +241,7 @@ def replay(
     the later turns of the run. `model`, `provider`, `token_budget`, `response_reserve`, `weights`,
     `policy` and `remove` (ids of items) are the common changes, `mutations` any of them, in order.
 
-    `live` is a fork that goes on past the first divergence: the model is asked for up to
+    `live` is a fork that goes on past the first divergence: the model is called for up to
     `max_turns` further turns and `max_usd`. Calls that were recorded have their recorded results;
     for the others `tools` run behind the gate that is entered here, or one of their own: what reads
     runs, what writes waits for an approval, and the replay's state is `waiting`.
@@ -251,7 +251,7 @@ def replay(
     until its approval (`replay.continuation["approval_id"]`) is granted; `continue_replay` then
     sends it.
 
-    Raises NotReplayable with a reason, ReplayUnavailable where nobody can make it, NotFoundError.
+    Raises NotReplayable with a reason, ReplayUnavailable if it cannot be made now, NotFoundError.
     """
     bounds = _bounds_of_live(live, tools, max_turns, max_usd)
     changes = _changes(model, provider, token_budget, response_reserve, weights, policy, remove)
@@ -272,7 +272,7 @@ def replay(
 
 
 def _make(body: Json, timeout_s: float, *, goes_on: str | None = None) -> Json:
-    """Make a replay where this process's record is kept, once that has what was recorded so far."""
+    """Make a replay in the backend of this process, after what was recorded so far is sent."""
     from hansard._runtime.setup import flush
 
     settings = settings_of_this_process()
@@ -313,15 +313,15 @@ def continue_replay(
     `replay`, approved ones among them. `max_turns` and `max_usd` are new bounds from here. A replay
     that waits for the approval of what its provider does is sent, once that is granted.
 
-    Raises NotReplayable, ReplayUnavailable, NotFoundError, and GateUnavailable where the gate
-    cannot decide or record: then nothing was run that is not told.
+    Raises NotReplayable, ReplayUnavailable, NotFoundError, and GateUnavailable if the gate
+    cannot decide or record: then nothing ran that is not recorded.
     """
-    wanted = replay if isinstance(replay, str) else str(replay.body["replay_id"])
-    given = [{"call_id": key, "result": value} for key, value in (results or {}).items()]
+    replay_id = replay if isinstance(replay, str) else str(replay.body["replay_id"])
+    by_hand = [{"call_id": key, "result": value} for key, value in (results or {}).items()]
     bounds = {"max_turns": max_turns, "max_usd": max_usd}
     made_with = _made_with(allow_other_address, allow_provider_side_effects, script, timeout_s)
-    body = {**made_with, **bounds, "results": given}
-    found = Replay(_make(body, timeout_s, goes_on=wanted))
+    body = {**made_with, **bounds, "results": by_hand}
+    found = Replay(_make(body, timeout_s, goes_on=replay_id))
     return _answered(found, tools, made_with)
 
 
@@ -334,7 +334,7 @@ def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
         answers = Answers()
         try:
             answer_calls(found.body, gate, answers)
-        finally:  # what ran is told, also where the gate broke behind it
+        finally:  # what ran is reported, also if the gate failed after it
             if not answers.is_empty:
                 after = found.body["continuation"]["step_id"]
                 body = {**made_with, **answers.json(), "after": after}
@@ -347,7 +347,7 @@ def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
 def _bounds_of_live(
     live: bool, tools: Tools, max_turns: int | None, max_usd: float | None
 ) -> dict[str, float]:
-    """Return the bounds that are given; raises ValueError where there is nothing to bound."""
+    """Return the bounds; raises ValueError if there is nothing to bound."""
     named = {"max_turns": max_turns, "max_usd": max_usd}
     bounds = {name: value for name, value in named.items() if value is not None}
     if not live and (tools or bounds):
@@ -364,21 +364,21 @@ def _changes(
     policy: Iterable[Mapping[str, Any]] | None,
     remove: Iterable[str],
 ) -> list[Json]:
-    told: list[Json] = []
+    changes: list[Json] = []
     if provider is not None:
-        told.append({"op": "set_provider", "provider": provider})
+        changes.append({"op": "set_provider", "provider": provider})
     if model is not None:
-        told.append({"op": "set_model", "model": model})
+        changes.append({"op": "set_model", "model": model})
     budget = {"token_budget": token_budget, "response_reserve": response_reserve}
     known = {name: value for name, value in budget.items() if value is not None}
     if known:
-        told.append({"op": "set_budget", **known})
+        changes.append({"op": "set_budget", **known})
     if weights is not None:
-        told.append({"op": "set_weights", "weights": dict(weights)})
+        changes.append({"op": "set_weights", "weights": dict(weights)})
     if policy is not None:
-        told.append({"op": "set_policy", "rules": [dict(rule) for rule in policy]})
+        changes.append({"op": "set_policy", "rules": [dict(rule) for rule in policy]})
     ids = [remove] if isinstance(remove, str) else remove
-    return [*told, *({"op": "remove_item", "item_id": one} for one in ids)]
+    return [*changes, *({"op": "remove_item", "item_id": one} for one in ids)]
 
 
 def _step_id(step: str | Step | ModelAnswer) -> str:

@@ -1,4 +1,4 @@
-"""What a program records, in memory, for its tests; no plugin, no server, no file.
+"""Recording into memory, for the tests of a program; no plugin, no server, no file.
 
     def test_the_clerk_looks_the_order_up() -> None:
         with hansard.testing.capture() as spans:
@@ -7,7 +7,7 @@
         assert spans.text() == "invoke_agent clerk\\n  execute_tool find_order\\n"
 
 Ids and times are the same in every run: ids are counted from 1, and the clock ticks once with every
-span that starts or ends. Nothing stays behind: what recorded before the block does so after it.
+span that starts or ends. The recorder from before the block is active again after it.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Spans(SpanProcessor):
         return found[0]
 
     def content(self, name: str, key: str) -> str | None:
-        """Return content of a span, wherever it is kept: in its attribute or behind a reference."""
+        """Return content of a span, from its attribute or from behind a reference."""
         attributes = self.one(name).attributes or {}
         reference = attributes.get(key + semconv.REF_SUFFIX)
         if isinstance(reference, str) and reference in self.payloads:
@@ -125,7 +125,7 @@ class Spans(SpanProcessor):
     def tree(self, *, attributes: Collection[str] | None = None) -> list[Node]:
         """Return the spans as plain data: name, status, attributes, events, links and children.
 
-        What is empty is left out. `attributes` names those to show; all, if it is not given. A span
+        Empty parts are left out. `attributes` names those to show; None shows all. A span
         whose parent is not here is a root.
         """
         nodes = {_span_id(span): _node(span, attributes) for span in self}
@@ -150,10 +150,10 @@ def capture(
     fixed_times: bool = True,
     sampler: Sampler = ALWAYS_ON,
 ) -> Iterator[Spans]:
-    """Record into memory what happens in a block; yields the spans, to be read at any time.
+    """Record a block into memory; yields the spans, which can be read at any time.
 
-    The block is outside of any trace that it stands in. Neither the global tracer provider nor the
-    environment is looked at; instrumentors of other libraries can be given `spans.provider`.
+    The block is outside of the current trace. It reads neither the global tracer provider nor the
+    environment; pass `spans.provider` to instrumentors of other libraries.
     """
     spans = Spans(fixed_times=fixed_times)
     recorder = _recorder(spans, RetentionMode(retention), sampler)
@@ -167,10 +167,10 @@ def capture(
 
 
 class _Payloads:
-    """Keeps payloads where the spans are."""
+    """A payload store beside the spans."""
 
-    def __init__(self, kept: dict[str, bytes], mode: RetentionMode, redactor: Redactor) -> None:
-        self._kept, self._mode, self._redactor = kept, mode, redactor
+    def __init__(self, stored: dict[str, bytes], mode: RetentionMode, redactor: Redactor) -> None:
+        self._stored, self._mode, self._redactor = stored, mode, redactor
 
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
         if self._mode is RetentionMode.METADATA_ONLY:
@@ -178,7 +178,7 @@ class _Payloads:
         if self._mode is RetentionMode.REDACTED_PAYLOADS and not is_clean:
             data = self._redactor.redact_bytes(data, media_type).data
         reference = f"sha256:{hashlib.sha256(data).hexdigest()}"
-        self._kept[reference] = data
+        self._stored[reference] = data
         return reference
 
 
@@ -199,7 +199,7 @@ def _recorder(spans: Spans, mode: RetentionMode, sampler: Sampler) -> Recorder:
 
 
 def _provider(sampler: Sampler) -> TracerProvider:
-    """Return a provider that records, even where tests run with `OTEL_SDK_DISABLED=true`."""
+    """Return a provider that records, even if tests run with `OTEL_SDK_DISABLED=true`."""
     disabled = os.environ.pop("OTEL_SDK_DISABLED", None)
     try:
         return TracerProvider(
@@ -218,28 +218,28 @@ def _span_id(span: ReadableSpan) -> int:
     return 0 if context is None else context.span_id
 
 
-def _node(span: ReadableSpan, wanted: Collection[str] | None) -> Node:
-    events = [_named(event.name, event.attributes, wanted) for event in span.events]
+def _node(span: ReadableSpan, shown: Collection[str] | None) -> Node:
+    events = [_named(event.name, event.attributes, shown) for event in span.events]
     links = [
         {"trace_id": f"{link.context.trace_id:032x}", "span_id": f"{link.context.span_id:016x}"}
         for link in span.links
     ]
     status = _status(span)
     return (
-        _named(span.name, span.attributes, wanted)
+        _named(span.name, span.attributes, shown)
         | ({"status": status} if status else {})
         | ({"events": events} if events else {})
         | ({"links": links} if links else {})
     )
 
 
-def _named(name: str, attributes: Mapping[str, Any] | None, wanted: Collection[str] | None) -> Node:
-    shown = {
+def _named(name: str, attributes: Mapping[str, Any] | None, shown: Collection[str] | None) -> Node:
+    values = {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in sorted((attributes or {}).items())
-        if wanted is None or key in wanted
+        if shown is None or key in shown
     }
-    return {"name": name} | ({"attributes": shown} if shown else {})
+    return {"name": name} | ({"attributes": values} if values else {})
 
 
 def _status(span: ReadableSpan) -> str:

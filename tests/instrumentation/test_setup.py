@@ -145,8 +145,8 @@ def test_a_service_without_a_name_has_the_program_s(
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ('service_name="clerk"', ["hansard: service_name (argument) is passed over: the program "
-         "has a tracer provider, which is kept with its resource, and that is 'theirs'"]),
+        ('service_name="clerk"', ["hansard: service_name (argument) is ignored: the program "
+         "has a tracer provider with its own resource, and the name there is 'theirs'"]),
         ('service_name="theirs"', []),
         ("", []),
     ],

@@ -1,7 +1,7 @@
 """`@agent`, `@tool` and `@trace`: a span around every call of a function, of any kind.
 
 The function stays what it is: its signature, docstring, result and exceptions, and whether it is a
-coroutine function, a generator or neither. Before `hansard.init()` a call costs one look more.
+coroutine function, a generator or neither. Before `hansard.init()` a call costs one check more.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def tool(
     and returns the tool and the arguments of the call that reverts this one. `tool_class` is a
     name for rules.
 
-    `description` is the docstring unless given. `call_id` names the parameter that holds the
+    `description` defaults to the docstring. `call_id` names the parameter that holds the
     model's id of the call, which joins the request to what ran.
     """
     options: dict[str, Any] = {
@@ -128,7 +128,7 @@ def tool(
     }
     gating = {"describe": describe, "undo": undo, "tool_class": tool_class, "wait_s": wait_s}
     if effect is None:
-        useless = [word for word, given in gating.items() if given not in (None, False)]
+        useless = [name for name, value in gating.items() if value not in (None, False)]
         if useless:
             raise TypeError(f"@hansard.tool({useless[0]}=…) is for tools with an effect=")
         return _decorate("tool", function, function_spec.tool_plan, options)
@@ -157,7 +157,7 @@ def trace(
     capture_input: bool = True,
     capture_output: bool = True,
 ) -> Any:
-    """Record each call as a step of the kind given, named like the function."""
+    """Record each call as a step of this kind, named like the function."""
     options = {
         "name": name,
         "kind": kind,
@@ -300,7 +300,7 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
         if future.cancelled():
             observed.cancel()
             return
-        # Not `exception()`, after which asyncio does not tell of one that nobody looked at.
+        # Not `exception()`, after which asyncio does not log one that was never retrieved.
         error = future._exception
         if error is None:
             _finish(observed, plan, future.result())

@@ -43,11 +43,11 @@ class Parameters:
     call_id: str | None = None  # the parameter that holds the model's id of a tool call
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, as they were given; defaults are not among them."""
-        given = args[self.skipped :]
-        named = dict(zip(self.positional, given, strict=False))
-        if len(given) > len(self.positional):
-            named[self.rest] = list(given[len(self.positional) :])
+        """Return the arguments of a call by name; defaults are not among them."""
+        values = args[self.skipped :]
+        named = dict(zip(self.positional, values, strict=False))
+        if len(values) > len(self.positional):
+            named[self.rest] = list(values[len(self.positional) :])
         if not kwargs:
             return named
         doubled = named.keys() & kwargs.keys()  # f(a, /, **more) called as f(1, a=2)
@@ -79,23 +79,23 @@ class Plan:
     output_key: str | None
     description: str | None = None  # of a tool; content, so `metadata_only` leaves it out
     agent: str | None = None  # whose calls they are, for what happens in them
-    _told: list[_Told] = field(default_factory=list, init=False, repr=False, compare=False)
+    _known: list[_Told] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def told_by(self, recorder: Recorder) -> Mapping[str, AttributeValue]:
         """Return the attributes of every call as a recorder lets them out; cleaned once."""
         if not self.description:
             return self.attributes
         redactor, mode = recorder.redactor, recorder.settings.retention
-        for told in self._told:
-            if told.redactor is redactor and told.mode is mode:
-                return told.attributes
+        for known in self._known:
+            if known.redactor is redactor and known.mode is mode:
+                return known.attributes
         try:
             clean = clean_attribute(recorder, semconv.TOOL_DESCRIPTION, self.description)
         except Exception as error:
             log_failure("attribute", error)
             return self.attributes
         attributes = {**self.attributes, semconv.TOOL_DESCRIPTION: clean}
-        self._told[:] = [_Told(redactor, mode, attributes)]
+        self._known[:] = [_Told(redactor, mode, attributes)]
         return attributes
 
     def describe(self, observed: Observation, named: Mapping[str, Any]) -> None:

@@ -1,5 +1,5 @@
 """Generators with a span around them: open from the first value asked for to the last, or to the
-moment nobody wants more.
+moment it is closed.
 
 The span is the current one only while the generator's body runs. The consumer never sees it, and
 what the body opens across a `yield` is current again when the body goes on.
@@ -15,13 +15,13 @@ from hansard import semconv
 from hansard._tracing.observation import Observation, log_failure
 from hansard._tracing.serialization import dumps, to_json
 
-_MAX_ITEMS = 10_000  # kept of what a generator yielded; all are counted
+_MAX_ITEMS = 10_000  # recorded of the yielded items; all are counted
 
 
 class _Yielded:
     """What a generator yielded, as JSON made at once: the consumer may change the objects.
 
-    Pieces of text, which cannot change, are kept as they are and joined in the end.
+    Pieces of text, which cannot change, are stored as they are and joined at the end.
     """
 
     __slots__ = ("_left", "_pieces", "_texts", "count")

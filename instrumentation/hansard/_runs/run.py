@@ -71,10 +71,10 @@ class Run(EnteredEitherWay):
 
     An exception that leaves the block makes it failed and goes on; a cancellation makes it
     cancelled. Nothing here raises, and without `hansard.init()` nothing here does anything:
-    `run_id` is None then. Steps and tool calls may be told from any thread.
+    `run_id` is None then. Steps and tool calls may be recorded from any thread.
 
     The order of the methods is that of an agent's turn: a step, in it what is compiled for the
-    model and the call of the model, then the tools that the model asked for, then the end.
+    model and the call of the model, then the tools that the model called, then the end.
     """
 
     __module__ = "hansard"  # where programs find it
@@ -160,13 +160,13 @@ class Run(EnteredEitherWay):
     ) -> Step:
         """Begin a step; what is recorded in this thread or task until its end nests in it."""
         made = None
-        name, told = text_of(name), text_of(kind)
+        name, step_kind = text_of(name), text_of(kind)
         if self._made is not None:
             with quietly("start"):
-                made = self._begin_step(name, told, metadata)
+                made = self._begin_step(name, step_kind, metadata)
         if made is not None and input is not None:
             made.keep(semconv.INPUT, input)
-        step = Step(name, told, made=made, on_end=self._note_end)
+        step = Step(name, step_kind, made=made, on_end=self._note_end)
         if made is not None:
             self._steps[id(step)] = step
         return step.enter()
@@ -208,10 +208,10 @@ class Run(EnteredEitherWay):
         status: str | None = None,
         duration_s: Duration | None = None,
     ) -> Step:
-        """Tell what a tool gave: the end of the call with this id, or else of this name.
+        """Record the result of a tool: the end of the call with this id, or else of this name.
 
         A result without a call is a step of its own, of `duration_s` up to now. A second result
-        for a call is told as an event `hansard.tool.duplicate_result` and changes nothing.
+        for a call is an event `hansard.tool.duplicate_result` and changes nothing.
         """
         return self.tools.result(
             name,
@@ -223,14 +223,14 @@ class Run(EnteredEitherWay):
             duration_s=duration_s,
         )
 
-    # ---- what the model is shown and asked
+    # ---- the model's context and call
 
     def compile_step(
         self, inputs: Iterable[Any], *, step: Step | None = None, **options: Unpack[CompileOptions]
     ) -> CompiledStep:
         """Compile the context of one model call: see `hansard.compile_step`. Raises CompileError.
 
-        It belongs to the step given, else to what is current inside the run.
+        It belongs to `step`, else to the current step of the run.
         """
         from hansard._context.compile import compile_step
 
@@ -239,7 +239,7 @@ class Run(EnteredEitherWay):
     def call_model(
         self, compiled: CompiledStep | RenderInput, **options: Unpack[CallModelOptions]
     ) -> ModelAnswer:
-        """Ask a model: see `hansard.call_model`. Raises RequestRefused and CallFailed."""
+        """Call a model: see `hansard.call_model`. Raises RequestRefused and CallFailed."""
         from hansard._models.call import call_model
 
         with entered(self.context()):
@@ -272,8 +272,8 @@ class Run(EnteredEitherWay):
 
     def leave_open(self, error: BaseException | None = None) -> None:
         """End the run because the program ends, or forgot it."""
-        told = outcome_of(None, error) if error is not None else Outcome("cancelled")
-        self._close(Outcome(told.status, told.error, left_open=True), None)
+        outcome = outcome_of(None, error) if error is not None else Outcome("cancelled")
+        self._close(Outcome(outcome.status, outcome.error, left_open=True), None)
 
     def _close(self, outcome: Outcome, output: Any) -> None:
         left: Ended = "completed" if outcome.status == "completed" else "cancelled"
@@ -326,7 +326,7 @@ _STEP_ID: Final = re.compile("([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
 
 
 def context_of(run: Run | str | None, step: Step | str | None) -> Context:
-    """Return the context in which something of a step is told.
+    """Return the context of a step: the parent of spans that belong to it.
 
     A run or step by its id may be another process's. What is named by no id that we know belongs to
     the current run, else to the span that is current here.
@@ -335,10 +335,10 @@ def context_of(run: Run | str | None, step: Step | str | None) -> Context:
     base = current_context() if found is None else found.context()
     if isinstance(step, Step):
         return set_span_in_context(step.span, base) if step.is_recorded else base
-    told = _STEP_ID.fullmatch(step or "")
-    if told is None:
+    match = _STEP_ID.fullmatch(step or "")
+    if match is None:
         return base
-    trace_id, span_id = (int(digits, 16) for digits in told.groups())
+    trace_id, span_id = (int(digits, 16) for digits in match.groups())
     if not trace_id or not span_id:
         return base
     flags = get_current_span(base).get_span_context().trace_flags | TraceFlags.SAMPLED
@@ -423,7 +423,7 @@ def record_tool_call(
     type: str | None = None,
     description: str | None = None,
 ) -> Step:
-    """Tell that a tool is called: see `Run.record_tool_call`."""
+    """Record the call of a tool: see `Run.record_tool_call`."""
     return _tools().call(name, arguments, call_id=call_id, type=type, description=description)
 
 
@@ -437,7 +437,7 @@ def record_tool_result(
     status: str | None = None,
     duration_s: Duration | None = None,
 ) -> Step:
-    """Tell what a tool gave: see `Run.record_tool_result`."""
+    """Record the result of a tool: see `Run.record_tool_result`."""
     return _tools().result(
         name,
         result,
@@ -472,9 +472,9 @@ def close_open_runs() -> None:
     _outside.close(Outcome("cancelled"))
 
 
-def _goal_of(told: object) -> str:
-    """Return the goal as it is, whatever its length; of what is no text, its JSON."""
-    return told if type(told) is str else to_json(told)
+def _goal_of(goal: object) -> str:
+    """Return the goal, of any length; of a value that is no text, its JSON."""
+    return goal if type(goal) is str else to_json(goal)
 
 
 def _tools() -> ToolSteps:
@@ -483,8 +483,8 @@ def _tools() -> ToolSteps:
 
 
 def _conversation_of(context: Context) -> str | None:
-    told = baggage.get_baggage(semconv.CONVERSATION_ID, context)
-    return told if isinstance(told, str) else None
+    conversation_id = baggage.get_baggage(semconv.CONVERSATION_ID, context)
+    return conversation_id if isinstance(conversation_id, str) else None
 
 
 def _links_to(context: Context) -> Sequence[Link]:

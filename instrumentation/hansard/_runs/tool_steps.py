@@ -1,4 +1,4 @@
-"""Tool calls and results, told one by one, as steps that last from the one to the other."""
+"""Tool calls and results, recorded one by one, as steps that last from the call to the result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ToolCalls:
     def take(self, *, trace: str, call_id: str | None, name: str | None) -> Step | None:
         """Return the call that a result answers, and forget it; None when there is none.
 
-        By id if one is given, else the oldest of this name; with neither, the only one there is.
+        By id if there is one, else the oldest of this name; with neither, the only one there is.
         Of calls that share an id, as some servers make them, the oldest is taken.
         """
         calls = [one for one in list(self._open.items()) if one[1].trace == trace]
@@ -78,7 +78,7 @@ class ToolCalls:
         return call_id is not None and (trace, call_id) in self._answered
 
     def drain(self) -> list[Step]:
-        """Return the calls that nobody answered, and forget them."""
+        """Return the calls without a result, and forget them."""
         taken = (self._open.pop(number, None) for number in list(self._open))
         return [known.call for known in taken if known is not None]
 
@@ -99,7 +99,7 @@ _MAX_DURATION_S: Final = 30 * 86_400
 
 
 class ToolSteps:
-    """Tells the tool steps of one run, or of whatever span is current where there is no run."""
+    """The tool steps of one run, or of the current span if there is no run."""
 
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context  # where a step begins
@@ -136,7 +136,7 @@ class ToolSteps:
         if is_pending(result):
             warn_once(
                 f"pending result {step.name}",
-                "the result of tool %r is a %s, which nobody has awaited: it is not recorded; "
+                "the result of tool %r is a %s, which was not awaited: it is not recorded; "
                 "await it first",
                 step.name,
                 type(result).__name__,
@@ -158,13 +158,13 @@ class ToolSteps:
         return step
 
     def close(self, outcome: Outcome) -> None:
-        """End the calls that nobody answered: their run has ended."""
+        """End the calls without a result: their run has ended."""
         for call in self._calls.drain():
             _leave_open(call, "completed" if outcome.status == "completed" else "cancelled")
 
     def _begin(
         self,
-        told: Step,
+        step: Step,
         context: Context,
         *,
         arguments: Any,
@@ -172,15 +172,15 @@ class ToolSteps:
         description: str | None = None,
         start_ns: int | None = None,
     ) -> Step:
-        """Return the step that was told, with a span where one is recorded."""
+        """Return the step with a span, if one is recorded."""
         recorder = active()
         if recorder is None:
-            return told
+            return step
         made = OpenSpan(
             recorder,
-            tool_name(told.name),
+            tool_name(step.name),
             context=context,
-            attributes=tool_attributes(name=told.name, call_id=told.call_id, type=type),
+            attributes=tool_attributes(name=step.name, call_id=step.call_id, type=type),
             start_ns=start_ns,
         )
         if arguments is not None:
@@ -189,11 +189,11 @@ class ToolSteps:
             made.keep_text(semconv.TOOL_DESCRIPTION, text_of(description))
         trace = _trace_of(context)
         return Step(
-            told.name,
+            step.name,
             _KIND,
             made=made,
             output_key=semconv.TOOL_CALL_RESULT,
-            call_id=told.call_id,
+            call_id=step.call_id,
             on_end=lambda step: self._calls.note_end(step, trace=trace),
         )
 

@@ -1,4 +1,4 @@
-"""The data folder as the SDK needs it: a place of its own rights, and the keys in it."""
+"""The data folder of the SDK: its permissions, and the keys in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY_BYTES = 32
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that only its owner may enter; one that is there keeps its rights.
+    """Make a folder that only its owner may enter; an existing one keeps its permissions.
 
     The ones that it needs are made so too: `mkdir(parents=True)` gives them what the umask leaves.
     """
@@ -30,7 +30,7 @@ def make_folder(path: Path) -> None:
 def read_or_make_key(folder: Path) -> bytes:
     """Return the local key that fingerprints are made with; made on first use, 0600.
 
-    The file is the server's own: whoever comes first makes it, whole or not at all. OSError when
+    The file is the server's, too: the first process makes it, whole or not at all. OSError when
     the folder cannot be used.
     """
     file = folder / "key"
@@ -53,7 +53,7 @@ def read_or_make_key(folder: Path) -> bytes:
 class Keys:
     """The proposer's keys, one file each: after a restart it may still run what it proposed.
 
-    A key lets its holder claim one approved call, once. The store keeps its hash alone; the key
+    A key lets its holder claim one approved call, once. The store has its hash alone; the key
     itself is the program's own, readable by its owner. Never raises.
     """
 

@@ -1,7 +1,7 @@
-"""Forks, kept apart from what our threads must not be doing at that moment.
+"""Forks, kept apart from what the SDK's threads must not do at that moment.
 
 A module that one thread is importing while another forks stays locked in the child for good, and
-whoever imports it there hangs: the program itself, where it is a module of Python's own. A fork
+an import of it there hangs: the program's own, where it is a module of Python's own. A fork
 beside a call of gRPC makes gRPC leave out its preparations for forks ("skipping fork() handlers"),
 and then one child in ten ended with SIGSEGV. So a fork waits for such an import or call, and they
 for a fork.

@@ -1,4 +1,4 @@
-"""The one recorder of this process: what `init()` makes and everything else asks for."""
+"""The one recorder of this process, which `init()` makes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PayloadSink(Protocol):
     """Where bytes go that are too large for an attribute; see `hansard._payloads.store`."""
 
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
-        """Return `sha256:<hex>`, or "" where nothing is kept. Never raises.
+        """Return `sha256:<hex>`, or "" if nothing is stored. Never raises.
 
         `is_clean`: the caller has redacted them already.
         """
@@ -51,7 +51,7 @@ class PayloadSink(Protocol):
 
 @dataclass(slots=True, repr=False)
 class Recorder:
-    """What `init()` makes: one a process. A fork gets fresh threads inside the same recorder."""
+    """The state of recording, which `init()` returns: one a process, in a fork with new threads."""
 
     __module__ = "hansard"  # where programs find it
 
@@ -84,7 +84,7 @@ def install(recorder: Recorder | None) -> None:
     _recorder = recorder
 
 
-# What `init()` was told. It stays where recording is switched off: a gate does not depend on it.
+# The settings of `init()`. They stay when recording is switched off: a gate does not depend on it.
 _settings: Settings | None = None
 
 
@@ -93,7 +93,7 @@ def settings() -> Settings | None:
     return _settings
 
 
-def remember(told: Settings | None) -> None:
-    """Keep the settings for what works without a recorder."""
+def remember(settings_of_init: Settings | None) -> None:
+    """Store the settings for what works without a recorder."""
     global _settings
-    _settings = told
+    _settings = settings_of_init

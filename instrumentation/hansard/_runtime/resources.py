@@ -1,6 +1,6 @@
 """A resource that remembers its hash.
 
-The stock encoder asks for it once for every span and log record, and the SDK writes all attributes
+The stock encoder reads it once for every span and log record, and the SDK writes all attributes
 as JSON each time to answer: 5 µs, a tenth of what sending a span costs.
 """
 
@@ -30,7 +30,7 @@ _NAMELESS = ("", "-", "-c", "-m")  # argv[0] of what is typed, piped in, or bein
 
 
 def program_name() -> str | None:
-    """Return the script's name, or the package's that `-m` runs; None where somebody types.
+    """Return the script's name, or the package's that `-m` runs; None at a prompt.
 
     A prompt and a notebook run under a launcher, whose name would say nothing of the work.
     """
@@ -46,5 +46,5 @@ def _module_name() -> str | None:
 
 
 def _script_name() -> str | None:
-    told = getattr(sys, "argv", None) or [""]  # an embedded interpreter may have none
-    return None if told[0] in _NAMELESS else Path(told[0]).stem or None
+    arguments = getattr(sys, "argv", None) or [""]  # an embedded interpreter may have none
+    return None if arguments[0] in _NAMELESS else Path(arguments[0]).stem or None

@@ -59,15 +59,16 @@ def init(
 ) -> Recorder | None:
     """Start recording, and return the recorder; None when `OTEL_SDK_DISABLED` is true.
 
-    An OpenTelemetry SDK that is set up already is kept: this adds a processor to its provider.
-    What is not given is looked for in the environment (`HANSARD_…`, then `OTEL_…`), in
-    `hansard.toml`, and has a default: `docs/configuration.md`. A second call changes nothing; it
-    warns when it asks for something else.
+    An OpenTelemetry SDK that is set up already stays: this adds a processor to its provider.
+    An argument that is None is read from the environment (`HANSARD_…`, then `OTEL_…`), in
+    `hansard.toml`, or has its default: `docs/configuration.md`. A second call changes nothing; it
+    warns if its settings differ.
 
-    Raises ConfigError for an argument that cannot be meant, and nothing else: where recording
-    cannot start, that is told on the logger `hansard`, and the program runs without.
+    Durations are seconds or a timedelta. Raises ConfigError for an argument that cannot work, and
+    nothing else: if recording cannot start, that is logged on the logger `hansard`, and the
+    program runs without.
     """
-    arguments = dict(locals())  # as this call was given them, by name
+    arguments = dict(locals())  # of this call, by name
     settings = _with_embedded_checked(_settings_of(arguments))
     with _lock:
         running = active()
@@ -106,11 +107,11 @@ def _settings_of(arguments: Mapping[str, Any]) -> Settings:
     try:
         for name in ("timeout_s", *_MS_SETTINGS):
             if isinstance(named.get(name), timedelta) or (name in _MS_SETTINGS and name in named):
-                given = named.pop(name)
-                if given is not None and name in _MS_SETTINGS:
-                    named[_MS_SETTINGS[name]] = round(seconds(given, name) * 1_000)
-                elif given is not None:
-                    named[name] = seconds(given, name)
+                duration = named.pop(name)
+                if duration is not None and name in _MS_SETTINGS:
+                    named[_MS_SETTINGS[name]] = round(seconds(duration, name) * 1_000)
+                elif duration is not None:
+                    named[name] = seconds(duration, name)
     except (TypeError, ValueError, OverflowError) as error:
         raise ConfigError(str(error)) from None
     # A worker process calls `init()` with the arguments that this process's had.
@@ -121,7 +122,7 @@ def _settings_of(arguments: Mapping[str, Any]) -> Settings:
 
 
 def flush(timeout_s: Duration = 10.0) -> bool:
-    """Send what was recorded so far; False when not all of it was sent in time."""
+    """Send what was recorded so far; False if not all of it was sent in time."""
     recorder = active()
     if recorder is None or recorder.exporter is None:
         return True
@@ -132,7 +133,7 @@ def shutdown(timeout_s: Duration | None = None) -> None:
     """Send what is left, spool what cannot be sent, and stop recording.
 
     Waits at most `timeout_s`, or the setting `exit_timeout_ms`. Decorated functions go on working;
-    `init()` may be called again. At the end of the program it is called by itself.
+    `init()` may be called again. It runs at the end of the program.
     """
     with _lock:
         recorder = active()
@@ -157,7 +158,7 @@ def _close_what_is_open() -> None:
 
 
 def _with_embedded_checked(settings: Settings) -> Settings:
-    """Raise EmbeddedMissing where the program asked for it; a variable or file is passed over."""
+    """Raise EmbeddedMissing for an argument of the program; a variable or file is ignored."""
     if not settings.embedded or settings.disabled:
         return settings
     from hansard._backend.protocol import embedded_parts
@@ -168,13 +169,13 @@ def _with_embedded_checked(settings: Settings) -> Settings:
         source = settings.sources["embedded"]
         if source == "argument":
             raise
-        _log.warning("%s: %s; it is passed over", source, error)
+        _log.warning("%s: %s; it is ignored", source, error)
         return replace(settings, embedded=False)
     return settings
 
 
-def _compare(running: Settings, wanted: Settings) -> None:
-    if wanted != running and not wanted.disabled:
+def _compare(running: Settings, settings: Settings) -> None:
+    if settings != running and not settings.disabled:
         _log.warning(
             "hansard.init() was called again with other settings; the first ones stay in force. "
             "Call hansard.shutdown() before it to change them."
@@ -210,7 +211,7 @@ def _make_recorder(settings: Settings) -> Recorder:
 
 
 def _add_parts(recorder: Recorder) -> None:
-    """Add what sends and what keeps payloads: with their imports, the larger part of starting."""
+    """Add exporter and payload store: with their imports, the larger part of starting."""
     from hansard._export.processor import SpanPipeline
     from hansard._payloads.store import PayloadWriter
     from hansard._tracing.serialization import warm_up
@@ -246,9 +247,9 @@ def _provider_for(settings: Settings) -> TracerProvider:
     present = trace.get_tracer_provider()
     is_ours = present in _ours
     if callable(getattr(present, "add_span_processor", None)) and not is_ours:
-        kept = cast(TracerProvider, present)
-        _compare_names(kept, settings)
-        return kept
+        provider = cast(TracerProvider, present)
+        _compare_names(provider, settings)
+        return provider
     resource = _resource_of(settings)
     for made_before in _ours:
         if made_before.resource == resource:
@@ -271,14 +272,14 @@ def _provider_for(settings: Settings) -> TracerProvider:
     return ours
 
 
-def _compare_names(kept: TracerProvider, settings: Settings) -> None:
-    """Tell when a name that was asked of Hansard is not the one of the application's provider."""
-    name = kept.resource.attributes.get(semconv.SERVICE_NAME)
+def _compare_names(provider: TracerProvider, settings: Settings) -> None:
+    """Log that the application's provider has another service name than the settings."""
+    name = provider.resource.attributes.get(semconv.SERVICE_NAME)
     source = settings.sources["service_name"]
     if settings.service_name not in (None, name) and source != "environment OTEL_SERVICE_NAME":
         _log.warning(
-            "service_name (%s) is passed over: the program has a tracer provider, which is kept "
-            "with its resource, and that is %r",
+            "service_name (%s) is ignored: the program has a tracer provider with its own "
+            "resource, and the name there is %r",
             source,
             name,
         )
@@ -300,7 +301,7 @@ def _resource_of(settings: Settings) -> Resource:
 
 
 def _is_nameless(resource: Resource) -> bool:
-    """Whether nobody named the service: OpenTelemetry says so by this name of its own."""
+    """Whether the service has no name: OpenTelemetry gives it this one then."""
     return str(resource.attributes.get(semconv.SERVICE_NAME, "")).startswith("unknown_service")
 
 

@@ -1,6 +1,6 @@
-"""What spans of runs, steps and tool calls say of themselves, whoever tells them.
+"""Attributes of runs, steps and tool calls.
 
-`start_run` and its steps tell them in the program; a server's sidecar tells them for programs that
+`start_run` and its steps set them in the program; a server's sidecar sets them for programs that
 have no SDK.
 """
 
@@ -54,19 +54,19 @@ def metadata_attributes(
 ) -> dict[str, AttributeValue]:
     """Return each value under `prefix` and its key: scalars as they are, others as JSON.
 
-    It is content: in `metadata_only` just numbers and booleans are told. At most 64 keys.
+    It is content: in `metadata_only` only numbers and booleans are included. At most 64 keys.
     """
-    told: dict[str, AttributeValue] = {}
+    attributes: dict[str, AttributeValue] = {}
     for key, value in _pairs(metadata):
-        kind = type(value)  # never `isinstance`, which asks the object
+        kind = type(value)  # never `isinstance`, which calls the object
         if kind in (bool, float):
-            told[prefix + key] = value
+            attributes[prefix + key] = value
         elif kind is int:
-            told[prefix + key] = attribute_number(value)
+            attributes[prefix + key] = attribute_number(value)
         elif recorder.settings.retention is not RetentionMode.METADATA_ONLY:
             text = value if kind is str else to_json(value, max_bytes=MAX_TEXT_CHARS)
-            told[prefix + key] = text_of(text)
-    return told
+            attributes[prefix + key] = text_of(text)
+    return attributes
 
 
 def _pairs(metadata: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
@@ -98,7 +98,7 @@ def run_attributes(
     tags: Sequence[str],
     metadata: Mapping[str, Any] | None,
 ) -> Attributes:
-    """Return what a run's own span says but for its goal, which is content."""
+    """Return the attributes of a run's own span; its goal is content and not among them."""
     return {
         semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT,
         semconv.AGENT_NAME: agent_name,
@@ -113,7 +113,7 @@ def run_attributes(
 def step_attributes(
     recorder: Recorder, *, kind: str, index: int, metadata: Mapping[str, Any] | None
 ) -> Attributes:
-    """Return what a step says of itself."""
+    """Return the attributes of a step."""
     return {
         semconv.KIND: kind,
         semconv.STEP_INDEX: index,
@@ -127,7 +127,7 @@ def tool_name(name: str) -> str:
 
 
 def tool_attributes(*, name: str, call_id: str | None, type: str | None) -> Attributes:
-    """Return what a tool call says of itself but for arguments and description."""
+    """Return the attributes of a tool call; arguments and description are content."""
     return {
         semconv.OPERATION_NAME: semconv.OP_EXECUTE_TOOL,
         semconv.TOOL_NAME: name or None,

@@ -1,6 +1,6 @@
 """One span around one piece of the program's work: begun, entered, left and ended.
 
-Nothing here raises into the program: what goes wrong is told once, and the work goes on without
+Nothing here raises into the program: what goes wrong is logged once, and the work goes on without
 its span. The exception of the program itself is looked at and never touched.
 """
 
@@ -50,7 +50,7 @@ class Observation:
 
     @property
     def is_recording(self) -> bool:
-        """Whether anything said about the span is kept; False when it was not sampled."""
+        """Whether the span records anything; False when it was not sampled."""
         return self.span.is_recording()
 
     # ---- where the span is the current one
@@ -103,7 +103,7 @@ class Observation:
 
     @property
     def most_bytes(self) -> int:
-        """How much content one attribute stands for at most."""
+        """The most bytes of content of one attribute."""
         return self._recorder.settings.capture_max_bytes
 
     def set_attribute(self, key: str, value: object) -> None:
@@ -135,7 +135,7 @@ class Observation:
         self.end()
 
     def cancel(self) -> None:
-        """Tell that nobody waited for the end of the work, and end the span."""
+        """Record that the work was abandoned, and end the span."""
         if not self._ended:
             self.span.set_attribute(semconv.CANCELLED, True)
             self.end()
@@ -153,7 +153,7 @@ class Observation:
             log_failure("end", error)
 
     def __del__(self) -> None:
-        # A generator that is dropped half-way after its event loop is gone is never told so.
+        # A generator that is dropped half-way after its event loop is gone is never notified.
         if not self._ended:
             self.cancel()
 
@@ -166,7 +166,7 @@ def begin(
     kind: SpanKind = SpanKind.INTERNAL,
     links: Sequence[Link] = (),
 ) -> Observation | None:
-    """Start a span; None when that failed, which was told."""
+    """Start a span; None when that failed, which is logged."""
     try:
         # A run that ended in another thread is not this one's place any more.
         context = parent_context()
@@ -180,7 +180,7 @@ def begin(
 def put_content(recorder: Recorder, span: Span, key: str, text: str) -> None:
     """Set content on a span: by value when small, else as a reference to a payload.
 
-    Where no payloads are kept (a recorder of a test) all of it stands by value.
+    Without a payload store (a recorder of a test) all of it is in the attribute.
     """
     if recorder.payloads is not None:
         _set_content()(span, key, text, recorder=recorder)
@@ -251,7 +251,7 @@ def _is_metadata(key: str, text: str) -> bool:
 
 
 def is_cancellation(error: BaseException) -> bool:
-    """Whether the work was given up rather than failed: by a task, a generator, a person.
+    """Whether the work was cancelled rather than failed: by a task, a generator, a person.
 
     A group is a cancellation where all that is in it is one.
     """

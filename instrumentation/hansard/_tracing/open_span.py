@@ -1,4 +1,4 @@
-"""A span that is open until somebody ends it, once, in the process that began it."""
+"""A span that is open until it is ended, once, in the process that began it; and its outcome."""
 
 from __future__ import annotations
 
@@ -36,21 +36,20 @@ _WORDS: Final[Mapping[str, Ended]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a run or step; `left_open` says that the program did not tell it."""
+    """The end of a run or step; `left_open`: the program did not end it."""
 
     status: Ended
     error: BaseException | str | None = None
     left_open: bool = False
-    error_type: str | None = None  # of an error that was told in words: what kind it was
+    error_type: str | None = None  # of an error that is a text: its type
 
 
 def outcome_of(status: str | None = None, error: BaseException | str | None = None) -> Outcome:
     """Return what a program means by a status and an error; never raises.
 
-    Without a status, the error says it. A word that is none of ours is told once on the logger and
-    passed over.
+    Without a status, the error decides. An unknown word is logged once and ignored.
     """
-    # `issubclass` of the type, here and below: `isinstance` asks the object, which may raise.
+    # `issubclass` of the type, here and below: `isinstance` calls the object, which may raise.
     if issubclass(type(error), SystemExit) and getattr(error, "code", 1) in (None, 0):
         error = None  # the ordinary way out
     if status is None:
@@ -89,7 +88,7 @@ class OpenSpan:
         start_ns: int | None = None,
     ) -> None:
         self.recorder = recorder
-        told = {
+        present = {
             key: _redacted(recorder, key, value)
             for key, value in attributes.items()
             if value is not None
@@ -98,13 +97,15 @@ class OpenSpan:
             name,
             context,
             SpanKind.INTERNAL,
-            {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION, **told},
+            {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION, **present},
             links,
             start_ns,
         )
         # A forked child has a copy of this object, and the parent ends the span.
         self._pid = os.getpid()
-        self._unended = [True]  # popped by whoever ends it: atomic, and no lock to be forked with
+        self._unended = [
+            True
+        ]  # popped by the thread that ends it: atomic, and no lock to be forked with
 
     @property
     def is_open(self) -> bool:
@@ -157,8 +158,10 @@ class OpenSpan:
             tell_error(self.recorder, self.span, cast(BaseException, error))
             return
         # Failed, and perhaps nothing says as what.
-        told = "_OTHER" if kind is None else _redacted(self.recorder, semconv.ERROR_TYPE, kind)
-        self.span.set_attribute(semconv.ERROR_TYPE, told)
+        error_type = (
+            "_OTHER" if kind is None else _redacted(self.recorder, semconv.ERROR_TYPE, kind)
+        )
+        self.span.set_attribute(semconv.ERROR_TYPE, error_type)
         self.span.set_status(StatusCode.ERROR, None if error is None else self._told(error))
 
     def _told(self, message: object) -> str | None:
@@ -184,7 +187,7 @@ def _redacted(recorder: Recorder, key: str, value: AttributeValue) -> AttributeV
 
 @contextmanager
 def quietly(what: str) -> Iterator[None]:
-    """Keep a fault of the recording away from the program; told once."""
+    """Log an error of the recording once, and keep it from the program."""
     try:
         yield
     except Exception as error:

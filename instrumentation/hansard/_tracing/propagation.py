@@ -27,7 +27,7 @@ ASKED: Final = "HANSARD_CONTINUE_TRACE"  # tells `init()` of a child to go on wi
 
 
 class HasItems(Protocol):
-    """A mapping, or what many libraries have in place of one: `email.message.Message`."""
+    """A mapping, or an object like one, such as `email.message.Message`."""
 
     def items(self) -> Iterable[tuple[Any, Any]]: ...
 
@@ -73,20 +73,24 @@ def child_environment(environment: Mapping[str, str] | None = None) -> dict[str,
     A child that calls `hansard.init()` goes on where this process is. Without an argument it is
     this process's environment. Where no span is current, nothing is added.
     """
-    told = dict(os.environ if environment is None else environment)
+    variables = dict(os.environ if environment is None else environment)
     named = inject()
     if not named:
-        return told
+        return variables
     names = _environment_names()
     for stale in names:
-        told.pop(stale, None)
-    return told | {env: named[key] for env, key in names.items() if key in named} | {ASKED: "true"}
+        variables.pop(stale, None)
+    return (
+        variables
+        | {env: named[key] for env, key in names.items() if key in named}
+        | {ASKED: "true"}
+    )
 
 
 def continue_environment(environment: Mapping[str, str] | None = None) -> None:
     """Make the context that the environment names the one of this thread, and those it starts."""
-    told = os.environ if environment is None else environment
-    named = {key: told[env] for env, key in _environment_names().items() if env in told}
+    variables = os.environ if environment is None else environment
+    named = {key: variables[env] for env, key in _environment_names().items() if env in variables}
     if named:
         enter(context_of(named))
 
@@ -95,13 +99,13 @@ def with_run(context: Context, *, run_id: str, conversation_id: str | None) -> C
     """Return a context whose baggage names a run and its conversation."""
     context = baggage.set_baggage(semconv.BAGGAGE_RUN_ID, run_id, context)
     if conversation_id:
-        told = conversation_id[:MAX_BAGGAGE_CHARS]
-        context = baggage.set_baggage(semconv.CONVERSATION_ID, told, context)
+        value = conversation_id[:MAX_BAGGAGE_CHARS]
+        context = baggage.set_baggage(semconv.CONVERSATION_ID, value, context)
     return context
 
 
 def inherit(span: Span, parent: Context | None) -> None:
-    """Give a span that starts the conversation of the run it is in, whoever starts it."""
+    """Give a span that starts the conversation of its run, whichever library starts it."""
     conversation = baggage.get_baggage(semconv.CONVERSATION_ID, parent)
     if not isinstance(conversation, str) or not span.is_recording():
         return

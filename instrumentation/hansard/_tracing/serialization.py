@@ -1,4 +1,4 @@
-"""Values as JSON text: whatever a program passes around, in bounded time and memory.
+"""Values of a program as JSON text, in bounded time and memory.
 
 Nothing here raises, and nothing here changes what it looks at: iterators are named and not read,
 properties are not called, containers are copied up to a bound. What JSON has no form for is shown
@@ -76,7 +76,7 @@ def _encoder() -> Callable[[Any], bytes]:
     """Return an encoder that takes a fifth of the time of the standard library's.
 
     `init()` asks for it too: a process that is forked while a thread imports leaves the child with
-    a lock that nobody gives back.
+    a lock that is never released.
     """
     from pydantic_core import to_json as encode
 
@@ -99,7 +99,7 @@ def safe_str(value: Any) -> str:
 
 
 def safe_repr(value: Any) -> str:
-    """Return the repr, cut; a repr that fails is told instead."""
+    """Return the repr, cut; of a repr that fails, the error."""
     try:
         text = str.__str__(repr(value))
     except KeyboardInterrupt:
@@ -181,7 +181,7 @@ class _Walk:
             self._on_path.discard(id(value))
 
     def _container(self, value: Any, kind: type, depth: int) -> Any:
-        # `issubclass` of the type and never `isinstance`, which asks the object for its class.
+        # `issubclass` of the type and never `isinstance`, which calls the object for its class.
         if issubclass(kind, dict):
             return self._mapping(dict.items(value), depth)
         if kind in (list, tuple):

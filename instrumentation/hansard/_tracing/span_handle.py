@@ -68,7 +68,7 @@ class SpanHandle(EnteredEitherWay):
 
     @property
     def otel(self) -> Span:
-        """OpenTelemetry's span; one that keeps nothing where none is open."""
+        """OpenTelemetry's span; one that records nothing if none is open."""
         observed = self._current()
         return INVALID_SPAN if observed is None else observed.span
 
@@ -90,11 +90,11 @@ class SpanHandle(EnteredEitherWay):
             self.set_attribute(key, value)
 
     def set_input(self, value: Any) -> None:
-        """Keep what the step took, as arguments of a decorated function are kept."""
+        """Record the step's input, like the arguments of a decorated function."""
         self._put(semconv.INPUT, value)
 
     def set_output(self, value: Any) -> None:
-        """Keep what the step gave, as the result of a decorated function is kept."""
+        """Record the step's output, like the result of a decorated function."""
         self._put(semconv.OUTPUT, value)
 
     def add_event(self, name: str, attributes: Mapping[str, object] | None = None) -> None:
@@ -127,6 +127,6 @@ def span(
 ) -> SpanHandle:
     """Return a context manager, for `with` and `async with`, that records its block as a step.
 
-    An exception that leaves the block is told and goes on.
+    An exception that leaves the block is recorded and goes on.
     """
     return SpanHandle(name, kind=kind, input=input, attributes=attributes)

@@ -74,7 +74,7 @@ def wrap_with_context(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _WrappedExecutor(Executor):
-    """An executor whose calls run in the context of whoever submits them."""
+    """An executor whose calls run in the context of the code that submits them."""
 
     def __init__(self, inner: Executor) -> None:
         self._inner = inner
@@ -97,7 +97,7 @@ def wrap_executor(executor: Executor) -> Executor:
 def worker_initializer(**options: Any) -> Callable[[], None]:
     """Return an `initializer=` for a pool of processes: it starts the SDK where this one is.
 
-    Takes the arguments of `init()`; those that this process's `init()` was given are repeated, and
+    Takes the arguments of `init()`; those of this process's `init()` are repeated, and
     what `instrument()` switched on here is switched on there. What the workers record nests in the
     span that is current here, and is sent before a worker ends.
 
