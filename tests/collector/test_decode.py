@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.errors import MalformedRequest
 from hansard_collector.otlp.signals import CONTRACTS
-from hansard_collector.pipeline.decoding import decode
+from hansard_collector.pipeline.decoding import decode_request
 from hansard_collector.pipeline.submission import Encoding, IngestRequest, Sender, Signal
 
 SENDER = Sender(address="127.0.0.1:53122", user_agent="test", transport="http")
@@ -50,7 +50,7 @@ def nested_traces(kind: str, levels: int) -> bytes:
 
 @pytest.mark.parametrize("signal", Signal)
 def test_zero_protobuf_bytes_are_an_empty_request(signal: Signal) -> None:
-    decoded = decode(request_of(b"", signal=signal))
+    decoded = decode_request(request_of(b"", signal=signal))
 
     assert decoded.message == CONTRACTS[signal].request()
     assert list(decoded.warnings) == []
@@ -61,13 +61,13 @@ def test_protobuf_and_json_of_one_request_decode_to_the_same_message() -> None:
     span = b'{"traceId":"' + b"ab" * 16 + b'","name":"x","kind":3}'
     text = b'{"resourceSpans":[{"scopeSpans":[{"spans":[' + span + b"]}]}]}"
 
-    from_json = decode(request_of(text, encoding=Encoding.JSON))
+    from_json = decode_request(request_of(text, encoding=Encoding.JSON))
 
-    assert from_json.message == decode(request_of(binary)).message
+    assert from_json.message == decode_request(request_of(binary)).message
 
 
 def test_what_json_could_not_say_is_handed_on_as_warnings() -> None:
-    decoded = decode(request_of(b'{"resource_spans": []}', encoding=Encoding.JSON))
+    decoded = decode_request(request_of(b'{"resource_spans": []}', encoding=Encoding.JSON))
 
     assert decoded.warnings[0] == "resource_spans is unknown: OTLP/JSON calls it resourceSpans"
 
@@ -75,14 +75,14 @@ def test_what_json_could_not_say_is_handed_on_as_warnings() -> None:
 def test_fields_from_a_later_version_survive() -> None:
     later = traces(Span(name="x")) + field(15, b"from the future")
 
-    assert decode(request_of(later)).message.SerializeToString() == later
+    assert decode_request(request_of(later)).message.SerializeToString() == later
 
 
 def test_a_string_that_is_not_utf8_is_named_as_such() -> None:
     body = traces(Span(name="abcdef")).replace(b"abcdef", b"abc\xff\xfef")
 
     with pytest.raises(MalformedRequest, match="a string in it is not UTF-8"):
-        decode(request_of(body))
+        decode_request(request_of(body))
 
 
 @pytest.mark.parametrize(("left", "missing"), [(-1, "1 bytes"), (-20, "20 bytes")])
@@ -90,18 +90,18 @@ def test_a_body_cut_off_says_how_much_is_missing(left: int, missing: str) -> Non
     body = traces(Span(name="x" * 300))
 
     with pytest.raises(MalformedRequest, match=f"cut off: {missing} or more are missing"):
-        decode(request_of(body[:left]))
+        decode_request(request_of(body[:left]))
 
 
 @pytest.mark.parametrize("body", [b"\xff" * 64, b"<html></html>", b'{"resourceSpans":[]}'])
 def test_what_is_no_protobuf_is_named_as_such(body: bytes) -> None:
     with pytest.raises(MalformedRequest, match="is not protobuf, or was damaged"):
-        decode(request_of(body))
+        decode_request(request_of(body))
 
 
 @pytest.mark.parametrize(("kind", "levels"), [("maps", 31), ("arrays", 47)])
 def test_31_maps_and_47_arrays_are_decoded(kind: str, levels: int) -> None:
-    decoded = decode(request_of(nested_traces(kind, levels)))
+    decoded = decode_request(request_of(nested_traces(kind, levels)))
 
     assert decoded.message.SerializeToString() == nested_traces(kind, levels)
 
@@ -109,7 +109,7 @@ def test_31_maps_and_47_arrays_are_decoded(kind: str, levels: int) -> None:
 @pytest.mark.parametrize(("kind", "levels"), [("maps", 32), ("arrays", 48), ("arrays", 5_000)])
 def test_deeper_values_are_malformed_with_that_reason(kind: str, levels: int) -> None:
     with pytest.raises(MalformedRequest, match="nested deeper than 100 messages"):
-        decode(request_of(nested_traces(kind, levels)))
+        decode_request(request_of(nested_traces(kind, levels)))
 
 
 @given(
@@ -119,7 +119,7 @@ def test_any_bytes_are_decoded_or_malformed(
     body: bytes, signal: Signal, encoding: Encoding
 ) -> None:
     try:
-        decoded = decode(request_of(body, signal=signal, encoding=encoding))
+        decoded = decode_request(request_of(body, signal=signal, encoding=encoding))
     except MalformedRequest:
         return
     assert isinstance(decoded.message, CONTRACTS[signal].request)
@@ -131,4 +131,4 @@ def test_a_request_cut_anywhere_is_decoded_or_malformed(data: st.DataObject) -> 
     cut = data.draw(st.integers(1, len(body) - 1))
 
     with pytest.raises(MalformedRequest):
-        decode(request_of(body[:cut]))
+        decode_request(request_of(body[:cut]))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from hansard_collector.errors import RequestTooDense
-from hansard_collector.pipeline.parsed_size import check_json_size, check_parsed_size
+from hansard_collector.pipeline.decoding import check_json_size, check_parsed_size
 from tests.collector.ingesting import span, traces
 
 KIND = ExportTraceServiceRequest.DESCRIPTOR

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from hansard_collector.errors import RequestTooDense
-from hansard_collector.pipeline.repeated_requests import RepeatedRequests
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
+from hansard_collector.pipeline.submission import Encoding, IngestRequest, RepeatedRequests, Signal
 from hansard_store.database.connections import open_for_accountability
 from tests.collector.ingesting import SENDER, Ingesting, span, traces
 

@@ -13,8 +13,7 @@ import apsw
 
 from hansard_collector.derivation.rederivation import MOST_LOGS, Envelopes, StoredSpan, stored_span
 from hansard_collector.dialects.content.messages import MessageCache
-from hansard_collector.pipeline.log_preparation import PreparedLog
-from hansard_collector.pipeline.preparation import annotations_with_results
+from hansard_collector.pipeline.preparation import PreparedLog, annotations_with_results
 from hansard_store.ingest.stored_spans import list_span_rows
 from hansard_store.ingest.writer import Batch
 

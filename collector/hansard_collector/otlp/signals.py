@@ -20,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from hansard_collector.pipeline.submission import Signal
+from hansard_compiler.redaction.otlp import LOG_LEVELS, METRIC_LEVELS, SPAN_LEVELS
 
 ExportRequest = ExportTraceServiceRequest | ExportLogsServiceRequest | ExportMetricsServiceRequest
 ExportResponse = (
@@ -36,6 +37,8 @@ class SignalContract:
     rejected_field: str  # of the response's partial_success
     path: str
     service: str  # its one method is Export
+    levels: tuple[str, str, str]  # fields of the request, a resource's and a scope's part of it
+    item: str  # what one of the last of them is, in sentences
 
 
 CONTRACTS: Mapping[Signal, SignalContract] = MappingProxyType(
@@ -46,6 +49,8 @@ CONTRACTS: Mapping[Signal, SignalContract] = MappingProxyType(
             rejected_field="rejected_spans",
             path="/v1/traces",
             service="opentelemetry.proto.collector.trace.v1.TraceService",
+            levels=SPAN_LEVELS,
+            item="a span",
         ),
         Signal.LOGS: SignalContract(
             request=ExportLogsServiceRequest,
@@ -53,6 +58,8 @@ CONTRACTS: Mapping[Signal, SignalContract] = MappingProxyType(
             rejected_field="rejected_log_records",
             path="/v1/logs",
             service="opentelemetry.proto.collector.logs.v1.LogsService",
+            levels=LOG_LEVELS,
+            item="a log record",
         ),
         Signal.METRICS: SignalContract(
             request=ExportMetricsServiceRequest,
@@ -60,6 +67,8 @@ CONTRACTS: Mapping[Signal, SignalContract] = MappingProxyType(
             rejected_field="rejected_data_points",
             path="/v1/metrics",
             service="opentelemetry.proto.collector.metrics.v1.MetricsService",
+            levels=METRIC_LEVELS,
+            item="a metric",
         ),
     }
 )

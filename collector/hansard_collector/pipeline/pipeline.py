@@ -1,12 +1,12 @@
 """The ingest pipeline: one thread that decodes and writes, fed by a bounded queue.
 
-    decode -> validate -> redact -> dialect -> rows -> group commit -> acknowledge
+    the stages (`stages.py`) -> rows (`writing.py`) -> group commit -> acknowledge
 
-The first five are `requests.py`, outside the transaction; `ItemWriter` is the rows.
+The stages run outside the transaction; `ItemWriter` is the rows.
 What queued while the last transaction was written shares the next, at most 512 items or about
 100 ms of writing, so that an approval's write never waits long for the lock. A request may span
 several transactions and is acknowledged after the last: sent again, its parts are known; other
-requests get theirs in between (`jobs.Turns`). A second thread commits: a dozen statements that hold
+requests get theirs in between (`turns.py`). A second thread commits: a dozen statements that hold
 no lock of Python's, under which the next items are decoded and prepared. A third one looks for
 secrets in a request, a fourth takes the log into the database file, which hold none either, and a
 fifth opens and prepares large requests and those with an item that takes long, one at a time, while
@@ -15,35 +15,33 @@ the small ones go on: Python divides the processor between the two, also within 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import apsw
 
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBusy
 from hansard_collector.payloads.records import PayloadStage
-from hansard_collector.pipeline.backpressure import Courtesy
-from hansard_collector.pipeline.decoding import decode
 from hansard_collector.pipeline.preparation import Preparer
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.refusals import Refusals
-from hansard_collector.pipeline.repeated_requests import RepeatedRequests
-from hansard_collector.pipeline.request_jobs import Chunk, Job, Slice, Tally, Turns, next_slice
-from hansard_collector.pipeline.requests import open_request, take_apart
+from hansard_collector.pipeline.stages import Batch, Worker, open_batch, run_stages
 from hansard_collector.pipeline.submission import (
     Encoding,
     IngestRequest,
     IngestResult,
+    Refusals,
     RefusedRequest,
+    RepeatedRequests,
 )
+from hansard_collector.pipeline.turns import Chunk, Courtesy, Job, Slice, Tally, Turns, next_slice
 from hansard_collector.pipeline.validation import USUAL_LIMITS, ItemLimits
 from hansard_collector.pipeline.writing import ItemWriter, dialect_of
 from hansard_store.database.checkpoints import Checkpointer, finish_log
@@ -130,6 +128,7 @@ _LARGE_UNCLEAN_BYTES = 256 * 1024
 _LARGE_CACHE_BYTES = 8 * 1024 * 1024  # of texts that such requests repeat
 
 _log = logging.getLogger("hansard.pipeline")
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -185,14 +184,20 @@ class Pipeline:
         self._store = IngestStore(
             folder, durability=durability, helpers=None if helpers else self._helpers
         )
-        self._preparer = Preparer(key=folder.key(), limits=limits)
-        self._retention = retention
-        # Of the helper that opens and prepares large requests:
-        self._large_retention = retention.twin()
-        self._large_preparer = Preparer(
-            key=folder.key(), limits=limits, cache_bytes=_LARGE_CACHE_BYTES
+        # Of the pipeline thread, and of the helper that opens and prepares large requests:
+        self._worker = Worker(
+            retention,
+            Preparer(key=folder.key(), limits=limits),
+            PayloadStage(folder, retention.mode),
+            self._helpers,
+            marks_heavy=True,
         )
-        self._payloads = PayloadStage(folder, retention.mode)
+        self._large_worker = replace(
+            self._worker,
+            retention=retention.twin(),
+            preparer=Preparer(key=folder.key(), limits=limits, cache_bytes=_LARGE_CACHE_BYTES),
+            marks_heavy=False,
+        )
         self._max_bytes = queue_bytes
         self._condition = threading.Condition()
         self._queue: deque[Job] = deque()
@@ -236,7 +241,7 @@ class Pipeline:
             is_large = size > _LARGE_BYTES[request.encoding]
             if full and (waiting or (is_large and self._unanswered_bytes)):
                 raise StoreBusy("the ingest queue is full; send it again in a second")
-            job = Job(request, Future(), size)
+            job = Job(Batch(request, self._worker), Future(), size)
             if key:
                 self._repeated.add(key, job.future)
             self._queue.append(job)
@@ -320,13 +325,11 @@ class Pipeline:
             return True
         taken = self._take()
         self._uncounted.merge(taken.refusals)
-        opened = [job for job in taken.jobs if self._open(job, self._retention)]
+        opened = [job for job in taken.jobs if self._open(job)]
         for job in opened:  # secrets were looked for in all of them meanwhile
             if self._is_slow(job):
                 self._set_aside(job)
-            elif self._take_apart(job, self._retention, self._preparer):
-                assert job.taken is not None  # it was taken apart
-                job.taken.tells_heavy = True
+            elif self._attempt(job, run_stages):
                 self._turns.add(job)
         for made in taken.slices:
             self._turns.add_slice(made)
@@ -387,25 +390,20 @@ class Pipeline:
         self._helpers.submit(self._open_large, job)
 
     def _open_large(self, job: Job) -> None:
-        """Decode a request, find its items and prepare the first ones, on a helper's thread.
+        """Run the stages of a request, and prepare its first items, on a helper's thread.
 
-        One that was handed over by the pipeline thread is taken apart already.
+        Of one that was handed over by the pipeline thread some or all of them have run.
         """
-        retention, preparer = self._large_retention, self._large_preparer
-        if job.taken is None:
-            is_opened = job.opened is not None or self._open(job, retention)
-            if not is_opened or not self._take_apart(job, retention, preparer):
-                self._answered(0, job.future)
-                return
-        assert job.taken is not None  # it was taken apart
-        job.taken.preparer, job.taken.tells_heavy = preparer, False
-        self._prepare_slice(job)
+        job.batch.worker = self._large_worker
+        is_open = job.batch.stages_run > 0 or self._open(job)
+        if is_open and self._attempt(job, run_stages) is not None:
+            self._prepare_slice(job)
+        else:
+            self._answered(0, job.future)
 
     def _prepare_slice(self, job: Job) -> None:
         """Prepare the next items of the large request, on a helper's thread."""
-        made = None
-        with self._refused_on_error(job):
-            made = next_slice(job)
+        made = self._attempt(job, lambda _: next_slice(job))
         if made is None:
             self._answered(0, job.future)
             return
@@ -427,47 +425,29 @@ class Pipeline:
             self._condition.notify()
 
     def _is_slow(self, job: Job) -> bool:
-        assert job.opened is not None  # only opened jobs come here
-        return job.size_bytes > _LARGE_UNCLEAN_BYTES and not job.opened.is_clean.result()
+        return job.size_bytes > _LARGE_UNCLEAN_BYTES and not job.batch.is_clean.result()
 
-    def _open(self, job: Job, retention: RetentionPolicy) -> bool:
-        """Decode a job's request; False when it cannot be, which its sender is told at once."""
-        if not job.future.set_running_or_notify_cancel():
-            return False  # nobody waits for it any more; its sender will send it again
-        with self._refused_on_error(job):
-            decoded = decode(job.request)
-            job.drop_body()
-            job.opened = open_request(
-                decoded,
-                retention,
-                self._helpers,
-                self._payloads,
-                signal=job.request.signal,
-                received_ns=job.request.received_ns,
-            )
-        return job.opened is not None
+    def _open(self, job: Job) -> bool:
+        """Run the first stages of a job; False when that cannot be done.
 
-    def _take_apart(self, job: Job, retention: RetentionPolicy, preparer: Preparer) -> bool:
-        """Find a job's items; False when that cannot be done, which its sender is told at once."""
-        opened, job.opened = job.opened, None
-        assert opened is not None  # only opened jobs come here
-        with self._refused_on_error(job):
-            job.taken = take_apart(opened, preparer, retention, self._payloads)
-        return job.taken is not None
+        Not for one that nobody waits for any more: its sender will send it again.
+        """
+        is_wanted = job.future.set_running_or_notify_cancel()
+        return is_wanted and self._attempt(job, open_batch) is not None
 
-    @contextlib.contextmanager
-    def _refused_on_error(self, job: Job) -> Iterator[None]:
+    def _attempt(self, job: Job, run: Callable[[Batch], _T]) -> _T | None:
+        """Run stages; None when they fail, which the sender is answered at once."""
         try:
-            yield
-            return
+            return run(job.batch)
         except (MalformedRequest, RequestTooLarge) as error:
-            job.failed, job.failed_code = str(error), error.code
+            code, message = error.code, str(error)
             job.refuse(error)
         except Exception as error:  # a stage must not end the thread: the request is refused
             _log.exception("a request could not be taken apart")
-            job.failed = f"internal error ({type(error).__name__})"
+            code, message = MalformedRequest.code, f"internal error ({type(error).__name__})"
             job.refuse(error)
-        self.refuse(job.failure())
+        self.refuse(job.refused(code, message))
+        return None
 
     def _begin(self, work: _Work) -> Future[None] | Exception:
         """Write a transaction's rows, and have it committed by the other thread."""
@@ -505,7 +485,7 @@ class Pipeline:
         tallies: dict[int, Tally] = {}
         writer = self._store.writer()
         with writer.rows(now_ns=time.time_ns()) as batch:
-            items = ItemWriter(writer, batch, self._preparer)
+            items = ItemWriter(writer, batch, self._worker.preparer)
             items.expect(item for _, item in chunk)
             for job, item in chunk:
                 self.courtesy.give_way()
@@ -545,5 +525,5 @@ class Pipeline:
                 _log.error("an item could not be written and is refused: %s", error)
                 if item is None:
                     job.refuse(error)
-                elif job.taken is not None:
-                    job.taken.reasons[f"internal error ({type(error).__name__})"] += 1
+                else:
+                    job.batch.reasons[f"internal error ({type(error).__name__})"] += 1

@@ -1,26 +1,44 @@
-"""What can be done with an item before the transaction: everything but giving ids.
+"""Spans, log records and metric points, ready to be written.
 
-Prepared items hold the protobuf message as it will be stored, its large values cut, and the rows
-derived from it. Preparing is pure but for the caches that it is given.
+A prepared item has all but the ids that a transaction gives: the protobuf message as it will be
+stored, its large values cut, and the rows derived from it. Preparing is pure but for its caches.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.derivation.rows import annotations_of, derive
+from hansard_collector.derivation.rows import annotations_of, derive, plain_text
 from hansard_collector.dialects.content.messages import MessageCache
+from hansard_collector.dialects.content.prompts import prompt_of_log
 from hansard_collector.dialects.engine.item_views import LogView, SpanView
 from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_collector.dialects.engine.normalisation import normalise, normalise_scores
-from hansard_collector.otlp.any_value import attributes_and_leaves, attributes_dict, span_view
-from hansard_collector.pipeline.validation import USUAL_LIMITS, ItemLimits, repair_span, span_times
+from hansard_collector.dialects.engine.plan import READ_EVENTS
+from hansard_collector.log_sessions.agents import recognise
+from hansard_collector.log_sessions.marks import SessionEvent
+from hansard_collector.otlp.any_value import (
+    attributes_and_leaves,
+    attributes_dict,
+    log_view,
+    span_view,
+)
+from hansard_collector.pipeline.validation import (
+    USUAL_LIMITS,
+    ItemLimits,
+    bad_span_id,
+    bad_trace_id,
+    repair_span,
+    span_times,
+)
 from hansard_store.annotations.rows import SpanAnnotation
 from hansard_store.content.contents import ContentCutter, CutValue
 from hansard_store.content.json_chunks import (
@@ -36,6 +54,10 @@ from hansard_store.steps.flags import SpanFlag
 
 _SERVER = 2
 _MAC_BYTES = 16
+_MANY_MESSAGES = 512  # of one call, whose digests are computed before the transaction
+_SIGNED_LIMIT_NS = 1 << 63
+_BODY_CHARS = 200
+_SESSION_KEYS = ("session.id", "conversation.id", "gen_ai.conversation.id")
 _CACHE_BYTES = 24 * 2**20  # of texts, and as much of messages
 
 
@@ -49,6 +71,7 @@ class Envelope:
     resource_tokens: str  # what its items can be found by, computed once
     scope_name: str
     scope_version: str
+    context: bytes  # of both, part of what identifies a log record or metric
 
     @property
     def service_name(self) -> str | None:
@@ -56,8 +79,18 @@ class Envelope:
         return name if isinstance(name, str) else None
 
 
+class Item(NamedTuple):
+    """One span, log record or metric of a request, under its resource and scope."""
+
+    message: Any
+    envelope: Envelope
+    received_ns: int
+    mac: bytes  # what identifies it as received
+    removed: Sequence[RemovedSecret] = ()
+
+
 class PreparedSpan(NamedTuple):
-    """A span ready to be written, but for the ids that a transaction gives."""
+    """A span ready to be written."""
 
     envelope: Envelope
     message: Span
@@ -66,6 +99,30 @@ class PreparedSpan(NamedTuple):
     projection: SpanProjection
     removed: Sequence[RemovedSecret]
     view: SpanView | None = None  # only of a span that names payloads: read again with them
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLog:
+    """A log record ready to be written."""
+
+    envelope: Envelope
+    message: LogRecord
+    large: Sequence[LargeValue]
+    fields: Mapping[str, Any]  # of ReceivedLog, but for resource and scope
+    removed: Sequence[RemovedSecret]
+    event: SessionEvent | None  # what it is in the session of a coding agent
+    prompt: str | None  # which prompt of its session it names
+    is_read: bool  # whether a dialect may read it where it stands on a span
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPoint:
+    """A metric point ready to be written."""
+
+    envelope: Envelope
+    message: Metric
+    fields: Mapping[str, Any]  # of ReceivedPoint, but for resource and scope
+    removed: Sequence[RemovedSecret]
 
 
 class Preparer:
@@ -86,16 +143,9 @@ class Preparer:
         """Return what identifies an item as received: 16 bytes of HMAC-SHA256."""
         return hmac.digest(self._key, b"".join(parts), hashlib.sha256)[:_MAC_BYTES]
 
-    def span(
-        self,
-        span: Span,
-        envelope: Envelope,
-        *,
-        mac: bytes,
-        received_ns: int,
-        removed: Sequence[RemovedSecret] = (),
-    ) -> PreparedSpan:
+    def span(self, item: Item) -> PreparedSpan:
         """Return a valid span with all its rows; never raises for what the span holds."""
+        span, envelope, received_ns, mac, removed = item
         flags, notes = repair_span(span)
         times = span_times(span, received_ns=received_ns)
         cuts: list[tuple[str, str, Sequence[str]]] = []
@@ -136,6 +186,10 @@ class Preparer:
             "notes": notes,
         }
         projection = project(view, self.messages, resource_tokens=envelope.resource_tokens)
+        call = projection.call
+        if call is not None and len(call.input) > _MANY_MESSAGES:
+            for message in call.input:  # remembered by it, and not computed in the transaction
+                _ = message.hash, message.match_hash
         return PreparedSpan(
             envelope,
             span,
@@ -163,9 +217,34 @@ class Preparer:
 
         return cut
 
-    def log_cutting(self) -> Callable[[str, str], CutValue | None]:
-        """Return what cuts the texts of one log record; logs share no prefix with one another."""
-        return self._cutting(b"", [])
+    def log(self, item: Item, *, ordinal: int) -> PreparedLog:
+        """Return a log record with its columns. Invalid ids mean "no trace", never an error.
+
+        `ordinal` counts the very same records of one request.
+        """
+        record, envelope, received_ns, mac, removed = item
+        view = log_view(record, envelope.resource, scope_name=envelope.scope_name)
+        fields = {
+            "mac": mac,
+            "ordinal": ordinal,
+            "time_ns": _storable(view.time_ns) or received_ns,
+            "received_ns": received_ns,
+            **log_columns(record, view),
+        }
+        # Logs share no prefix with one another.
+        large = large_values(record, self._cutting(b"", []))
+        # The very same record once more in one request tells nothing more of its session.
+        event = recognise(view, record) if ordinal == 0 else None
+        return PreparedLog(
+            envelope,
+            record,
+            large,
+            fields,
+            removed,
+            event=event,
+            prompt=prompt_of_log(view) if view.event_name else None,
+            is_read=view.event_name in READ_EVENTS,
+        )
 
 
 def _crowded_note(key: str) -> str:
@@ -225,3 +304,84 @@ def view_of(
 def resource_dict(envelope: Any) -> dict[str, Any]:
     """Return the attributes of an envelope's resource."""
     return attributes_dict(envelope.resource.attributes)
+
+
+def log_columns(record: LogRecord, view: LogView) -> dict[str, Any]:
+    """Return the columns of a log record that its record and its resource give, by name."""
+    no_trace = bad_trace_id(record.trace_id) is not None
+    no_span = no_trace or bad_span_id(record.span_id) is not None
+    body = "" if view.body is None else plain_text(view.body)
+    return {
+        "trace_id": None if no_trace else record.trace_id,
+        "span_id": None if no_span else record.span_id,
+        "severity": record.severity_number,
+        "event_name": view.event_name or None,
+        "session": _session(view.attributes),
+        "body_text": body[:_BODY_CHARS] or None,
+    }
+
+
+def _session(attributes: Mapping[str, Any]) -> str | None:
+    for key in _SESSION_KEYS:
+        value = attributes.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _storable(time_ns: int) -> int:
+    return time_ns if time_ns < _SIGNED_LIMIT_NS else 0
+
+
+def single_points(metric: Metric) -> Iterator[tuple[Metric, Any]]:
+    """Yield a metric once for each of its data points, each time with that point alone.
+
+    A metric without points is yielded as it is, with None: its name and unit are kept too.
+    """
+    kind: str = metric.WhichOneof("data") or ""
+    points = getattr(metric, kind).data_points if kind else ()
+    if len(points) <= 1:
+        yield metric, points[0] if points else None
+        return
+    bare = Metric.FromString(metric.SerializeToString())
+    del getattr(bare, kind).data_points[:]
+    for point in points:
+        one = Metric.FromString(bare.SerializeToString())
+        getattr(one, kind).data_points.append(point)
+        yield one, point
+
+
+def prepare_point(item: Item, metric: Metric, point: Any, *, ordinal: int) -> PreparedPoint:
+    """Return a metric of one point with its columns."""
+    fields = {
+        "mac": item.mac,
+        "ordinal": ordinal,
+        "time_ns": (_storable(point.time_unix_nano) if point is not None else 0)
+        or item.received_ns,
+        "received_ns": item.received_ns,
+        **point_columns(metric, point),
+    }
+    return PreparedPoint(item.envelope, metric, fields, item.removed)
+
+
+def point_columns(metric: Metric, point: Any) -> dict[str, Any]:
+    """Return the columns of a metric point that its record gives, by name."""
+    return {
+        "name": metric.name,
+        "unit": metric.unit,
+        "kind": metric.WhichOneof("data") or "none",
+        "value": _point_value(point),
+    }
+
+
+def _point_value(point: Any) -> float | None:
+    """Return a gauge's or sum's number, else the sum of what was measured."""
+    if point is None:
+        return None
+    if hasattr(point, "as_double"):
+        kind = point.WhichOneof("value")
+        value = getattr(point, kind) if kind else None
+    else:
+        value = point.sum
+    # NaN has no place in a REAL column: SQLite would store NULL anyway.
+    return None if value is None or value != value else float(value)

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import threading
+import time
+from collections import Counter
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from hansard_collector.errors import StoreBusy
+from hansard_store.ledger.counts import LedgerBatch, Refusal, SenderKey
+
+_MOST_REFUSALS = 200  # with their messages, between two transactions; more are only counted
+_AGENT_CHARS = 2_000  # of a user agent; the ledger looks through them, and keeps the beginning
+_LEAST_BYTES: Final = 256 * 1024  # of a request that may be repeated: others are answered in time
+_MOST_KNOWN: Final = 64
+_KEPT_S: Final = 120.0  # after the answer: exporters that try again do so within a minute
+# Receivers wait as long for an answer: half of the exporters' usual timeout.
+LATE_S: Final = 5.0
 
 _Error = TypeVar("_Error", bound=BaseException)
 
@@ -86,3 +102,132 @@ class RefusedRequest:
     message: str
     size_bytes: int
     received_ns: int
+
+
+class Refusals:
+    """Refused requests until a transaction writes them into the ledger.
+
+    The first are listed; those beyond are counted by sender and signal.
+    """
+
+    def __init__(self) -> None:
+        self._listed: list[RefusedRequest] = []
+        self._more: Counter[tuple[SenderKey, str]] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._listed)
+
+    def add(self, refused: RefusedRequest) -> None:
+        """Take one more."""
+        if len(self._listed) < _MOST_REFUSALS:
+            self._listed.append(refused)
+        else:
+            self._more[sender_key(refused.sender), _signal(refused)] += 1
+
+    def merge(self, other: Refusals) -> None:
+        """Take over what another holds."""
+        for one in other._listed:
+            self.add(one)
+        self._more += other._more
+
+    def write(self, ledger: LedgerBatch) -> None:
+        """Count them, part of the transaction that the ledger belongs to."""
+        for one in self._listed:
+            _write_one(ledger, one)
+        for (key, signal), requests in self._more.items():
+            count = ledger.of(key, signal, address="")
+            count.requests += requests
+            count.refused += requests
+
+
+def sender_key(sender: Sender, service: str = "") -> SenderKey:
+    """Return who is counted: the service, its transport and the beginning of its user agent."""
+    return SenderKey(service, sender.transport, sender.user_agent[:_AGENT_CHARS])
+
+
+def _signal(refused: RefusedRequest) -> str:
+    return refused.signal or "traces"  # a path that names no signal was meant for some
+
+
+def _write_one(ledger: LedgerBatch, refused: RefusedRequest) -> None:
+    key = sender_key(refused.sender)
+    count = ledger.of(key, _signal(refused), address=refused.sender.address)
+    count.requests += 1
+    count.refused += 1
+    count.bytes += refused.size_bytes
+    ledger.refuse(
+        Refusal(
+            sender=key,
+            address=refused.sender.address,
+            signal=refused.signal,
+            code=refused.code,
+            message=refused.message,
+            items=None,
+            size_bytes=refused.size_bytes,
+            time_ns=refused.received_ns,
+        )
+    )
+
+
+# Large requests that are sent again: their senders get the answer to the first one. A sender waits
+# some seconds for an answer and then sends the same bytes again; to work on them a second time
+# would take as long as the first, and end no sooner.
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeatable:
+    answer: Future[IngestResult]
+    began_s: float
+    ended_s: float | None = None
+
+
+class RepeatedRequests:
+    """Large requests by their content, until some time after they were answered late.
+
+    One that was answered in time is worked on again, and its spans count as duplicates. Any thread
+    may use it.
+    """
+
+    def __init__(self, late_s: float = LATE_S) -> None:
+        self._late_s = late_s
+        self._lock = threading.Lock()
+        self._known: dict[bytes, _Repeatable] = {}
+
+    def key_of(self, request: IngestRequest) -> bytes | None:
+        """Return what identifies a request; None for one that is not large."""
+        if len(request.body) < _LEAST_BYTES:
+            return None
+        kind = f"{request.signal.value}/{request.encoding.value}/".encode()
+        return hashlib.blake2b(kind + hashlib.blake2b(request.body).digest()).digest()
+
+    def find(self, key: bytes) -> Future[IngestResult] | None:
+        """Return the answer, or what will be it, of a request with the same content.
+
+        None where there was none for some minutes, or it may be stored when it is tried again.
+        """
+        with self._lock:
+            known = self._known.get(key)
+        if known is None:
+            return None
+        if not known.answer.done():
+            return known.answer
+        if known.answer.cancelled() or isinstance(known.answer.exception(), StoreBusy):
+            return None
+        ended_s = known.ended_s or time.monotonic()
+        is_late = ended_s - known.began_s >= self._late_s
+        return known.answer if is_late and time.monotonic() - ended_s <= _KEPT_S else None
+
+    def add(self, key: bytes, answer: Future[IngestResult]) -> None:
+        """Remember a request that is worked on."""
+        with self._lock:
+            self._known.pop(key, None)
+            self._known[key] = _Repeatable(answer, time.monotonic())
+            for oldest in list(self._known)[:-_MOST_KNOWN]:
+                del self._known[oldest]
+        answer.add_done_callback(partial(self._answered, key))
+
+    def _answered(self, key: bytes, answer: Future[IngestResult]) -> None:
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None and known.answer is answer:
+                self._known[key] = replace(known, ended_s=time.monotonic())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -17,9 +18,15 @@ from hansard_collector.log_sessions.agents import AGENTS
 from hansard_collector.log_sessions.marks import SessionEvent
 from hansard_collector.log_sessions.writer import Ids, SessionWriter
 from hansard_collector.payloads.joining import PayloadJoiner
-from hansard_collector.pipeline.log_preparation import PreparedLog, PreparedPoint
-from hansard_collector.pipeline.preparation import Envelope, PreparedSpan, Preparer
-from hansard_collector.pipeline.requests import Prepared
+from hansard_collector.pipeline.preparation import (
+    Envelope,
+    Item,
+    PreparedLog,
+    PreparedPoint,
+    PreparedSpan,
+    Preparer,
+)
+from hansard_collector.pipeline.stages import Prepared
 from hansard_store.content.payloads import PreparedPayload
 from hansard_store.ingest.liveness import Pulse
 from hansard_store.ingest.logs import ReceivedLog, ReceivedPoint
@@ -66,20 +73,19 @@ class ItemWriter:
 
     def write(self, item: Prepared) -> str:
         """Store an item and return its column of the ledger."""
-        if isinstance(item, PreparedPayload):
-            return self._payloads.add(item)
-        if isinstance(item, PreparedLoss):
-            keep_loss(self._writer.connection, item.loss, now_ns=item.received_ns)
-            return "stored"
-        resource, scope = self._ids_of(item.envelope)
-        if isinstance(item, PreparedPulse):
-            self._batch.pulses.append(Pulse(resource, item.traces, item.alive_until_ns))
-            return "stored"
-        if isinstance(item, PreparedSpan):
-            return self._write_span(item, resource=resource, scope=scope)
-        if isinstance(item, PreparedLog):
-            return self._write_log(item, resource=resource, scope=scope)
-        return self._write_point(item, resource=resource, scope=scope)
+        return _WRITE[type(item)](self, item)
+
+    def _write_payload(self, item: PreparedPayload) -> str:
+        return self._payloads.add(item)
+
+    def _write_loss(self, item: PreparedLoss) -> str:
+        keep_loss(self._writer.connection, item.loss, now_ns=item.received_ns)
+        return "stored"
+
+    def _write_pulse(self, item: PreparedPulse) -> str:
+        resource, _ = self._ids_of(item.envelope)
+        self._batch.pulses.append(Pulse(resource, item.traces, item.alive_until_ns))
+        return "stored"
 
     def _ids_of(self, envelope: Envelope) -> tuple[int, int]:
         """Return the ids of an envelope's resource and scope; a request's items share envelopes."""
@@ -91,7 +97,8 @@ class ItemWriter:
             known = self._envelopes[id(envelope)] = (resource, scope, envelope)
         return known[0], known[1]
 
-    def _write_span(self, item: PreparedSpan, *, resource: int, scope: int) -> str:
+    def _write_span(self, item: PreparedSpan) -> str:
+        resource, scope = self._ids_of(item.envelope)
         if not item.message.attributes:
             item = self._with_start(item)
         span = ReceivedSpan(
@@ -128,14 +135,11 @@ class ItemWriter:
         if not whole.events:
             whole.events.extend(known.events)
         return self._preparer.span(
-            whole,
-            item.envelope,
-            mac=fields["mac"],
-            received_ns=fields["received_ns"],
-            removed=item.removed,
+            Item(whole, item.envelope, fields["received_ns"], fields["mac"], item.removed)
         )
 
-    def _write_log(self, item: PreparedLog, *, resource: int, scope: int) -> str:
+    def _write_log(self, item: PreparedLog) -> str:
+        resource, scope = self._ids_of(item.envelope)
         log = ReceivedLog(
             **item.fields, resource=resource, scope=scope, message=item.message, large=item.large
         )
@@ -180,7 +184,8 @@ class ItemWriter:
         run = self._batch.runs.find(trace_id)
         return run is None or not run.prompt_id == run.last_prompt_id == item.prompt
 
-    def _write_point(self, item: PreparedPoint, *, resource: int, scope: int) -> str:
+    def _write_point(self, item: PreparedPoint) -> str:
+        resource, scope = self._ids_of(item.envelope)
         point = ReceivedPoint(**item.fields, resource=resource, scope=scope, message=item.message)
         outcome, number = self._batch.logs.add_point(point)
         if outcome == "stored":
@@ -253,6 +258,16 @@ class ItemWriter:
             rederive_span(
                 connection, self._batch, trace_id=trace_id, span_id=span_id, messages=self._messages
             )
+
+
+_WRITE: Mapping[type, Callable[[ItemWriter, Any], str]] = {
+    PreparedSpan: ItemWriter._write_span,
+    PreparedLog: ItemWriter._write_log,
+    PreparedPoint: ItemWriter._write_point,
+    PreparedPayload: ItemWriter._write_payload,
+    PreparedPulse: ItemWriter._write_pulse,
+    PreparedLoss: ItemWriter._write_loss,
+}
 
 
 def dialect_of(item: Prepared) -> str:

@@ -22,8 +22,8 @@ from google.rpc.status_pb2 import Status
 
 from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBusy
 from hansard_collector.otlp.signals import CONTRACTS, ExportResponse
-from hansard_collector.pipeline.repeated_requests import LATE_S
 from hansard_collector.pipeline.submission import (
+    LATE_S,
     Ingest,
     IngestRequest,
     IngestResult,

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.otlp.signals import ExportRequest
-from hansard_collector.pipeline.decoding import decode
+from hansard_collector.pipeline.decoding import decode_request
 from hansard_collector.pipeline.submission import IngestRequest, IngestResult, RefusedRequest
 from hansard_collector.receivers.grpc import GrpcReceiver
 
@@ -56,7 +56,7 @@ class MemoryPipeline:
         if self.failure is not None and self.failures_left:
             self.failures_left -= 1
             raise self.failure
-        decoded = decode(request)
+        decoded = decode_request(request)
         self.kept.append((request, decoded.message))
         bad = sum(1 for span in spans_of(decoded.message) if not has_sound_ids(span))
         reasons = [*decoded.warnings, *([f"{bad} spans have bad ids"] if bad else [])]

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hansard_collector.pipeline.parsed_size import json_size
+from hansard_collector.pipeline.decoding import json_size
 from hansard_collector.pipeline.submission import without_frames
 from hansard_web.app.strict_json import parse_json
 from hansard_web.errors import BodiesInMemory, BodyTooDense, PayloadTooLargeError

@@ -19,9 +19,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hansard_collector.pipeline.backpressure import Courtesy
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.submission import Ingest, Sender
+from hansard_collector.pipeline.turns import Courtesy
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from hansard_collector.receivers.http_responses import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path

@@ -1,23 +1,26 @@
-"""Requests on their way through the pipeline: their items, what became of them, their answers."""
+"""Who goes next: requests take turns item by item, and all of them wait for people.
+
+A job is a request from the queue to its answer. `Turns` has the items of the next transaction
+prepared; between two items `Courtesy` lets those go first who wait for a page.
+"""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from hansard_collector.errors import MalformedRequest
-from hansard_collector.pipeline.backpressure import Courtesy
-from hansard_collector.pipeline.refusals import sender_key
-from hansard_collector.pipeline.requests import Mark, OpenedRequest, Prepared, TakenApart
+from hansard_collector.pipeline.stages import Batch, Mark, Prepared
 from hansard_collector.pipeline.submission import (
     IngestRequest,
     IngestResult,
     RefusedRequest,
+    sender_key,
     without_frames,
 )
 from hansard_store.ledger.counts import Count, LedgerBatch, Refusal
@@ -25,58 +28,52 @@ from hansard_store.ledger.counts import Count, LedgerBatch, Refusal
 BATCH_ITEMS: Final = 512
 _PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait
 _SLICE_S: Final = 0.1  # the same of a job that is prepared beside, as writing takes as long again
+_MOST_COURTESY_S: Final = 0.05  # of stepping aside at once
 
 _log = logging.getLogger("hansard.pipeline")
 
 
 @dataclass(slots=True)
 class Job:
-    """A request on its way: its items as far as they are written, and what became of them."""
+    """A request from the queue to its answer, with the count of its items that are written."""
 
-    request: IngestRequest
+    batch: Batch
     future: Future[IngestResult]
     size_bytes: int  # of the body, which is dropped once it is decoded
-    opened: OpenedRequest | None = None
-    taken: TakenApart | None = None
     count: Count = field(default_factory=Count)
-    failed: str = ""  # why it could not be taken, with the code that it is counted under
-    failed_code: str = MalformedRequest.code
 
-    def drop_body(self) -> None:
-        """Forget the body, which is decoded: it is as large as the message."""
-        self.request = replace(self.request, body=b"")
+    @property
+    def request(self) -> IngestRequest:
+        return self.batch.request
 
     def acknowledge(self) -> None:
-        """Tell the sender what became of its items; all of them are committed."""
-        assert self.taken is not None  # only opened jobs come here
-        count = self.count
+        """Answer the sender; all items are committed."""
+        count, batch = self.count, self.batch
         accepted = count.stored + count.duplicate + count.opened + count.deleted
-        rejected = self.taken.rejected
         if not self.future.done():
-            self.future.set_result(IngestResult(accepted, rejected, self.taken.message()))
+            self.future.set_result(IngestResult(accepted, batch.rejected, batch.rejection()))
 
     def refuse(self, error: Exception) -> None:
-        """Tell the sender that its request failed, unless it was answered already."""
+        """Answer the sender that its request failed, unless it was answered already."""
         if not self.future.done():
             self.future.set_exception(without_frames(error))
 
     @property
     def service(self) -> str:
         """The service that most items of the request name."""
-        services = self.taken.services if self.taken else None
+        services = self.batch.services
         return services.most_common(1)[0][0][:200] if services else ""
 
     def count_in(self, ledger: LedgerBatch) -> None:
-        """Count the request as a whole, with what of it was refused."""
-        request, taken = self.request, self.taken
-        assert taken is not None  # only opened jobs come here
+        """Count the request as a whole, with those of its items that were rejected."""
+        request, rejected = self.request, self.batch.rejected
         key = sender_key(request.sender, self.service)
         count = ledger.of(key, request.signal, address=request.sender.address)
         count.requests += 1
         count.bytes += self.size_bytes
-        count.received += taken.rejected
-        count.rejected += taken.rejected
-        for reason, items in taken.reasons.items():
+        count.received += rejected
+        count.rejected += rejected
+        for reason, items in self.batch.reasons.items():
             ledger.refuse(
                 Refusal(
                     sender=key,
@@ -90,14 +87,14 @@ class Job:
                 )
             )
 
-    def failure(self) -> RefusedRequest:
-        """Return what is to be counted of a request that could not be decoded."""
+    def refused(self, code: str, message: str) -> RefusedRequest:
+        """Return what is to be counted of a request that no stage could go on with."""
         request = self.request
         return RefusedRequest(
             signal=request.signal,
             sender=request.sender,
-            code=self.failed_code,
-            message=self.failed,
+            code=code,
+            message=message,
             size_bytes=self.size_bytes,
             received_ns=request.received_ns,
         )
@@ -138,19 +135,18 @@ class Slice:
 
 def next_slice(job: Job) -> Slice | None:
     """Prepare the next items of a job, for a short time; None when its sender was answered."""
-    taken = job.taken
-    assert taken is not None  # only opened jobs come here
+    batch = job.batch
     items: list[Prepared] = []
     until = time.monotonic() + _SLICE_S
     while not job.future.done():
-        item = next(taken.items, _END)
+        item = next(batch.prepared, _END)
         if item is _END:
             return Slice(job, items, is_last=True)
         if item is not None and item is not Mark.HEAVY:
             items.append(item)
         if len(items) >= BATCH_ITEMS or time.monotonic() > until:
             return Slice(job, items, is_last=False)
-    taken.items = iter(())  # which knows what was taken apart: a cycle
+    batch.prepared = iter(())  # which knows the batch: a cycle
     return None
 
 
@@ -161,10 +157,9 @@ class _Turn:
     """A job whose items are being prepared, and what it took of its share so far."""
 
     def __init__(self, job: Job) -> None:
-        assert job.taken is not None  # only opened jobs come here
         self.job = job
-        # Not left with the job: the iterator knows what was taken apart, which would be a cycle.
-        self._items, job.taken.items = job.taken.items, iter(())
+        # Not left with the job: the iterator knows the batch, which would be a cycle.
+        self._items, job.batch.prepared = job.batch.prepared, iter(())
         self._held: Prepared | None = None  # prepared while looking for the end of the job
         self.is_heavy = False  # what comes next takes long
         self.items = 0
@@ -201,8 +196,7 @@ class _Turn:
 
     def hand_over(self) -> Job:
         """Return the job with the items that are not prepared yet, for another thread."""
-        assert self.job.taken is not None  # only opened jobs come here
-        self.job.taken.items, self._items = self._items, iter(())
+        self.job.batch.prepared, self._items = self._items, iter(())
         return self.job
 
     @property
@@ -242,7 +236,7 @@ class Turns:
         return sum(turn.job.size_bytes for turn in self._fresh)
 
     def add(self, job: Job) -> None:
-        """Take a job that was taken apart, behind those that have had no turn yet."""
+        """Take a job whose stages have run, behind those that have had no turn yet."""
         self._fresh.append(_Turn(job))
 
     def add_slice(self, made: Slice) -> None:
@@ -296,3 +290,52 @@ class Turns:
 
 
 _END: Final[Any] = object()
+
+
+# People before senders: ingest steps aside while somebody waits for a page.
+#
+# One Python process runs one thread of Python at a time. Under full ingest a page that takes 20 ms
+# by itself took ten times that, because the pipeline wants the processor as much as the page does,
+# and never stops. So between two items it looks whether a person waits, and if so lets them go
+# first, for at most half of the time: ingest is slowed while people look, and never stopped.
+
+
+class Courtesy:
+    """Counts who waits; `ask` and `release` from any thread, `give_way` from the pipeline's.
+
+    The condition guards the count.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._waiting = 0
+        self._nobody_waits = threading.Condition()
+        self._clock = clock
+        self._works_until = 0.0
+
+    def ask(self) -> None:
+        """Somebody waits for an answer from now on."""
+        with self._nobody_waits:
+            self._waiting += 1
+
+    def release(self) -> None:
+        """The answer is given; to be called once for every `ask`."""
+        with self._nobody_waits:
+            self._waiting -= 1
+            if not self._waiting:
+                self._nobody_waits.notify_all()
+
+    def give_way(self) -> float:
+        """Wait while somebody waits, and return for how many seconds.
+
+        Afterwards the pipeline works for as long as it has waited before it gives way again.
+        """
+        if not self._waiting:
+            return 0.0
+        began = self._clock()
+        if began < self._works_until:
+            return 0.0
+        with self._nobody_waits:
+            self._nobody_waits.wait_for(lambda: not self._waiting, timeout=_MOST_COURTESY_S)
+        ended = self._clock()
+        self._works_until = ended + (ended - began)
+        return ended - began

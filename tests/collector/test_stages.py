@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
-from hansard_collector.pipeline.decoding import decode
-from hansard_collector.pipeline.log_preparation import PreparedLog, PreparedPoint
-from hansard_collector.pipeline.preparation import PreparedSpan, Preparer
+from hansard_collector.payloads.records import PayloadStage
+from hansard_collector.pipeline.preparation import (
+    PreparedLog,
+    PreparedPoint,
+    PreparedSpan,
+    Preparer,
+)
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.requests import TakenApart, open_request, take_apart
+from hansard_collector.pipeline.stages import Batch, Worker, run_stages
 from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
 from hansard_compiler.redaction.redactor import Redactor
+from hansard_store.database.data_folder import DataFolder
 from tests.collector.ingesting import (
     SENDER,
     START_NS,
@@ -34,26 +41,22 @@ KEY = b"k" * 32
 SECRET = "sk-ant-api03-" + "A1b2C3d4" * 11 + "x" * 5 + "AA"
 
 
-def taken(message: Any, *, retention: str = "full_payloads") -> TakenApart:
+def taken(message: Any, *, retention: str = "full_payloads") -> Batch:
     signal = {"T": Signal.TRACES, "L": Signal.LOGS, "M": Signal.METRICS}[
         type(message).__name__.removeprefix("Export")[0]
     ]
     body = message.SerializeToString()
     request = IngestRequest(signal, Encoding.PROTOBUF, body, SENDER, START_NS)
     policy = RetentionPolicy(retention, Redactor(KEY))
-    with ThreadPoolExecutor(1) as helpers:
-        opened = open_request(
-            decode(request),
-            policy,
-            helpers,
-            signal=signal,
-            received_ns=request.received_ns,
-        )
-    return take_apart(opened, Preparer(key=KEY), policy)
+    with TemporaryDirectory() as data, ThreadPoolExecutor(1) as helpers:
+        folder = DataFolder(Path(data))
+        folder.create()
+        worker = Worker(policy, Preparer(key=KEY), PayloadStage(folder, policy.mode), helpers)
+        return run_stages(Batch(request, worker))
 
 
-def spans_of(request: TakenApart) -> list[PreparedSpan]:
-    return [item for item in request.items if isinstance(item, PreparedSpan)]
+def spans_of(request: Batch) -> list[PreparedSpan]:
+    return [item for item in request.prepared if isinstance(item, PreparedSpan)]
 
 
 def test_items_come_with_the_resource_and_scope_they_stand_under() -> None:
@@ -97,7 +100,7 @@ def test_equal_log_records_of_one_request_are_told_apart_and_those_of_two_servic
     request = logs([log(1), log(1), log(2)], service="a")
     request.MergeFrom(logs([log(1)], service="b"))
 
-    found = [item.fields for item in taken(request).items if isinstance(item, PreparedLog)]
+    found = [item.fields for item in taken(request).prepared if isinstance(item, PreparedLog)]
 
     assert [one["ordinal"] for one in found] == [0, 1, 0, 0]
     assert found[0]["mac"] == found[1]["mac"]
@@ -111,7 +114,7 @@ def test_a_log_with_invalid_ids_is_about_no_trace() -> None:
         LogRecord(time_unix_nano=2**64 - 1),
     ]
 
-    found = [item.fields for item in taken(logs(records)).items if isinstance(item, PreparedLog)]
+    found = [item.fields for item in taken(logs(records)).prepared if isinstance(item, PreparedLog)]
 
     assert [(one["trace_id"], one["span_id"]) for one in found] == [
         (None, None),
@@ -128,7 +131,7 @@ def test_a_metric_is_split_into_its_points_and_one_without_points_is_kept() -> N
 
     found = [
         item
-        for item in taken(metrics([three, Metric(name="none")])).items
+        for item in taken(metrics([three, Metric(name="none")])).prepared
         if isinstance(item, PreparedPoint)
     ]
 
@@ -159,13 +162,13 @@ def test_the_message_to_a_sender_stays_short() -> None:
 
     request = taken(traces(bad))
 
-    assert not any(request.items)
+    assert not any(request.prepared)
     assert request.rejected == 499
-    assert len(request.message()) <= 1000
+    assert len(request.rejection()) <= 1000
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_an_empty_request_has_no_items(count: int) -> None:
     request = taken(traces([]) if count else type(traces([]))())
 
-    assert (any(request.items), request.rejected, request.message()) == (False, 0, "")
+    assert (any(request.prepared), request.rejected, request.rejection()) == (False, 0, "")
