@@ -14,8 +14,7 @@ from google.protobuf.message import Message
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.dialects.engine.references import READ_BYTES, WRITTEN_BYTES
-from hansard_collector.payloads.joining import store_payload
-from hansard_collector.payloads.retention import retain_payload
+from hansard_collector.payloads import retain_payload, store_payload
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal

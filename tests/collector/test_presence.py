@@ -15,8 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard import semconv
-from hansard_collector.liveness.heartbeats import BAD_LOSS, BAD_PULSE
-from hansard_collector.liveness.silent_runs import SilenceWatch, tell_silence
+from hansard_collector.liveness import BAD_LOSS, BAD_PULSE, SilenceWatch, tell_silence
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.ledger.sender_drops import list_losses
 from hansard_store.runs.filters import RunFilter

@@ -10,8 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hansard_collector.scanning import scanner
-from hansard_collector.scanning.sources import SOURCES
+from hansard_collector.scanning import SOURCES, scanner
 from hansard_store.stories.service import MOST_INTERESTS
 from hansard_web.cli import commands
 from tests.collector.scanning.hacker_news import hacker_news

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.reports.reporter import ReportSettings, write_report
+from hansard_collector.reports import ReportSettings, write_report
 from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
 from hansard_store.memory.service import MemoryBook
 from hansard_store.reports.files import Reports

@@ -7,8 +7,13 @@ from typing import Any
 
 from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import DAY_NS, CycleContext, PhaseResult
-from hansard_collector.reports.reporter import ReportSettings, Written, write_report
-from hansard_collector.reports.webhook import ReportNotSent, send_report
+from hansard_collector.reports import (
+    ReportNotSent,
+    ReportSettings,
+    Written,
+    send_report,
+    write_report,
+)
 from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import HOUR_NS, span_of_time
 from hansard_store.reports.files import Reports

@@ -8,9 +8,14 @@ from hansard._runtime.locks import hold_lock
 from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
 from hansard_collector.judges.errors import JudgeMissing
-from hansard_collector.scanning.errors import NoInterests, ScanIncomplete, ScanUnderWay
-from hansard_collector.scanning.scanner import LIMIT, Scanner
-from hansard_collector.scanning.sources import SOURCES
+from hansard_collector.scanning import (
+    LIMIT,
+    SOURCES,
+    NoInterests,
+    ScanIncomplete,
+    Scanner,
+    ScanUnderWay,
+)
 from hansard_store.memory.errors import NotRemembered
 from hansard_store.stories.service import StoryBook
 

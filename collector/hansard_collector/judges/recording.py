@@ -19,8 +19,7 @@ from opentelemetry.trace import INVALID_SPAN, Tracer, set_span_in_context
 
 from hansard._config.settings import Settings
 from hansard._runtime.recorder import Recorder
-from hansard_collector.payloads.joining import store_payload
-from hansard_collector.payloads.retention import BINARY, retain_payload
+from hansard_collector.payloads import BINARY, retain_payload, store_payload
 from hansard_collector.pipeline.embedded import open_embedded
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor

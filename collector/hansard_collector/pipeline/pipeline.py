@@ -29,7 +29,7 @@ import apsw
 
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBusy
-from hansard_collector.payloads.records import PayloadStage
+from hansard_collector.payloads import PayloadStage
 from hansard_collector.pipeline.preparation import Preparer
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.stages import Batch, Worker, open_batch, run_stages

@@ -19,10 +19,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from hansard_collector.liveness.heartbeats import PreparedLoss, PreparedPulse, read_presence
+from hansard_collector.liveness import PreparedLoss, PreparedPulse, read_presence
 from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.otlp.signals import CONTRACTS
-from hansard_collector.payloads.records import PayloadStage, SentPayload
+from hansard_collector.payloads import PayloadStage, SentPayload
 from hansard_collector.pipeline.decoding import decode_request
 from hansard_collector.pipeline.preparation import (
     Envelope,

@@ -13,11 +13,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hansard_collector.derivation.rebuild import MOST_SPANS_AT_ONCE, derive_again, derive_later
 from hansard_collector.derivation.rederivation import MOST_LOGS, read_span, rederive_span
 from hansard_collector.derivation.scores import Scorer, is_result_alone
-from hansard_collector.liveness.heartbeats import PreparedLoss, PreparedPulse
+from hansard_collector.liveness import PreparedLoss, PreparedPulse
 from hansard_collector.log_sessions.agents import AGENTS
 from hansard_collector.log_sessions.marks import SessionEvent
 from hansard_collector.log_sessions.writer import Ids, SessionWriter
-from hansard_collector.payloads.joining import PayloadJoiner
+from hansard_collector.payloads import PayloadJoiner
 from hansard_collector.pipeline.preparation import (
     Envelope,
     Item,

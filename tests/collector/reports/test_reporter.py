@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_collector.reports.markdown import MOST_LINES, Briefing, render
-from hansard_collector.reports.recipients import pending, waiting_for
-from hansard_collector.reports.reporter import ReportSettings, write_report
+from hansard_collector.reports import (
+    MOST_LINES,
+    Briefing,
+    ReportSettings,
+    pending,
+    render,
+    waiting_for,
+    write_report,
+)
 from hansard_collector.trends.model import Trend
 from hansard_compiler.retention import RetentionMode
 from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
@@ -150,7 +156,7 @@ def test_names_and_words_stay_text_in_a_terminal_and_on_a_page(failing: TaskMake
 
 @given(st.text(max_size=400), st.text(max_size=400))
 def test_any_words_leave_every_line_one_line_and_one_code_span(name: str, says: str) -> None:
-    from hansard_collector.reports.markdown import _Words
+    from hansard_collector.reports import _Words
 
     for words in (_Words(str).code(name), _Words(str).code(says, 20)):
         assert words.isprintable()

@@ -8,8 +8,7 @@ from typing import Any
 
 import apsw
 
-from hansard_collector.scanning.hackernews import HackerNews
-from hansard_collector.scanning.scanner import Scanner, ScanResult
+from hansard_collector.scanning import HackerNews, Scanner, ScanResult
 from hansard_compiler.calls import Json
 from hansard_compiler.classifier import Classifier, Question, Verdict, WordOverlap
 from hansard_compiler.retention import RetentionMode

@@ -7,8 +7,7 @@ import socket
 
 import pytest
 
-from hansard_collector.scanning.errors import BadAnswer, SourceDown
-from hansard_collector.scanning.hackernews import HackerNews, check_address
+from hansard_collector.scanning import BadAnswer, HackerNews, SourceDown, check_address
 from hansard_compiler.errors import ConfigError
 from tests.collector.scanning.hacker_news import Answer, dripping, status
 from tests.collector.scanning.scanning_maker import Scanning

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from hansard._runtime.locks import hold_lock
-from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnderWay
-from hansard_collector.scanning.scanner import Scanner
+from hansard_collector.scanning import BadVerdict, NoInterests, Scanner, ScanUnderWay
 from hansard_compiler.classifier import Question, Verdict
 from hansard_compiler.compile.passes.score import TERMS
 from hansard_compiler.compile.state import Receipt
@@ -30,8 +29,8 @@ from tests.store.by_hand import failing
 KILLED_BETWEEN = """
 import os, signal, sys
 from pathlib import Path
-from hansard_collector.scanning.sources import HackerNews
-from hansard_collector.scanning.scanner import Scanner
+from hansard_collector.scanning import HackerNews
+from hansard_collector.scanning import Scanner
 from hansard_store.database.connections import DataFolder
 from hansard_store.stories.service import StoryBook
 

@@ -11,7 +11,7 @@ import apsw
 import pytest
 from click.testing import Result
 
-from hansard_collector.payloads.retention import retain_payload
+from hansard_collector.payloads import retain_payload
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import INLINE_BYTES, blob_path, put_payload

@@ -33,7 +33,7 @@ from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
 from hansard_collector.derivation.rebuild import RebuildContinuation
-from hansard_collector.liveness.silent_runs import SilenceWatch
+from hansard_collector.liveness import SilenceWatch
 from hansard_collector.log_sessions.hook_spool import HookSpoolWatch
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy

@@ -16,7 +16,7 @@ import apsw
 import orjson
 
 from hansard_collector.derivation.rederivation import read_span
-from hansard_collector.payloads.named import PayloadStanding, standing_of
+from hansard_collector.payloads import PayloadStanding, standing_of
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.ports import Ports
 from hansard_compiler.compile.record import recorded_request

@@ -13,7 +13,7 @@ import apsw
 from hansard_collector.derivation.compile_results import read_result
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.dialects.engine.references import READ_BYTES
-from hansard_collector.payloads.named import PayloadStanding, standing_of
+from hansard_collector.payloads import PayloadStanding, standing_of
 from hansard_compiler.calls import Message, TextPart, ToolCallPart, part_json
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.compile.engine import CompileResult, compile_context

@@ -10,16 +10,17 @@ import click
 
 from hansard._runtime.locks import hold_lock
 from hansard_collector.judges.recording import CallTrace
-from hansard_collector.scanning.errors import ScanIncomplete, ScanUnderWay
-from hansard_collector.scanning.scanner import (
+from hansard_collector.scanning import (
     LIMIT,
     MOST_STORIES,
+    SOURCES,
     THRESHOLD,
+    ScanIncomplete,
     Scanned,
     Scanner,
     ScanResult,
+    ScanUnderWay,
 )
-from hansard_collector.scanning.sources import SOURCES
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode

@@ -10,8 +10,8 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from hansard_collector.payloads.joining import store_payload as store_prepared
-from hansard_collector.payloads.retention import BINARY, media_type_of, retain_payload
+from hansard_collector.payloads import BINARY, media_type_of, retain_payload
+from hansard_collector.payloads import store_payload as store_prepared
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import (

@@ -13,7 +13,7 @@ import orjson
 from hansard import semconv
 from hansard._clients import names
 from hansard_collector.derivation.stored_span import StepReading, read_step
-from hansard_collector.payloads.named import PayloadStanding, standing_of
+from hansard_collector.payloads import PayloadStanding, standing_of
 from hansard_compiler.calls import Call
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_collector.reports.recipients import Waiting
-from hansard_collector.reports.reporter import recorded_trends
+from hansard_collector.reports import Waiting, recorded_trends
 from hansard_collector.trends.model import Trend, trend_text
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.heartbeat.cycles import CycleRecord, PhaseRecord, list_cycles, phase_history

@@ -6,8 +6,7 @@ import time
 
 import click
 
-from hansard_collector.reports.recipients import Waiting, pending, waiting_for
-from hansard_collector.reports.reporter import ReportSettings, write_report
+from hansard_collector.reports import ReportSettings, Waiting, pending, waiting_for, write_report
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
 from hansard_store.principals.model import person_text

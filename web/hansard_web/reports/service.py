@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
-from hansard_collector.reports.recipients import Waiting, waiting_for
+from hansard_collector.reports import Waiting, waiting_for
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
 from hansard_store.reports.files import Report, Reports

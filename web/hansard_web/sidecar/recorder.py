@@ -37,8 +37,7 @@ from hansard._config.settings import Settings
 from hansard._runtime.recorder import Recorder
 from hansard._tracing.open_span import OpenSpan
 from hansard_collector.derivation.rederivation import StoredSpan
-from hansard_collector.payloads.joining import store_payload
-from hansard_collector.payloads.retention import BINARY, retain_payload
+from hansard_collector.payloads import BINARY, retain_payload, store_payload
 from hansard_collector.pipeline.submission import (
     Encoding,
     Ingest,

@@ -8,7 +8,7 @@ import apsw
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.otlp.any_value import attributes_dict
-from hansard_collector.payloads.named import NamedPayload, named_payloads
+from hansard_collector.payloads import NamedPayload, named_payloads
 from hansard_compiler.renamed import current_attributes
 from hansard_store.annotations.json import standing_json
 from hansard_store.compilations.receipts import receipts_of

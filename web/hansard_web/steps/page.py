@@ -21,7 +21,7 @@ from hansard_collector.dialects.engine.item_views import EventView, LogView
 from hansard_collector.dialects.engine.references import READ_BYTES
 from hansard_collector.dialects.engine.values import real
 from hansard_collector.otlp.json_codec import encode_json
-from hansard_collector.payloads.named import OF_ITEMS, NamedPayload, PayloadStanding, named_payloads
+from hansard_collector.payloads import OF_ITEMS, NamedPayload, PayloadStanding, named_payloads
 from hansard_store.compilations.queries import ID_KEY, Compilation
 from hansard_store.content.payloads import Payload, folder_of, peek_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError

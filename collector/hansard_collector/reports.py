@@ -1,25 +1,33 @@
-"""A system state as Markdown: at most 60 lines, whatever is in it.
-
-Recorded words stand in code spans, without control characters, secrets and line breaks, so that
-neither a terminal nor a page reads them as anything but text. A line that holds such words names
-the run or the memory they come from, by which it is removed with them.
-"""
+"""Status reports: what is in one, who it waits for, and how it is written and sent."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
+from urllib.parse import urlsplit
 
-from hansard_collector.reports.recipients import Waiting
-from hansard_collector.trends.model import Trend, trend_text
+import apsw
+
+from hansard_collector.timed_response import TimedResponse
+from hansard_collector.trends.model import Trend, distinct, trend_text, trends_of
+from hansard_compiler.errors import HansardError
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.terminal import printable
-from hansard_store.detection.rules import span_of_time, title_of
-from hansard_store.heartbeat.cycles import PhaseRecord
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.readers import open_reader
+from hansard_store.detection.rules import HOUR_NS, span_of_time, title_of
+from hansard_store.heartbeat.cycles import PhaseRecord, last_phase
 from hansard_store.ids import short_id
-from hansard_store.reports.state import ErrorKind, SystemState
+from hansard_store.principals.model import is_same
+from hansard_store.reports.files import Report, Reports
+from hansard_store.reports.state import ErrorKind, SystemState, read_state
 from hansard_store.tasks.rows import Task
 
 MOST_LINES: Final = 60
@@ -278,3 +286,147 @@ def _age(length_ns: int) -> str:
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
+# Who a report waits for: the first recipient, then the next one after each time without answer.
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An unacknowledged report, and who it waits for now."""
+
+    report: Report
+    recipient: str  # "" where none is configured
+    passed_over: tuple[str, ...]  # recipients whose time ran out
+    passes_ns: int | None  # when it passes to the next one; None: this is the last one
+
+
+def waiting_for(
+    report: Report, recipients: Sequence[str], *, escalate_ns: int, now_ns: int
+) -> Waiting | None:
+    """Return who a report waits for; None once anybody of those it waited for acknowledged it.
+
+    Where recipients are configured, an acknowledgement by somebody else does not count.
+    """
+    if not recipients:
+        return None if report.read_by else Waiting(report, "", (), None)
+    turns = max(now_ns - report.written_ns, 0) // escalate_ns
+    at = min(turns, len(recipients) - 1)
+    reached = recipients[: at + 1]
+    if any(is_same(ack.who, one) for ack in report.read_by for one in reached):
+        return None
+    is_last = at == len(recipients) - 1
+    passes_ns = None if is_last else report.written_ns + (at + 1) * escalate_ns
+    return Waiting(report, recipients[at], tuple(recipients[:at]), passes_ns)
+
+
+def pending(
+    reports: Sequence[Report], recipients: Sequence[str], *, escalate_ns: int, now_ns: int
+) -> list[Waiting]:
+    """Return the reports that wait for somebody, in the order in which they are given."""
+    found = (
+        waiting_for(one, recipients, escalate_ns=escalate_ns, now_ns=now_ns) for one in reports
+    )
+    return [one for one in found if one is not None]
+
+
+# Writes a status report: reads the state, renders it, and adds the file.
+
+
+TREND_PHASES: Final = {"log_review": 2 * HOUR_NS, "longitudinal": 8 * 24 * HOUR_NS}  # still news
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings:
+    """Who reads reports, and how long each of them has before the next one is named."""
+
+    window_ns: int = 24 * HOUR_NS
+    recipients: Sequence[str] = ()
+    escalate_ns: int = 24 * HOUR_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A report that was written, and the state that it tells."""
+
+    report: Report
+    text: str
+    state: SystemState
+    unread: int  # older reports that wait for somebody
+    escalated: int  # of these, the ones that passed to a later recipient
+
+
+def write_report(folder: DataFolder, settings: ReportSettings, *, now_ns: int) -> Written:
+    """Write a report on the state of a store. Raises ReportsUnusable, StoreError."""
+    reports = Reports(folder)
+    unread = pending(
+        reports.list(), settings.recipients, escalate_ns=settings.escalate_ns, now_ns=now_ns
+    )
+    with closing(open_reader(folder)) as connection:
+        state = read_state(connection, now_ns=now_ns, window_ns=settings.window_ns)
+        trends = recorded_trends(connection, now_ns=now_ns)
+    briefing = Briefing(trends, settings.recipients, settings.escalate_ns, unread)
+    redactor = Redactor(folder.key())
+    text = render(state, briefing, clean=lambda words: redactor.redact_text(words).text)
+    report = reports.add(text, now_ns=now_ns)
+    return Written(report, text, state, len(unread), sum(bool(one.passed_over) for one in unread))
+
+
+def recorded_trends(connection: apsw.Connection, *, now_ns: int) -> list[Trend]:
+    """Return what the phases of log review and of comparison found last, as far as it is news."""
+    found: list[Trend] = []
+    for name, age_ns in TREND_PHASES.items():
+        phase = last_phase(connection, name)
+        if phase is not None and phase.started_ns > now_ns - age_ns:
+            found += trends_of(phase.figures)
+    return sorted(distinct(found), key=lambda one: not one.is_worse)
+
+
+# A report sent to an address: one POST of JSON, which ends in time and is not repeated.
+
+
+TIMEOUT_S: Final = 5.0  # to be reached, and as long again to answer
+_MOST_CHARS: Final = 30_000  # chat programs refuse 40,000
+_MOST_ANSWER_BYTES: Final = 64 << 10
+_CONNECTIONS: Final = {"http": HTTPConnection, "https": HTTPSConnection}
+
+
+class ReportNotSent(HansardError):
+    """The address did not take a report. The message names its host alone: the rest is a secret."""
+
+    code = "report_delivery_failed"
+
+
+def send_report(
+    address: str, *, name: str, text: str, recipients: Sequence[str], timeout_s: float = TIMEOUT_S
+) -> None:
+    """Send a report; `text` is what chat programs show of a message. Raises ReportNotSent.
+
+    No redirect is followed: an address that is set permits no other.
+    """
+    told = {"text": text[:_MOST_CHARS], "report": name, "recipients": list(recipients)}
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        raise ReportNotSent("the address is none") from None
+    host = str(parts.hostname)
+    connection = _CONNECTIONS[parts.scheme](host, port, timeout=timeout_s)
+    connection.response_class = TimedResponse
+    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    headers = {"Content-Type": "application/json", "User-Agent": "hansard"}
+    try:
+        connection.request("POST", path, json.dumps(told).encode(), headers)
+        response = connection.getresponse()
+        response.read(_MOST_ANSWER_BYTES)
+    except TimeoutError:
+        raise ReportNotSent(f"{host} did not answer within {timeout_s:g} s") from None
+    except (OSError, ValueError) as error:  # a ValueError: no host, or none that can be encoded
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ReportNotSent(f"{host} cannot be reached: {reason or type(error).__name__}") from None
+    except HTTPException as error:
+        raise ReportNotSent(f"{host} does not speak HTTP: {type(error).__name__}") from None
+    finally:
+        connection.close()
+    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        raise ReportNotSent(f"{host} answered {response.status}")

@@ -1,1 +1,0 @@
-"""Which processes and runs are alive: heartbeats of senders, and runs that fell silent."""

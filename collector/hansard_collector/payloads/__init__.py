@@ -1,1 +1,0 @@
-"""Payloads that spans name: received, joined with their spans, and reduced by retention."""

@@ -1,1 +1,0 @@
-"""Status reports: a page of Markdown that a person reads in a minute."""
