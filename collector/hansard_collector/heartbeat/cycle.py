@@ -12,64 +12,23 @@ from typing import Final
 from opentelemetry.trace import Span
 
 from hansard._runtime.locks import hold_lock
-from hansard_collector.heartbeat import (
-    detection,
-    evaluation,
-    hooks,
-    interests,
-    log_review,
-    longitudinal,
-    maintenance,
-    memories,
-    report,
-    scan,
-)
-from hansard_collector.heartbeat.errors import HeartbeatUnderWay, PhaseSkipped
 from hansard_collector.heartbeat.notes import PhaseNotes
 from hansard_collector.heartbeat.phase import (
-    DAY_NS,
     CycleContext,
     HeartbeatSettings,
+    HeartbeatUnderWay,
     Phase,
     PhaseResult,
+    PhaseSkipped,
 )
+from hansard_collector.heartbeat.phases import PHASES
 from hansard_collector.heartbeat.trace import CycleTrace, set_outcome
 from hansard_collector.judges import Judges
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.readers import open_reader
 from hansard_store.heartbeat.cycles import CycleLog, Origin, PhaseRecord, Status
 from hansard_store.heartbeat.diagnostics import DiagnosticLog, Level
-from hansard_store.tasks.rows import count_tasks
-
-# The phases of a cycle, in their order: the one list.
-
-# Tasks that are open: blocked until a person decides, or approved for a program that does them.
-
-
-def run(context: CycleContext) -> PhaseResult:
-    """Count tasks by state. The heartbeat does none of them: it is no orchestrator."""
-    with closing(open_reader(context.folder)) as connection:
-        counts = count_tasks(connection)
-    summary = f"{counts['blocked']:,} wait for a person, {counts['approved']:,} are to be done"
-    return PhaseResult(summary, counts)
-
-
-PHASES: Final[tuple[Phase, ...]] = (
-    Phase("hooks", hooks.run),
-    Phase("memories", memories.run),
-    Phase("tasks", run),
-    Phase("evaluation", evaluation.run),
-    Phase("maintenance", maintenance.run),
-    Phase("interests", interests.run),
-    Phase("scan", scan.run, every_ns=DAY_NS),
-    Phase("log_review", log_review.run),
-    Phase("longitudinal", longitudinal.run, every_ns=longitudinal.EVERY_NS),
-    Phase("detection", detection.run),
-    Phase("report", report.run),
-)
-
 
 _LEVELS: Final[dict[Status, Level]] = {"done": "info", "skipped": "info", "failed": "error"}
 _log = logging.getLogger("hansard.heartbeat")

@@ -1,4 +1,4 @@
-"""What a phase of the heartbeat gets, and what it returns."""
+"""What a phase of the heartbeat gets and returns, and what stops it or its cycle."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 from opentelemetry.trace import Tracer
 
 from hansard_collector.judges import Judges
+from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.heartbeat.cycles import PhaseRecord
@@ -79,3 +80,18 @@ class Phase:
     name: str
     run: Callable[[CycleContext], PhaseResult]  # raises PhaseSkipped with the reason
     every_ns: int = 0  # at most once in this time; 0: every cycle
+
+
+class HeartbeatUnderWay(HansardError):
+    """Another process runs a cycle on this store; nothing was changed."""
+
+    code = "heartbeat_running"
+
+    def __init__(self) -> None:
+        super().__init__("a heartbeat is under way on this store; it does not run twice at once")
+
+
+class PhaseSkipped(HansardError):
+    """A phase has nothing to do, or lacks what it needs; the message says which."""
+
+    code = "phase_skipped"

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from hansard_collector.heartbeat import evaluation
 from hansard_collector.heartbeat.cycle import Heartbeat
 from hansard_collector.heartbeat.phase import Phase
+from hansard_collector.heartbeat.phases import run_evaluation
 from hansard_collector.judges import Judges
 from tests.collector.evaluation.evaluating import START, Evaluating, says, tool
 
@@ -21,7 +21,7 @@ def test_a_cycle_puts_its_verdicts_on_the_spans_that_it_judges(evaluating: Evalu
         evaluating.folder,
         Judges(),
         clock=lambda: next(clock),
-        phases=(Phase("evaluation", evaluation.run),),
+        phases=(Phase("evaluation", run_evaluation),),
     )
 
     (phase,) = heartbeat.run().phases

@@ -15,15 +15,17 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.heartbeat.cycle import PHASES, CycleResult, Heartbeat
-from hansard_collector.heartbeat.errors import HeartbeatUnderWay, PhaseSkipped
+from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
 from hansard_collector.heartbeat.phase import (
     DAY_NS,
     CycleContext,
     EvaluationResult,
+    HeartbeatUnderWay,
     Phase,
     PhaseResult,
+    PhaseSkipped,
 )
+from hansard_collector.heartbeat.phases import PHASES
 from hansard_collector.judges import Judges
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder

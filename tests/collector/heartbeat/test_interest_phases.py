@@ -11,8 +11,9 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_collector.heartbeat.cycle import PHASES, CycleResult, Heartbeat
+from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
 from hansard_collector.heartbeat.phase import DAY_NS, HeartbeatSettings
+from hansard_collector.heartbeat.phases import PHASES
 from hansard_collector.judges import (
     Choice,
     ClassifierChoice,

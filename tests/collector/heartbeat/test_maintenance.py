@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hansard_collector.heartbeat import maintenance
 from hansard_collector.heartbeat.cycle import Heartbeat
 from hansard_collector.heartbeat.phase import Phase
+from hansard_collector.heartbeat.phases import run_maintenance
 from hansard_collector.judges import Judges
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_collector.judges.offline import OfflineClassifier
@@ -20,7 +20,7 @@ from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.rows import find_number
 from tests.collector.maintenance.maintaining import Upkeep
 
-PHASES = (Phase("maintenance", maintenance.run),)
+PHASES = (Phase("maintenance", run_maintenance),)
 
 
 @pytest.fixture

@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.heartbeat import detection, log_review, longitudinal, report
 from hansard_collector.heartbeat.cycle import Heartbeat
 from hansard_collector.heartbeat.phase import DAY_NS, HeartbeatSettings, Phase
+from hansard_collector.heartbeat.phases import (
+    run_detection,
+    run_log_review,
+    run_longitudinal,
+    run_report,
+)
 from hansard_collector.judges import Judges
 from hansard_store.heartbeat.cycles import PhaseRecord
 from hansard_store.heartbeat.diagnostics import list_diagnostics
@@ -20,10 +25,10 @@ from tests.store.task_maker import TaskMaker, task_maker
 
 HOUR = 3_600 * 10**9
 PHASES = (
-    Phase("log_review", log_review.run),
-    Phase("longitudinal", longitudinal.run, every_ns=longitudinal.EVERY_NS),
-    Phase("detection", detection.run),
-    Phase("report", report.run),
+    Phase("log_review", run_log_review),
+    Phase("longitudinal", run_longitudinal, every_ns=DAY_NS),
+    Phase("detection", run_detection),
+    Phase("report", run_report),
 )
 
 

@@ -13,8 +13,8 @@ from hansard_collector.evaluation.engine import Evaluated, Evaluation
 from hansard_collector.evaluation.json import verdict_json
 from hansard_collector.evaluation.settings import load_rules
 from hansard_collector.evaluation.words import evidence_words
-from hansard_collector.heartbeat.errors import HeartbeatUnderWay
-from hansard_collector.heartbeat.evaluation import results_of
+from hansard_collector.heartbeat.phase import HeartbeatUnderWay
+from hansard_collector.heartbeat.phases import results_of
 from hansard_collector.heartbeat.trace import store_evaluations
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode

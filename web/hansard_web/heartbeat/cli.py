@@ -12,8 +12,7 @@ import click
 
 from hansard._runtime.locks import hold_lock
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
-from hansard_collector.heartbeat.errors import HeartbeatUnderWay
-from hansard_collector.heartbeat.phase import HeartbeatSettings
+from hansard_collector.heartbeat.phase import HeartbeatSettings, HeartbeatUnderWay
 from hansard_collector.judges.recording import CallTrace
 from hansard_collector.maintenance import (
     Maintainer,
