@@ -23,8 +23,7 @@ from typing import Any, Final
 from bench.figures import Figure, at_least, percentile
 from hansard_collector.interests.finder import supporting
 from hansard_collector.interests.phrases import PhraseExtractor
-from hansard_collector.interests.roots import roots
-from hansard_collector.interests.topics import Entry, Extractor
+from hansard_collector.interests.topics import Entry, Extractor, roots
 from hansard_collector.judges import Choice, JudgeSettings, judges_from
 from hansard_collector.judges.calls import Usage
 

@@ -23,7 +23,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard import semconv
-from hansard_collector.derivation.compile_results import with_result
+from hansard_collector.derivation.compilations import with_result
 from hansard_collector.derivation.rederivation import read_span, rederive_span, rederive_stored
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.dialects.content.messages import MessageCache

@@ -27,7 +27,7 @@ from hansard_collector.background import Background
 from hansard_collector.derivation.rederivation import read_span, rederive_span, rederive_stored
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.dialects.content.messages import MessageCache
-from hansard_collector.log_sessions.rebuild import settle_again
+from hansard_collector.log_sessions.writer import settle_again
 from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder

@@ -13,8 +13,14 @@ from typing import Any, Final, Literal
 import apsw
 
 from hansard_collector.heartbeat.notes import AGENT, DIAGNOSTIC
-from hansard_collector.interests.roots import roots
-from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Entry, Extractor, Topic
+from hansard_collector.interests.topics import (
+    LONGEST_TOPIC,
+    MOST_TOPICS,
+    Entry,
+    Extractor,
+    Topic,
+    roots,
+)
 from hansard_collector.judges.embedders import PIECES, cosine
 from hansard_compiler.compile.models import EXTERNAL
 from hansard_compiler.models.memory import Namespace, WriteMemory

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from hansard_collector.interests.roots import roots
-from hansard_collector.interests.topics import MOST_TOPICS, Entry, Topic
+from hansard_collector.interests.topics import MOST_TOPICS, Entry, Topic, roots
 from hansard_compiler.words import is_dense
 
 # Words that say nothing of a topic: they end a phrase, and are none.

@@ -14,9 +14,7 @@ from hansard_collector.judges.choices import TASKS, Choice, JudgeSettings, check
 from hansard_collector.judges.embedders import HashedPieces, WordVectors
 from hansard_collector.judges.errors import JudgeMissing
 from hansard_collector.judges.judges import Judges
-from hansard_collector.judges.model_classifier import ModelClassifier
-from hansard_collector.judges.model_embedder import ModelEmbedder
-from hansard_collector.judges.model_extractor import ModelExtractor
+from hansard_collector.judges.models import ModelClassifier, ModelEmbedder, ModelExtractor
 from hansard_collector.judges.offline import OfflineClassifier
 from hansard_compiler.classifier import Classifier, Question, Task, Verdict
 from hansard_compiler.errors import ConfigError

@@ -9,8 +9,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_collector.dialects.engine.item_views import LogView
 from hansard_collector.log_sessions import claude_code, codex, gemini_cli, generic, hooks
-from hansard_collector.log_sessions.fields import text_of
-from hansard_collector.log_sessions.marks import Agent, SessionEvent
+from hansard_collector.log_sessions.marks import Agent, SessionEvent, text_of
 
 # Whether a record is of the agent, the agent, and the keys under which it names its session.
 _TABLE: tuple[tuple[Callable[[LogView], bool], Agent, tuple[str, ...]], ...] = (

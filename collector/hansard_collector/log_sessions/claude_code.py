@@ -11,14 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
-from hansard_collector.log_sessions.fields import (
-    content_of,
-    copied,
-    duration_of,
-    of_session,
-    present,
-    text_of,
-)
 from hansard_collector.log_sessions.marks import (
     AGENT,
     LLM,
@@ -29,6 +21,12 @@ from hansard_collector.log_sessions.marks import (
     Mark,
     Place,
     Step,
+    content_of,
+    copied,
+    duration_of,
+    of_session,
+    present,
+    text_of,
 )
 
 DIALECT = "claude_code"

@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
 from hansard_collector.log_sessions import gen_ai
-from hansard_collector.log_sessions.fields import (
+from hansard_collector.log_sessions.marks import (
+    LLM,
+    TOOL,
+    Agent,
+    Entry,
+    Mark,
+    Place,
+    Step,
     content_of,
     copied,
     duration_of,
@@ -20,7 +27,6 @@ from hansard_collector.log_sessions.fields import (
     present,
     text_of,
 )
-from hansard_collector.log_sessions.marks import LLM, TOOL, Agent, Entry, Mark, Place, Step
 
 DIALECT = "codex"
 NAME = "codex"

@@ -13,14 +13,6 @@ from hansard_collector.dialects import others
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
 from hansard_collector.log_sessions import gen_ai
-from hansard_collector.log_sessions.fields import (
-    content_of,
-    copied,
-    duration_of,
-    named,
-    present,
-    text_of,
-)
 from hansard_collector.log_sessions.marks import (
     AGENT,
     LLM,
@@ -31,6 +23,12 @@ from hansard_collector.log_sessions.marks import (
     Mark,
     Place,
     Step,
+    content_of,
+    copied,
+    duration_of,
+    named,
+    present,
+    text_of,
 )
 
 DIALECT = "gemini_cli"

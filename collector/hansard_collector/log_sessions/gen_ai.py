@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hansard_collector.dialects.engine.item_views import LogView, Value
-from hansard_collector.log_sessions.fields import content_of, copied, of_session, present, text_of
-from hansard_collector.log_sessions.marks import Entry, Step
+from hansard_collector.log_sessions.marks import (
+    Entry,
+    Step,
+    content_of,
+    copied,
+    of_session,
+    present,
+    text_of,
+)
 
 USAGE = "gen_ai.usage."
 

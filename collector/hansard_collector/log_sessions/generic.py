@@ -11,14 +11,21 @@ from collections.abc import Sequence
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
 from hansard_collector.log_sessions import gemini_cli, gen_ai
-from hansard_collector.log_sessions.fields import (
+from hansard_collector.log_sessions.marks import (
+    LLM,
+    TASK,
+    TOOL,
+    Agent,
+    Entry,
+    Mark,
+    Place,
+    Step,
     content_of,
     copied,
     duration_of,
     present,
     text_of,
 )
-from hansard_collector.log_sessions.marks import LLM, TASK, TOOL, Agent, Entry, Mark, Place, Step
 
 DIALECT = "generic"
 _DETAILS = "gen_ai.client.inference.operation.details"

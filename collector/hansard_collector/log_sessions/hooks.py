@@ -13,8 +13,18 @@ from typing import Final
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
 from hansard_collector.log_sessions import gen_ai
-from hansard_collector.log_sessions.fields import content_of, of_session, present, text_of
-from hansard_collector.log_sessions.marks import TOOL, Agent, Entry, Mark, Place, Step
+from hansard_collector.log_sessions.marks import (
+    TOOL,
+    Agent,
+    Entry,
+    Mark,
+    Place,
+    Step,
+    content_of,
+    of_session,
+    present,
+    text_of,
+)
 
 PREFIX: Final = "hansard.hook."
 LANE: Final = "hook"  # of all rows that these records make

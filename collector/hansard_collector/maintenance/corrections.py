@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hansard_collector.maintenance.contradictions import batches
+from hansard_collector.maintenance.contradictions import batches, words_of
 from hansard_collector.maintenance.result import Act, Corrections
 from hansard_collector.maintenance.settings import LinkThresholds, MaintenanceSettings
-from hansard_collector.maintenance.statements import words_of
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
 from hansard_compiler.relevance import Embedder, Vector

@@ -11,8 +11,13 @@ import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.derivation.rebuild import MOST_SPANS_AT_ONCE, derive_again, derive_later
-from hansard_collector.derivation.rederivation import MOST_LOGS, read_span, rederive_span
-from hansard_collector.derivation.scores import Scorer, is_result_alone
+from hansard_collector.derivation.rederivation import (
+    MOST_LOGS,
+    Scorer,
+    is_result_alone,
+    read_span,
+    rederive_span,
+)
 from hansard_collector.liveness import PreparedLoss, PreparedPulse
 from hansard_collector.log_sessions.agents import AGENTS
 from hansard_collector.log_sessions.marks import SessionEvent

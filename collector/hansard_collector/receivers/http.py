@@ -36,13 +36,14 @@ from hansard_collector.pipeline.submission import (
     without_frames,
 )
 from hansard_collector.receivers.content_encoding import IDENTITY, SUPPORTED, inflate, is_supported
-from hansard_collector.receivers.cors import cors_headers, preflight_headers
 from hansard_collector.receivers.http_responses import (
     JSON_TYPE,
     PROTOBUF_TYPE,
+    cors_headers,
     encoding_of,
     media_type_of,
     message_response,
+    preflight_headers,
     refusal_response,
 )
 from hansard_collector.receivers.paths import PREFIXES, Target, find_target, is_otlp_path

@@ -9,8 +9,7 @@ from typing import Final
 
 import apsw
 
-from hansard_collector.trends.change_points import Count, rise_between
-from hansard_collector.trends.latency import histogram, slower
+from hansard_collector.trends.change_points import Count, histogram, rise_between, slower
 from hansard_collector.trends.model import Period, Trend, distinct
 from hansard_store.database.transactions import snapshot
 from hansard_store.detection.failed_steps import errors_by_kind

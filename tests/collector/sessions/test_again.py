@@ -9,7 +9,7 @@ import pytest
 
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.dialects.content.messages import MessageCache
-from hansard_collector.log_sessions.rebuild import settle_again
+from hansard_collector.log_sessions.writer import settle_again
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.ingest.writer import IngestWriter
 from tests.collector.ingesting import START_NS, Ingesting

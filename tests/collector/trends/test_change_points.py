@@ -12,8 +12,7 @@ from bench.quality.longitudinal import (
     rolling_alarm,
     weekly_alarm,
 )
-from hansard_collector.trends.change_points import Count, find_rise, rise_between
-from hansard_collector.trends.latency import slower
+from hansard_collector.trends.change_points import Count, find_rise, rise_between, slower
 
 
 @pytest.mark.covers("HB-08")

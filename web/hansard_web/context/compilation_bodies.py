@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from hansard_collector.derivation.compile_results import read_result
+from hansard_collector.derivation.compilations import read_result
 from hansard_collector.payloads import PayloadStanding, standing_of
 from hansard_store.compilations.queries import (
     Compilation,

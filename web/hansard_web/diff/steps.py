@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_collector.derivation.compile_results import read_result
+from hansard_collector.derivation.compilations import read_result
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.dialects.engine.references import READ_BYTES
 from hansard_collector.payloads import PayloadStanding, standing_of

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import apsw
 
 from hansard._context.compiled_step import CompiledStep
-from hansard_collector.derivation.compile_results import read_result
+from hansard_collector.derivation.compilations import read_result
 from hansard_compiler.calls import Message, TextPart, message_from_json, message_json
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.errors import CompileError
