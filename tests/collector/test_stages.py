@@ -1,9 +1,12 @@
-"""Requests taken apart: items, what identifies them, and what of them is refused."""
+"""The stages of ingest: items, what identifies and what rejects them, and where stages run."""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +16,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from hansard_collector.payloads import PayloadStage
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.preparation import (
     PreparedLog,
     PreparedPoint,
@@ -20,7 +24,7 @@ from hansard_collector.pipeline.preparation import (
     Preparer,
 )
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.stages import Batch, Worker, run_stages
+from hansard_collector.pipeline.stages import STAGES, Batch, Worker, open_batch, run_stages, scan
 from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.data_folder import DataFolder
@@ -35,24 +39,32 @@ from tests.collector.ingesting import (
     span,
     traces,
 )
+from tests.store.empty import empty_store
 
 KEY = b"k" * 32
 # A made-up key in the form that a rule of redaction finds.
 SECRET = "sk-ant-api03-" + "A1b2C3d4" * 11 + "x" * 5 + "AA"
 
 
-def taken(message: Any, *, retention: str = "full_payloads") -> Batch:
+def request_of(message: Any) -> IngestRequest:
     signal = {"T": Signal.TRACES, "L": Signal.LOGS, "M": Signal.METRICS}[
         type(message).__name__.removeprefix("Export")[0]
     ]
-    body = message.SerializeToString()
-    request = IngestRequest(signal, Encoding.PROTOBUF, body, SENDER, START_NS)
+    return IngestRequest(signal, Encoding.PROTOBUF, message.SerializeToString(), SENDER, START_NS)
+
+
+@contextmanager
+def worker(retention: str = "full_payloads") -> Iterator[Worker]:
     policy = RetentionPolicy(retention, Redactor(KEY))
     with TemporaryDirectory() as data, ThreadPoolExecutor(1) as helpers:
         folder = DataFolder(Path(data))
         folder.create()
-        worker = Worker(policy, Preparer(key=KEY), PayloadStage(folder, policy.mode), helpers)
-        return run_stages(Batch(request, worker))
+        yield Worker(policy, Preparer(key=KEY), PayloadStage(folder, policy.mode), helpers)
+
+
+def taken(message: Any, *, retention: str = "full_payloads") -> Batch:
+    with worker(retention) as made:
+        return run_stages(Batch(request_of(message), made))
 
 
 def spans_of(request: Batch) -> list[PreparedSpan]:
@@ -172,3 +184,42 @@ def test_an_empty_request_has_no_items(count: int) -> None:
     request = taken(traces([]) if count else type(traces([]))())
 
     assert (any(request.prepared), request.rejected, request.rejection()) == (False, 0, "")
+
+
+class Watched(Redactor):
+    """A redactor that records which threads look for secrets."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(key)
+        self.threads: list[str] = []
+
+    def scan_bytes(self, data: bytes) -> Any:
+        self.threads.append(threading.current_thread().name)
+        return super().scan_bytes(data)
+
+
+def test_the_scan_runs_on_the_thread_that_the_list_names(tmp_path: Path) -> None:
+    folder = empty_store(tmp_path)
+    redactor = Watched(folder.key())
+    large = traces([span(1, attributes={"text": "word " * 20_000})])
+    request = IngestRequest(
+        Signal.TRACES, Encoding.PROTOBUF, large.SerializeToString(), SENDER, START_NS
+    )
+
+    with closing(Pipeline(folder, RetentionPolicy("redacted_payloads", redactor))) as pipeline:
+        pipeline.start()
+        assert pipeline.submit(request).result(60).accepted == 1
+
+    named = {stage.run: stage.thread for stage in STAGES}[scan]
+    assert [name.startswith(named) for name in redactor.threads] == [True]
+
+
+def test_a_batch_is_opened_up_to_its_scan_and_the_other_stages_go_on_from_there() -> None:
+    with worker() as made:
+        batch = open_batch(Batch(request_of(traces([span(1)])), made))
+        is_decoded, has_items = batch.message is not None, any(batch.prepared)
+        run_stages(batch)
+
+    assert (is_decoded, has_items) == (True, False)
+    assert batch.request.body == b""
+    assert len(spans_of(batch)) == 1

@@ -14,8 +14,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from hansard_collector.dialects.content.messages import MessageCache
 from hansard_collector.dialects.engine.item_views import Value
 from hansard_collector.log_sessions.marks import LLM, Agent, Entry, Place, Step, root_id, step_id
-from hansard_collector.otlp.any_value import attributes_dict, log_view
-from hansard_collector.pipeline.preparation import project, view_of
+from hansard_collector.otlp.any_value import attributes_dict, log_view, span_view
+from hansard_collector.pipeline.preparation import project
 from hansard_collector.pipeline.validation import span_times
 from hansard_store.content.contents import ContentCutter, CutValue
 from hansard_store.ingest.otlp_records import large_values, restore_log
@@ -181,7 +181,7 @@ class StepMaker:
             kind=kind,
         )
         scope_name, scope_version = self._scope(first.scope)
-        view = view_of(
+        view = span_view(
             span,
             self._resource(first.resource),
             scope_name=scope_name,

@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -32,7 +32,7 @@ from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBus
 from hansard_collector.payloads import PayloadStage
 from hansard_collector.pipeline.preparation import Preparer
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.stages import Batch, Worker, open_batch, run_stages
+from hansard_collector.pipeline.stages import Batch, Thread, Worker, open_batch, run_stages
 from hansard_collector.pipeline.submission import (
     Encoding,
     IngestRequest,
@@ -148,18 +148,6 @@ class QueueState:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What is to be worked on next."""
-
-    jobs: Sequence[Job] = ()  # to be opened
-    slices: Sequence[Slice] = ()  # of large ones, prepared
-    refusals: Refusals = field(default_factory=Refusals)
-
-    def __bool__(self) -> bool:
-        return bool(self.jobs or self.slices or self.refusals)
-
-
 class Pipeline:
     """Owns the ingest connection; receivers submit, one thread writes.
 
@@ -180,7 +168,7 @@ class Pipeline:
         # One commits while the pipeline thread prepares (only one of them uses the writer at a
         # time), two look for secrets in what is prepared next, one opens a large request, one
         # checkpoints. Who gives helpers of their own has no thread for that.
-        self._helpers = helpers or ThreadPoolExecutor(5, thread_name_prefix="hansard-ingest")
+        self._helpers = helpers or ThreadPoolExecutor(5, thread_name_prefix=Thread.HELPER.value)
         self._store = IngestStore(
             folder, durability=durability, helpers=None if helpers else self._helpers
         )
@@ -214,7 +202,9 @@ class Pipeline:
         self._turns = Turns(courtesy=self.courtesy)
         self._uncounted = Refusals()
         self._owed = Refusals()
-        self._thread = threading.Thread(target=self._run, name="hansard-pipeline", daemon=True)
+        self._thread = threading.Thread(
+            target=self._write_all, name="hansard-pipeline", daemon=True
+        )
 
     # ---- what receivers call, from any thread
 
@@ -283,10 +273,7 @@ class Pipeline:
 
     # ---- the pipeline thread
 
-    def _run(self) -> None:
-        self._write_all(wait=True)
-
-    def _write_all(self, *, wait: bool) -> None:
+    def _write_all(self, *, wait: bool = True) -> None:
         work = self._next(wait=wait)
         while work is not None:
             commit = self._begin(work)
@@ -323,19 +310,23 @@ class Pipeline:
         """Open what is queued, up to some megabytes; False when there was nothing."""
         if self._turns.fresh_bytes >= _TAKE_BYTES:
             return True
-        taken = self._take()
-        self._uncounted.merge(taken.refusals)
-        opened = [job for job in taken.jobs if self._open(job)]
+        jobs = self._take_jobs()
+        self._begin_large()
+        with self._condition:
+            slices, self._slices = self._slices, deque()
+            refusals, self._refusals = self._refusals, Refusals()
+        self._uncounted.merge(refusals)
+        opened = [job for job in jobs if self._open(job)]
         for job in opened:  # secrets were looked for in all of them meanwhile
             if self._is_slow(job):
                 self._set_aside(job)
             elif self._attempt(job, run_stages):
                 self._turns.add(job)
-        for made in taken.slices:
+        for made in slices:
             self._turns.add_slice(made)
             if not made.is_last:
                 self._helpers.submit(self._prepare_slice, made.job)
-        return bool(taken)
+        return bool(jobs or slices or refusals)
 
     def _hand_over(self) -> None:
         """Have the requests whose next item takes long prepared beside the others."""
@@ -363,11 +354,11 @@ class Pipeline:
         can_begin_large = self._large and self._large_one is None
         return bool(self._queue or self._refusals or self._slices or can_begin_large)
 
-    def _take(self) -> _Taken:
-        """Return what is queued, up to some megabytes, without waiting."""
+    def _take_jobs(self) -> list[Job]:
+        """Return what is queued, up to some megabytes, but for large requests."""
+        jobs: list[Job] = []
+        taken_bytes = 0
         with self._condition:
-            jobs: list[Job] = []
-            taken_bytes = 0
             while self._queue and (taken_bytes < _TAKE_BYTES or not jobs):
                 job = self._queue.popleft()
                 if job.size_bytes > _LARGE_BYTES[job.request.encoding]:
@@ -375,11 +366,7 @@ class Pipeline:
                     continue
                 taken_bytes += job.size_bytes
                 jobs.append(job)
-        self._begin_large()
-        with self._condition:
-            slices, self._slices = self._slices, deque()
-            refusals, self._refusals = self._refusals, Refusals()
-            return _Taken(jobs, slices, refusals)
+        return jobs
 
     def _begin_large(self) -> None:
         """Have the next large request opened beside the others, when the one before is answered."""

@@ -27,7 +27,6 @@ from hansard_collector.log_sessions.agents import recognise
 from hansard_collector.log_sessions.marks import SessionEvent
 from hansard_collector.otlp.any_value import (
     attributes_and_leaves,
-    attributes_dict,
     log_view,
     span_view,
 )
@@ -287,23 +286,6 @@ def annotations_with_results(
         return annotations_of(view, normalise_scores(meant or view, messages))
     except Exception:
         return None
-
-
-def view_of(
-    span: Span,
-    resource: Mapping[str, Any],
-    *,
-    scope_name: str,
-    scope_version: str,
-    logs: Sequence[LogView],
-) -> SpanView:
-    """Return a stored span as a dialect reads it, with the log records of its ids."""
-    return span_view(span, resource, scope_name=scope_name, scope_version=scope_version, logs=logs)
-
-
-def resource_dict(envelope: Any) -> dict[str, Any]:
-    """Return the attributes of an envelope's resource."""
-    return attributes_dict(envelope.resource.attributes)
 
 
 def log_columns(record: LogRecord, view: LogView) -> dict[str, Any]:

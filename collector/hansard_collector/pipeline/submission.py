@@ -155,6 +155,13 @@ def _write_one(ledger: LedgerBatch, refused: RefusedRequest) -> None:
     count.requests += 1
     count.refused += 1
     count.bytes += refused.size_bytes
+    list_refusal(ledger, key, refused)
+
+
+def list_refusal(
+    ledger: LedgerBatch, key: SenderKey, refused: RefusedRequest, *, items: int | None = None
+) -> None:
+    """List a refused request, or that many items of one that was taken, in the ledger."""
     ledger.refuse(
         Refusal(
             sender=key,
@@ -162,7 +169,7 @@ def _write_one(ledger: LedgerBatch, refused: RefusedRequest) -> None:
             signal=refused.signal,
             code=refused.code,
             message=refused.message,
-            items=None,
+            items=items,
             size_bytes=refused.size_bytes,
             time_ns=refused.received_ns,
         )

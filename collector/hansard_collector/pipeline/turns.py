@@ -20,10 +20,11 @@ from hansard_collector.pipeline.submission import (
     IngestRequest,
     IngestResult,
     RefusedRequest,
+    list_refusal,
     sender_key,
     without_frames,
 )
-from hansard_store.ledger.counts import Count, LedgerBatch, Refusal
+from hansard_store.ledger.counts import Count, LedgerBatch
 
 BATCH_ITEMS: Final = 512
 _PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait
@@ -74,21 +75,10 @@ class Job:
         count.received += rejected
         count.rejected += rejected
         for reason, items in self.batch.reasons.items():
-            ledger.refuse(
-                Refusal(
-                    sender=key,
-                    address=request.sender.address,
-                    signal=request.signal,
-                    code="rejected_item",
-                    message=reason,
-                    items=items,
-                    size_bytes=self.size_bytes,
-                    time_ns=request.received_ns,
-                )
-            )
+            list_refusal(ledger, key, self.refused("rejected_item", reason), items=items)
 
     def refused(self, code: str, message: str) -> RefusedRequest:
-        """Return what is to be counted of a request that no stage could go on with."""
+        """Return what is to be counted of a request that is refused, or of items of it."""
         request = self.request
         return RefusedRequest(
             signal=request.signal,
