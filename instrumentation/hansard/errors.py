@@ -56,64 +56,20 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
-from hansard_compiler.errors import AmbiguousIdError, ConfigError, HansardError, NotFoundError
+from hansard_compiler.errors import AmbiguousIdError as AmbiguousIdError
+from hansard_compiler.errors import ConfigError as ConfigError
+from hansard_compiler.errors import HansardError as HansardError
+from hansard_compiler.errors import NotFoundError as NotFoundError
 
 if TYPE_CHECKING:
     from hansard.results import Executed
-    from hansard_compiler.compile.errors import CompileError
-    from hansard_compiler.policy.errors import PolicyRuleError
-    from hansard_compiler.providers.transport.failures import (
-        CallFailed,
-        ProviderError,
-        RequestRefused,
-    )
-    from hansard_compiler.replay.errors import NotReplayable
-    from hansard_compiler.transcripts.errors import TranscriptError
-
-__all__ = [
-    "AmbiguousIdError",
-    "AsyncCallback",
-    "AsyncPort",
-    "BadArguments",
-    "CallFailed",
-    "CallRefused",
-    "CompileError",
-    "ConfigError",
-    "DecisionConflict",
-    "DecisionRefused",
-    "EmbeddedMissing",
-    "GateError",
-    "GateUnavailable",
-    "HansardError",
-    "InstrumentationError",
-    "LazyResult",
-    "MemoryRefused",
-    "MemoryUnavailable",
-    "MustAwait",
-    "NoConfirmation",
-    "NotApproved",
-    "NotBegun",
-    "NotDecoratable",
-    "NotFoundError",
-    "NotReplayable",
-    "NotStarted",
-    "OutcomeUnknown",
-    "PayloadError",
-    "PendingResult",
-    "PolicyDenied",
-    "PolicyRuleError",
-    "ProviderError",
-    "ReplayUnavailable",
-    "RequestRefused",
-    "RunsFailed",
-    "SpoolError",
-    "TranscriptError",
-    "TranscriptUnavailable",
-    "UnclassifiedTool",
-    "UnfinishedResult",
-    "UnknownApproval",
-    "UnknownTool",
-]
+    from hansard_compiler.compile.errors import CompileError as CompileError
+    from hansard_compiler.policy.errors import PolicyRuleError as PolicyRuleError
+    from hansard_compiler.providers.transport.failures import CallFailed as CallFailed
+    from hansard_compiler.providers.transport.failures import ProviderError as ProviderError
+    from hansard_compiler.providers.transport.failures import RequestRefused as RequestRefused
+    from hansard_compiler.replay.errors import NotReplayable as NotReplayable
+    from hansard_compiler.transcripts.errors import TranscriptError as TranscriptError
 
 # Of the compiler, imported when they are used: catching an error of the gate does not load it.
 _LAZY = {
@@ -131,6 +87,10 @@ def __getattr__(name: str) -> object:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])
 
 
 class InstrumentationError(HansardError):

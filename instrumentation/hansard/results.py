@@ -118,10 +118,10 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class _NotRun:
+class _Decided:
     """A call that was decided against: what the three classes below share."""
 
-    _status: ClassVar[str]
+    status: ClassVar[str]
 
     approval_id: str
     tool: str
@@ -129,93 +129,79 @@ class _NotRun:
     by: str  # who decided; empty if nobody did
     reason: str
     note: str
+    message: str  # for the model
 
     @classmethod
     def of(cls, approval: Mapping[str, Any]) -> Self:
         """Return the result for an approval with a decision."""
-        return cls(
-            approval_id=approval["approval_id"],
-            tool=str(approval.get("tool") or ""),
-            description=approval.get("description") or "",
-            by=approval.get("decided_by") or "",
-            reason=approval.get("reason") or "",
-            note=approval.get("note") or "",
+        tool, by, reason, note = (
+            str(approval.get(name) or "") for name in ("tool", "decided_by", "reason", "note")
         )
+        description = str(approval.get("description") or "")
+        message = f"{cls._outcome(by, reason, note)}: {description or tool}"
+        return cls(approval["approval_id"], tool, description, by, reason, note, message)
 
-    @property
-    def message(self) -> str:
-        """What happened, for the model."""
+    @staticmethod
+    def _outcome(by: str, reason: str, note: str) -> str:
         raise NotImplementedError
 
     def for_model(self) -> Json:
         """Return the status with the message, the id of the approval, reason and note."""
-        answer: Json = {
-            "status": self._status,
-            "message": self.message,
-            "approval_id": self.approval_id,
-        }
+        answer = {"status": self.status, "message": self.message, "approval_id": self.approval_id}
         return answer | {
             name: text for name, text in (("reason", self.reason), ("note", self.note)) if text
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(_NotRun):
+class Rejected(_Decided):
     """A call that a person rejected; it never runs."""
 
-    _status: ClassVar[str] = "rejected"
+    status: ClassVar[str] = "rejected"
 
-    @property
-    def message(self) -> str:
-        because = f" ({self.reason})" if self.reason else ""
-        what = self.description or self.tool
-        return f"Rejected by {self.by or 'somebody'}, and not run{because}: {what}"
+    @staticmethod
+    def _outcome(by: str, reason: str, note: str) -> str:
+        because = f" ({reason})" if reason else ""
+        return f"Rejected by {by or 'somebody'}, and not run{because}"
 
 
 @dataclass(frozen=True, slots=True)
-class Revised(_NotRun):
+class Revised(_Decided):
     """A call that a person sent back with a note: propose it again, changed as the note asks."""
 
-    _status: ClassVar[str] = "revised"
+    status: ClassVar[str] = "revised"
 
-    @property
-    def message(self) -> str:
-        note = self.note.strip()
+    @staticmethod
+    def _outcome(by: str, reason: str, note: str) -> str:
+        note = note.strip()
         stop = "" if not note or note.endswith((".", "!", "?", "…")) else "."
-        what = self.description or self.tool
         return (
             f"Sent back with a note, and not run: {note}{stop} "
-            f"Propose it again, changed as the note asks: {what}"
+            "Propose it again, changed as the note asks"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Expired(_NotRun):
-    """A call that nobody decided about in time; it never runs."""
+class Expired(_Decided):
+    """A call without a decision in time; it never runs."""
 
-    _status: ClassVar[str] = "expired"
+    status: ClassVar[str] = "expired"
 
-    @property
-    def message(self) -> str:
-        what = self.description or self.tool
-        return f"Nobody decided in time, so it expired and was not run: {what}"
+    @staticmethod
+    def _outcome(by: str, reason: str, note: str) -> str:
+        return "Nobody decided in time, so it expired and was not run"
 
 
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 GateResult: TypeAlias = Completed | Executed | Pending | Rejected | Revised | Expired
-_DECIDED: Final[Mapping[str, type[Rejected | Revised | Expired]]] = {
-    "rejected": Rejected,
-    "revised": Revised,
-    "expired": Expired,
-}
 
 
 def result_without_run(approval: Mapping[str, Any], *, waited_s: float) -> GateResult:
     """Return the result for a call that did not run after it waited."""
-    status = approval["status"]
-    if status == "awaiting":
+    if approval["status"] == "awaiting":
         return Pending.of(approval, waited_s=waited_s)
-    return _DECIDED[status].of(approval)
+    kinds: dict[str, type[_Decided]] = {one.status: one for one in (Rejected, Revised, Expired)}
+    return kinds[approval["status"]].of(approval)  # type: ignore[return-value]  # one of the three
 
 
 def progress(approval: Mapping[str, Any]) -> str:

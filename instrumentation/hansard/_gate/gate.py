@@ -7,6 +7,7 @@ with hansard.gate(agent="clerk", tools=[find_contact, create_contact]) as gate:
 
 from __future__ import annotations
 
+import copy
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -85,18 +86,10 @@ class Gate(EnteredEitherWay):
 
     def with_tools(self, tools: Tools) -> Gate:
         """Return a gate with the options of this one, for other tools."""
-        return Gate(
-            tools=tools,
-            agent=self._agent,
-            channel=self.channel,
-            one_per_channel=self.one_per_channel,
-            approvers=self.approvers,
-            approvals_required=self.approvals_required,
-            expires_in_s=self.expires_in_s,
-            wait_s=self.wait_s,
-            policy=self._policy,
-            decisions=self._decisions,
-        )
+        other = copy.copy(self)
+        other.tools = tools if isinstance(tools, ToolSet) else ToolSet(tools)
+        other.seen, other.receipts = Seen(), []
+        return other
 
     @property
     def agent(self) -> str | None:
