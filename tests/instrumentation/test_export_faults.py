@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard._export.spool.files import SpoolFolder
+from hansard._export.spool import SpoolFolder
 from tests.instrumentation.faulty import closed_port, faulty
 from tests.instrumentation.programs import AGENT, run, settings, spooled
 

@@ -13,8 +13,7 @@ import grpc
 import pytest
 
 from hansard._config.settings import load_settings
-from hansard._export.otlp.exporter import GrpcSender, make_sender
-from hansard._export.otlp.results import Outcome
+from hansard._export.otlp.exporter import GrpcSender, Outcome, make_sender
 from tests.instrumentation.faulty import closed_port
 from tests.journeys.processes import spans
 

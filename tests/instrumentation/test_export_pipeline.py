@@ -19,7 +19,7 @@ from hansard import semconv
 from hansard._config.settings import load_settings
 from hansard._export.dropped import load_losses
 from hansard._export.processor import SpanPipeline
-from hansard._export.spool.files import files_of, process_folders, refused_files
+from hansard._export.spool import files_of, process_folders, refused_files
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.collectors import Collector, collecting
@@ -208,9 +208,9 @@ def test_a_spool_that_cannot_be_written_harms_nobody_and_is_told_once(
         made.close()
 
     assert caplog.text.count("cannot write") == 1
-    losses = made.pipeline._worker._backlog._losses
-    assert losses.total == 200
-    assert {reason for _, reason in losses.counts} <= {"spool unwritable", "queue full"}
+    lost = made.pipeline.spool.lost("spans")
+    assert sum(lost.values()) == 200
+    assert lost.keys() <= {"spool unwritable", "queue full"}
 
 
 def test_a_program_faster_than_its_queue_is_never_held_up(program: MakeProgram) -> None:
@@ -227,7 +227,7 @@ def test_a_program_faster_than_its_queue_is_never_held_up(program: MakeProgram) 
         took_s = time.monotonic() - started_s
         stop.set()
         made.flush()
-        lost = made.pipeline._worker._backlog._losses.counts["spans", "queue full"]
+        lost = made.pipeline.spool.lost("spans")["queue full"]
 
         assert took_s < 5
         assert lost > 0
@@ -262,8 +262,7 @@ def test_an_endpoint_without_logs_still_gets_its_spans(program: MakeProgram) -> 
         assert made.flush()
 
         assert collector.names == ["a", "b"]
-        losses = made.pipeline._worker._backlog._losses
-        assert losses.counts["logs", "not received there"] == 1
+        assert made.pipeline.spool.lost("logs") == {"not received there": 1}
 
 
 def test_log_records_of_the_sdk_go_the_same_way(program: MakeProgram) -> None:
@@ -370,4 +369,4 @@ def test_what_cannot_be_cleaned_is_counted_and_never_sent(
         made.flush()
 
         assert collector.names == []
-        assert made.pipeline._worker._backlog._losses.counts["spans", "could not be encoded"]
+        assert made.pipeline.spool.lost("spans")["could not be encoded"]

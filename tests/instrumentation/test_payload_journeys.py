@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hansard._payloads.spool import PayloadSpool
+from hansard._export.spool import Kind, files_of, process_folders
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from tests.collector.payload_maker import SECRET, kept_in_files, kept_in_tables
@@ -67,11 +67,9 @@ def only_step(server: Serving) -> Any:
 
 def waiting(data: Path) -> list[str]:
     """Return the references of what dead processes left, which stays theirs."""
-    spool = PayloadSpool(data / "spool", max_bytes=1 << 30, on_loss=lambda *_: None)
-    spool.look()
-    found = [one.ref for one in spool.first(100)]
-    spool.leave()
-    return found
+    found = [file for path in process_folders(data / "spool") for file in files_of(path)]
+    packs = [file for file in found if file.kind is Kind.PAYLOADS]
+    return [one.ref for pack in packs for one in pack.read_payloads()]
 
 
 @pytest.mark.covers("OT-07", "OT-08")

@@ -21,19 +21,15 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from hansard._config.settings import Settings, load_settings
-from hansard._export import worker as export_worker
+from hansard._export import spool as export_spool
 from hansard._export.dropped import Losses, Sender
+from hansard._export.orphaned_spools import OrphanedSpools, forward, may_do_later
 from hansard._export.otlp.batches import Courier
-from hansard._export.otlp.log_records import PayloadRecords
-from hansard._export.otlp.results import Answer, Outcome
+from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
+from hansard._export.otlp.log_records import encode_payloads, payload_records
 from hansard._export.processor import SpanPipeline
-from hansard._export.spool.files import Kind
-from hansard._export.spool.forwarder import Replay
-from hansard._export.worker import BatchExportWorker
-from hansard._payloads import spool as payload_spool
-from hansard._payloads.packs import WaitingPayload
+from hansard._export.spool import FOLDER, RECORD_BYTES, Payload, Spool
 from hansard._payloads.store import PayloadWriter
-from hansard._payloads.transport import RECORD_BYTES, PayloadTransport
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.config import Config
@@ -63,20 +59,42 @@ class Agent:
 
     settings: Settings
     payloads: PayloadWriter = field(init=False)
+    spool: Spool = field(init=False)
     courier: Courier = field(init=False)
 
     def __post_init__(self) -> None:
-        self.payloads = PayloadWriter(self.settings, Redactor(b"key"))
-        self.courier = Courier(self.settings)
+        self.spool = Spool(
+            self.settings.data / FOLDER,
+            max_bytes=self.settings.spool_max_bytes,
+            losses=Losses(Sender("agent", "1")),
+        )
+        self.payloads = PayloadWriter(self.settings, Redactor(b"key"), self.spool)
+        self.courier = Courier(self.settings, RESOURCE)
 
     def put(self, *data: bytes, media_type: str = "application/json") -> list[str]:
         return [self.payloads.put(one, media_type=media_type) for one in data]
 
     def send(self) -> Answer:
-        return self.payloads.transport.send_all(self.courier, RESOURCE)
+        """Send what dead processes left, and what waits here."""
+        orphans = OrphanedSpools(self.spool.root)
+        answer = orphans.all(self.courier)
+        orphans.leave()
+        while answer.outcome is Outcome.ACCEPTED and (pack := self.spool.first_pack()):
+            answer = forward(self.courier, self.spool, pack)
+            self.spool.release()
+            answer = answer if may_do_later(answer, pack.kind) else ACCEPTED
+        return answer
+
+    @property
+    def waiting(self) -> int:
+        """How many payloads wait on disk, of this process."""
+        return sum(pack.items for pack in self.spool.packs)
+
+    def lost(self) -> dict[str, int]:
+        return self.spool.lost("payloads")
 
     def close(self) -> None:
-        self.payloads.transport.close()
+        self.spool.leave()
         self.courier.close()
 
 
@@ -123,10 +141,10 @@ def test_exact_bytes_arrive_and_leave_the_spool(
     agent = make_agent(**doors(server)[door])
     data = [door.encode() + one for one in (b"", SMALL, b"\0\xff", EDGE, LARGE)]
     refs = agent.put(*data)
-    assert agent.payloads.transport.waiting == 5
+    assert agent.waiting == 5
 
     assert agent.send().outcome is Outcome.ACCEPTED
-    assert agent.payloads.transport.waiting == 0
+    assert agent.waiting == 0
     assert [one for one in agent.settings.data.rglob("*") if one.is_file()] == [
         *agent.settings.data.rglob("lock")
     ]
@@ -140,36 +158,6 @@ def test_empty_payloads_arrive(server: Server, make_agent: MakeAgent) -> None:
     agent.send()
 
     assert stored(server, ref)[0] == b""
-
-
-def test_payloads_that_come_while_the_sender_looks_for_leftovers_are_looked_at_too(
-    server: Server, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sender's thread may be up before there are payloads to carry."""
-    agent = make_agent(**doors(server)["http"])
-    looked, late = threading.Event(), iter([True])
-
-    class Looking(PayloadTransport):
-        def look(self) -> None:
-            super().look()
-            looked.set()
-
-    class Late(Replay):
-        def step(self, courier: Courier) -> tuple[Answer, Kind] | None:
-            if next(late, False):
-                worker.carry(Looking(agent.settings, agent.payloads.spool))
-            return super().step(courier)
-
-    monkeypatch.setattr(export_worker, "Replay", Late)
-    losses = Losses(Sender("agent", "1"))
-    worker = BatchExportWorker(
-        agent.settings, RESOURCE, losses=losses, prepare=lambda _, items: items
-    )
-    worker.start()
-    try:
-        assert looked.wait(30)
-    finally:
-        worker.close(10)
 
 
 def test_what_a_dead_process_left_is_sent_by_the_next_one(
@@ -192,25 +180,25 @@ def test_what_another_process_sent_meanwhile_is_done(server: Server, make_agent:
     other.put(b"of both" * 20_000)
     one.send()
 
-    assert other.payloads.transport.waiting == 1
+    assert other.waiting == 1
     assert other.send().outcome is Outcome.ACCEPTED
-    assert other.payloads.transport.waiting == 0
-    assert other.payloads.losses == {}
+    assert other.waiting == 0
+    assert other.lost() == {}
 
 
 def test_a_torn_file_is_counted_and_no_other_one_suffers(
     server: Server, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payload_spool, "_IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(export_spool, "_IN_MEMORY_BYTES", 0)
     agent = make_agent(**doors(server)["http"])
     agent.put(b"will be torn", LARGE + b"torn too")
-    for waiting in agent.payloads.spool.first(10):
+    for waiting in agent.spool.packs:
         data = waiting.path.read_bytes()
-        waiting.path.write_bytes(data[:-4] + b"torn")
+        waiting.path.write_bytes(data[:-5] + b"torn\n")
     [good] = agent.put(b"whole")
 
     assert agent.send().outcome is Outcome.ACCEPTED
-    assert agent.payloads.losses == {"spool file unreadable": 2}
+    assert agent.lost() == {"spool file unreadable": 2}
     assert stored(server, good)[0] == b"whole"
 
 
@@ -229,7 +217,7 @@ def test_the_token_is_sent_along(
 
         right = make_agent(endpoint=guarded.doors.http, token="let-me-in-please")
         assert right.send().outcome is Outcome.ACCEPTED
-        assert right.payloads.transport.waiting == 0
+        assert right.waiting == 0
 
 
 # ---- other ends
@@ -330,7 +318,7 @@ def test_what_no_door_takes_is_counted_and_the_setting_is_named(
         assert agent.send().outcome is Outcome.ACCEPTED
 
         assert [one.body.bytes_value for one in end.records()] == [b"small enough"]
-    assert agent.payloads.losses == {"not received there": 1}
+    assert agent.lost() == {"not received there": 1}
     assert "HANSARD_HTTP_ENDPOINT" in caplog.text
 
 
@@ -356,10 +344,10 @@ def test_what_cannot_be_taken_now_waits(make_agent: MakeAgent, status: int) -> N
         large.put(LARGE)
         assert large.send().outcome is Outcome.LATER
 
-        assert agent.payloads.transport.waiting == large.payloads.transport.waiting == 1
+        assert agent.waiting == large.waiting == 1
         end.logs = end.uploads = 200
         assert agent.send().outcome is large.send().outcome is Outcome.ACCEPTED
-        assert large.payloads.transport.waiting == 0
+        assert large.waiting == 0
 
 
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["record", "upload"])
@@ -371,8 +359,8 @@ def test_what_is_refused_for_good_is_counted_and_the_next_is_sent(
         agent.put(data)
         assert agent.send().outcome is Outcome.ACCEPTED
 
-        assert agent.payloads.losses == {"refused by the collector": 1}
-        assert agent.payloads.transport.waiting == 0
+        assert agent.lost() == {"refused by the collector": 1}
+        assert agent.waiting == 0
         end.logs = 200
         agent.put(b"the next")
         assert agent.send().outcome is Outcome.ACCEPTED
@@ -387,7 +375,7 @@ def test_an_upload_that_breaks_the_other_end_every_time_is_given_up(
         outcomes = [agent.send().outcome for _ in range(3)]
 
     assert outcomes == [Outcome.DOUBTFUL, Outcome.DOUBTFUL, Outcome.ACCEPTED]
-    assert agent.payloads.losses == {"refused by the collector": 1}
+    assert agent.lost() == {"refused by the collector": 1}
 
 
 def test_many_small_ones_share_requests(make_agent: MakeAgent) -> None:
@@ -403,30 +391,32 @@ def test_many_small_ones_share_requests(make_agent: MakeAgent) -> None:
 def test_what_was_just_written_is_not_read_again_up_to_a_bound(
     make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payload_spool, "_IN_MEMORY_BYTES", 100)
+    monkeypatch.setattr(export_spool, "_IN_MEMORY_BYTES", 130)
     with other_end(OtherEnd()) as end:
         agent = make_agent(endpoint=end.url)
-        agent.put(b"a" * 60, b"b" * 60, b"c" * 60)
-        kept = [one.data is not None for one in agent.payloads.spool.first(10)]
+        agent.put(b"a" * 60, b"b" * 60)
+        assert agent.spool.first_pack() is not None  # the next one is another pack
+        agent.put(b"c" * 60)
+        kept = [one.payloads is not None for one in agent.spool.packs]
         agent.send()
         bodies = [record.body.bytes_value for record in end.records()]
 
-    assert kept == [True, True, False]
+    assert kept == [True, False]
     assert bodies == [b"a" * 60, b"b" * 60, b"c" * 60]
 
 
 def test_payloads_are_due_after_a_while_or_when_they_fill_a_request(make_agent: MakeAgent) -> None:
-    transport = (agent := make_agent(endpoint="http://127.0.0.1:1")).payloads.transport
-    assert transport.due_s(0.5) is None
+    agent = make_agent(endpoint="http://127.0.0.1:1")
+    assert agent.spool.payloads_due_s(0.5) is None
 
     began_s = time.monotonic()
     agent.put(SMALL)
-    due_s = transport.due_s(0.5)
+    due_s = agent.spool.payloads_due_s(0.5)
     assert due_s is not None
     assert began_s + 0.5 <= due_s <= time.monotonic() + 0.5
 
     agent.put(b"x" * (2 << 20))
-    assert transport.due_s(0.5) == 0.0
+    assert agent.spool.payloads_due_s(0.5) == 0.0
 
 
 def test_payloads_of_one_moment_share_a_request_and_go_before_the_spans(tmp_path: Path) -> None:
@@ -436,7 +426,7 @@ def test_payloads_of_one_moment_share_a_request_and_go_before_the_spans(tmp_path
         pipeline = SpanPipeline(settings, RESOURCE, instance_id="one", redactor=Redactor(b"key"))
         provider = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
         provider.add_span_processor(pipeline)
-        payloads = PayloadWriter(settings, Redactor(b"key"), pipeline)
+        payloads = PayloadWriter(settings, Redactor(b"key"), pipeline.spool)
         tracer = provider.get_tracer("agent")
         for number in range(50):
             ref = payloads.put(b"prompt %d" % number, media_type="text/plain")
@@ -461,20 +451,19 @@ def test_records_arrive_however_they_are_compressed(
 
 
 def test_records_are_encoded_as_the_stock_encoder_does() -> None:
-    loaded = [
-        (WaitingPayload(Path("any"), ref_of(data), media_type, len(data)), data)
+    payloads = [
+        Payload(ref_of(data), media_type, data)
         for data, media_type in [(b"", "text/plain"), (b"\xff\x00", "image/png"), (SMALL, "")]
     ]
-    records = PayloadRecords(loaded, RESOURCE)
 
-    ours, stock = ExportLogsServiceRequest.FromString(records.encode()), encode_logs(list(records))
+    ours = ExportLogsServiceRequest.FromString(encode_payloads(payloads, RESOURCE))
+    stock = encode_logs(payload_records(payloads, RESOURCE))
 
     for request in (ours, stock):
         for record in request.resource_logs[0].scope_logs[0].log_records:
             record.ClearField("time_unix_nano")
             record.ClearField("observed_time_unix_nano")
     assert ours == stock
-    assert [len(part) for part in (records[:1], records[1:])] == [1, 2]
 
 
 def test_nobody_at_the_other_end_keeps_everything(make_agent: MakeAgent) -> None:
@@ -482,5 +471,5 @@ def test_nobody_at_the_other_end_keeps_everything(make_agent: MakeAgent) -> None
     agent.put(SMALL, LARGE)
     assert agent.send().outcome is Outcome.LATER
 
-    assert agent.payloads.transport.waiting == 2
-    assert agent.payloads.losses == {}
+    assert agent.waiting == 2
+    assert agent.lost() == {}

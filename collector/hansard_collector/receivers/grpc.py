@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import grpc
 
-from hansard._export.otlp.server_probe import HELLO, PRODUCT
+from hansard._export.otlp.exporter import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
 from hansard_collector.otlp.signals import CONTRACTS
 from hansard_collector.pipeline.submission import (

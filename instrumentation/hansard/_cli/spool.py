@@ -13,9 +13,10 @@ import click
 
 from hansard._config.settings import Settings, load_settings
 from hansard._export.dropped import Losses, Reason, load_losses
-from hansard._export.otlp.batches import Courier
-from hansard._export.otlp.results import ACCEPTED, Answer, Outcome
-from hansard._export.spool.files import (
+from hansard._export.orphaned_spools import OrphanedSpools, sender_of
+from hansard._export.otlp.batches import Courier, items_of
+from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
+from hansard._export.spool import (
     FOLDER,
     Kind,
     SpoolFile,
@@ -25,7 +26,6 @@ from hansard._export.spool.files import (
     refused_files,
     remove,
 )
-from hansard._export.spool.forwarder import sender_of
 from hansard._runtime.locks import try_lock
 from hansard_compiler.errors import HansardError
 from hansard_compiler.terminal import printable
@@ -46,6 +46,7 @@ class Waiting:
     is_living: bool
     spans: int
     logs: int
+    payloads: int
     open_spans: int
     bytes: int
     oldest_s: int | None  # seconds ago
@@ -111,6 +112,7 @@ def _waiting(path: Path) -> Waiting:
         is_living=lock is None,
         spans=_items(files, "spans"),
         logs=_items(files, "logs"),
+        payloads=_items(files, "payloads"),
         open_spans=sum(file.items for file in files if file.kind is Kind.OPENS),
         bytes=sum(file.size_bytes for file in files),
         oldest_s=max(round(time.time() - min(times)), 0) if times else None,
@@ -128,7 +130,7 @@ def _line(one: Waiting) -> str:
     lost = f", {one.lost} lost" if one.lost else ""
     return (
         f"{one.process}  {state}  {one.spans} spans, {one.logs} log records, "
-        f"{one.open_spans} open spans, {one.bytes} bytes{age}{lost}"
+        f"{one.payloads} payloads, {one.open_spans} open spans, {one.bytes} bytes{age}{lost}"
     )
 
 
@@ -141,11 +143,13 @@ def flush(data: str | None, endpoint: str | None, protocol: str | None, refused:
     Exits 1 while something is left that could not be sent.
     """
     settings = _settings(data=data, endpoint=endpoint, protocol=protocol)
+    from opentelemetry.sdk.resources import Resource
+
     root = settings.data / FOLDER
     before = _left(root)
-    courier = Courier(settings)
+    courier = Courier(settings, Resource.create())
     try:
-        answer = _send(settings, root, courier, with_refused=refused)
+        answer = _send(root, courier, with_refused=refused)
     finally:
         courier.close()
     left = _left(root)
@@ -155,39 +159,19 @@ def flush(data: str | None, endpoint: str | None, protocol: str | None, refused:
         raise click.ClickException(reason)
 
 
-def _send(settings: Settings, root: Path, courier: Courier, *, with_refused: bool) -> Answer:
-    from opentelemetry.sdk.resources import Resource
-
-    from hansard._export.spool.forwarder import Replay
-    from hansard._payloads.spool import PayloadSpool
-    from hansard._payloads.transport import PayloadTransport
-
-    waiting = PayloadSpool(root, max_bytes=settings.spool_max_bytes, on_loss=_say_lost)
-    payloads = PayloadTransport(settings, waiting)
+def _send(root: Path, courier: Courier, *, with_refused: bool) -> Answer:
+    orphans = OrphanedSpools(root)
     try:
-        answer = payloads.send_all(courier, Resource.create())
+        answer = orphans.all(courier)
     finally:
-        payloads.close()
-    if answer.outcome is not Outcome.ACCEPTED:
-        return answer
-    replay = Replay(root)
-    try:
-        answer = replay.all(courier)
-    finally:
-        replay.leave()
+        orphans.leave()
     if with_refused and answer.outcome is Outcome.ACCEPTED:
         answer = _send_refused(root, courier)
     return answer
 
 
-def _say_lost(reason: Reason, count: int) -> None:
-    click.echo(f"{count} payloads are lost: {reason}", err=True)
-
-
 def _send_refused(root: Path, courier: Courier) -> Answer:
     """Send what was refused once more; what is refused again stays where it is."""
-    from hansard._export.otlp.batches import items_of
-
     for file in refused_files(root):
         try:
             answer = courier.deliver(file.kind, items_of(file)).answer
@@ -202,9 +186,9 @@ def _send_refused(root: Path, courier: Courier) -> Answer:
 
 
 def _left(root: Path) -> int:
-    """Return how many spans and log records of processes that are gone wait."""
+    """Return how many spans, log records and payloads of processes that are gone wait."""
     found = [_waiting(path) for path in process_folders(root)]
-    waiting = sum(one.spans + one.logs for one in found if not one.is_living)
+    waiting = sum(one.spans + one.logs + one.payloads for one in found if not one.is_living)
     return waiting + sum(file.items for file in refused_files(root))
 
 
@@ -218,7 +202,7 @@ def drop(data: str | None, yes: bool) -> None:
     """
     root = _settings(data=data).data / FOLDER
     if not yes:
-        click.confirm(f"Remove {_left(root)} spans and log records for ever?", abort=True)
+        click.confirm(f"Remove {_left(root)} spans, log records and payloads for ever?", abort=True)
     count = 0
     for file in refused_files(root):  # lost, and counted, when they were refused
         count += file.items
@@ -231,4 +215,4 @@ def drop(data: str | None, yes: bool) -> None:
             remove(file)
         losses.save(folder.path)
         folder.leave()
-    click.echo(f"{count} spans and log records removed", err=True)
+    click.echo(f"{count} spans, log records and payloads removed", err=True)

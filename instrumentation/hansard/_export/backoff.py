@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from hansard._export.otlp.results import Answer
+from hansard._export.otlp.exporter import Answer
 from hansard._runtime.warnings import recovered, warn_once
 
 _FIRST_WAIT_S: Final = 0.5  # after a failed attempt; doubled up to the longest

@@ -28,7 +28,6 @@ class Reason(StrEnum):
     NOT_RECEIVED = "not received there"  # the endpoint takes no such signal
     DROPPED_BY_HAND = "dropped by hand"  # hansard spool drop
     BROKEN = "could not be encoded"
-    ENDED = "the program ended first"  # its time at exit was up
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,21 +15,23 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from hansard._backend.protocol import Ingest, embedded_parts
 from hansard._export.otlp.batches import encode
-from hansard._export.otlp.exporter_logs import listening
-from hansard._export.otlp.results import ACCEPTED, BROKEN, Answer, Outcome
+from hansard._export.otlp.exporter import ACCEPTED, BROKEN, Answer, Outcome, listening
+from hansard._export.otlp.log_records import encode_payloads
 from hansard._export.secret_scanner import ForkSafeRedactor
-from hansard._export.spool.files import Kind
+from hansard._export.spool import Kind, Payload
 from hansard._runtime.warnings import warn_once
 from hansard_compiler.errors import HansardError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan
 
     from hansard._config.settings import Settings
@@ -61,22 +63,26 @@ class EmbeddedSender:
 
     def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
         """Store spans, ended or not."""
-        return self._send(Kind.TRACES, spans)
+        return self._send("traces", partial(encode, Kind.TRACES, spans))
 
     def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
-        """Store log records: payloads, pulses, losses."""
-        return self._send(Kind.LOGS, records)
+        """Store log records: pulses, losses."""
+        return self._send("logs", partial(encode, Kind.LOGS, records))
 
-    def _send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+    def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
+        """Store payloads."""
+        return self._send("logs", partial(encode_payloads, payloads, resource))
+
+    def _send(self, signal: str, encoded: Callable[[], bytes]) -> Answer:
         try:
-            body = encode(kind, items)
+            body = encoded()
         except Exception:  # whatever the encoder raises: halves are tried, and what is left
             return BROKEN
         # What the pipeline logs for a server's owner, the answer tells the program, once.
         with self._lock, listening() as lines:
             if self._is_closed or _forks.is_unsafe:
                 return Answer(Outcome.LATER, "the store is not open in this process")
-            answer = self._store("logs" if kind is Kind.LOGS else "traces", body)
+            answer = self._store(signal, body)
         for line in lines:
             _log.debug("the store: %s", line.getMessage())
         if answer.outcome is Outcome.LATER and lines:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 
-from hansard._export.spool.files import Kind
+from hansard._export.spool import Kind
 
 MOST_BYTES: Final = 64 << 20  # of everything that waits
 BATCH_BYTES: Final = 3 << 20  # of one request: other collectors stop at 4 MiB

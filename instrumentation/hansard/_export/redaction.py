@@ -14,7 +14,7 @@ from hansard import semconv
 from hansard._export.otlp.batches import encode
 from hansard._export.otlp.spans import remade, spans_of
 from hansard._export.queue import items_of
-from hansard._export.spool.files import Kind
+from hansard._export.spool import Kind
 from hansard_compiler.redaction.checks import is_sensitive_key
 from hansard_compiler.retention import RetentionMode
 

@@ -3,8 +3,9 @@
 One thread sends batches to the collector, one writes them to the spool while sending fails. A
 batch goes from the queue to the collector as long as that works. It goes to the spool first when
 the last attempt failed, or one has been under way for a second; then everything behind it does too,
-and is sent in its order when the collector answers again. What dead processes left in the spool is
-sent in between.
+and is sent in its order when the collector answers again. Payloads are in the spool from the first,
+and are sent before the spans that may name them. What dead processes left in the spool is sent in
+between.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.context import (
     _SUPPRESS_INSTRUMENTATION_KEY,  # what the SDK's own processors use: there is no public name
@@ -25,15 +26,14 @@ from opentelemetry.context import (
 )
 
 from hansard._export.backoff import Contact
-from hansard._export.dropped import Losses, Reason
+from hansard._export.dropped import Reason
 from hansard._export.heartbeat import OpenSpans
+from hansard._export.orphaned_spools import OrphanedSpools, forward, may_do_later, tell_refused
 from hansard._export.otlp.batches import Courier, encode
+from hansard._export.otlp.exporter import Answer, Outcome
 from hansard._export.otlp.log_records import loss_records, pulse_records
-from hansard._export.otlp.results import Answer, Outcome
 from hansard._export.queue import Batch, Put, Waiting
-from hansard._export.spool.backlog import Backlog
-from hansard._export.spool.files import FOLDER, Kind, SpoolFile
-from hansard._export.spool.forwarder import Replay, forward, may_do_later, tell_refused
+from hansard._export.spool import FOLDER, Kind, Spool, SpoolFile
 from hansard._runtime.forks import apart_from_forks
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError
@@ -54,27 +54,6 @@ _SPOOL_WAIT_S: Final = 5.0  # after the spool could not be written
 _log = logging.getLogger("hansard")
 
 
-class Cargo(Protocol):
-    """What keeps itself on disk and is sent before spans: payloads."""
-
-    on_loss: Callable[[Reason, int], None]
-
-    @property
-    def waiting(self) -> int: ...
-
-    def due_s(self, delay_s: float) -> float | None:
-        """Return when to send some, on the monotonic clock; None when nothing waits."""
-
-    def look(self) -> None:
-        """Take in what dead processes left."""
-
-    def send_next(self, courier: Courier, resource: Resource) -> Answer: ...
-
-    def after_fork(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 @dataclass(slots=True)
 class _Flight:
     """A batch that is being sent from memory."""
@@ -82,6 +61,7 @@ class _Flight:
     batch: Batch
     is_ready: bool = False  # cleaned: it may be written down
     file: SpoolFile | None = None  # where it is on disk as well
+    is_settled: bool = False  # it arrived, or is counted
 
 
 class BatchExportWorker:
@@ -92,7 +72,7 @@ class BatchExportWorker:
     """
 
     def __init__(
-        self, settings: Settings, resource: Resource, *, losses: Losses, prepare: Prepare
+        self, settings: Settings, resource: Resource, *, spool: Spool, prepare: Prepare
     ) -> None:
         root = settings.data / FOLDER
         self._resource = resource
@@ -104,13 +84,12 @@ class BatchExportWorker:
         self._waiting = Waiting(
             max_items=settings.max_queue_spans, batch_items=settings.max_batch_spans
         )
-        self._backlog = Backlog(root, max_bytes=settings.spool_max_bytes, losses=losses)
+        self._spool = spool
         self._spool_retry_s = 0.0  # when writing is worth another attempt, on the monotonic clock
-        self._courier = Courier(settings)
+        self._courier = Courier(settings, resource)
         self._contact = Contact(settings.destination, root)
-        self._replay = Replay(root)
+        self._orphans = OrphanedSpools(root)
         self._flight: _Flight | None = None
-        self._cargo: Cargo | None = None
         self._attempt_since_s: float | None = None  # when the sender began what it does now
         self._is_keeping = False  # a batch is between memory and disk
         self._queued = self._settled = self._flushing = 0
@@ -134,14 +113,6 @@ class BatchExportWorker:
         for thread in self._threads:
             thread.start()
 
-    def carry(self, cargo: Cargo) -> None:
-        """Send what this holds as well, always before spans."""
-        cargo.on_loss = partial(self._backlog.lose, "payloads")
-        with self._lock:
-            self._cargo = cargo
-            self._replay.due_s = 0.0  # dead processes may have left some
-            self._news.notify_all()
-
     def put(self, kind: Kind, item: Any, size_bytes: int) -> None:
         """Queue an item; never waits, and counts it as lost when there is no room."""
         with self._lock:
@@ -151,7 +122,7 @@ class BatchExportWorker:
             if became is Put.REFUSED:
                 is_stuck = self._spool_retry_s > time.monotonic()
                 reason = Reason.SPOOL_UNWRITABLE if is_stuck else Reason.QUEUE_FULL
-                self._backlog.lose(kind.signal, reason, 1)
+                self._spool.lose(kind.signal, reason, 1)
             else:
                 self._queued += 1
                 if became is Put.NEWS:
@@ -183,8 +154,7 @@ class BatchExportWorker:
 
     def close(self, timeout_s: float) -> None:
         """Send what can be sent in this time, keep the rest on disk, and end the threads."""
-        until_s = time.monotonic() + timeout_s
-        patience_s = timeout_s * 0.75  # the rest of the time is for writing
+        patient_s = time.monotonic() + timeout_s * 0.75  # the rest of the time is for writing
         with self._lock:
             if self._is_closed:
                 return
@@ -193,22 +163,17 @@ class BatchExportWorker:
             self._queue_last_words()
             if self._threads:
                 self._is_closing = True
-                patient_s = until_s - timeout_s + patience_s
                 self._wait_for(self._is_at_rest, patient_s)
                 # Programs may all be short: what dead ones left has the rest of the time.
-                self._wait_for(self._is_replayed, patient_s)
+                self._wait_for(self._are_orphans_sent, patient_s)
+            # From here on a batch that is not sent goes nowhere but to disk, by this thread.
             self._is_closed = True
+            flight, rest = self._flight, list(iter(self._waiting.take, None))
             self._news.notify_all()
-        self._keep_the_rest(until_s)
-        self._replay.leave()
-        self._backlog.leave()
+        self._keep_the_rest(flight, rest)
+        self._orphans.leave()
+        self._spool.leave()
         self._courier.close()
-        if self._cargo is not None:
-            self._cargo.close()
-
-    def forget(self) -> None:
-        """In the child of a fork: leave everything to the parent, and touch no lock of its."""
-        self._backlog.forget()
 
     def _queue_last_words(self) -> None:
         """Say that spans that are open now will not end; only where that is understood."""
@@ -227,7 +192,7 @@ class BatchExportWorker:
         except Exception as error:  # not cleaned, they may hold anything: they are counted instead
             warn_once("cleaning", "spans could not be made fit to be sent: %r", error)
             lost = 0 if kind is Kind.OPENS else len(items)
-            self._backlog.lose(kind.signal, Reason.BROKEN, lost)
+            self._spool.lose(kind.signal, Reason.BROKEN, lost)
             return []
 
     def _next(self, choose: _Choose) -> _Step | None:
@@ -270,17 +235,17 @@ class BatchExportWorker:
 
     def _is_left(self) -> bool:
         """Something waits on disk."""
-        return bool(len(self._backlog) or (self._cargo is not None and self._cargo.waiting))
+        return not self._spool.is_empty
 
-    def _is_replayed(self) -> bool:
-        return self._contact.is_ill or self._replay.due_s > time.monotonic()
+    def _are_orphans_sent(self) -> bool:
+        return self._contact.is_ill or self._orphans.due_s > time.monotonic()
 
     def _is_at_rest(self) -> bool:
         """Nothing is to be sent any more, or nothing can be."""
         if self._contact.is_ill:
             return True
         is_empty = not len(self._waiting) and self._flight is None and not self._is_left()
-        return is_empty and not self._is_keeping and not self._backlog.unreported()
+        return is_empty and not self._is_keeping and not self._spool.unreported()
 
     # ---- the thread that sends
 
@@ -314,31 +279,30 @@ class BatchExportWorker:
         due_s = self._waiting.due_s(self._delay_s)
         open_s = None if self._contact.is_ill else self.open_spans.next_due_s()
         open_s = None if open_s is None else max(open_s, self._ask_s)
-        cargo = self._cargo
-        cargo_s = None if cargo is None else cargo.due_s(self._delay_s)
-        if cargo is not None and cargo_s is not None:
+        payloads_s = self._spool.payloads_due_s(self._delay_s)
+        if payloads_s is not None:
             # Spans that go now may name what waits there: it goes before them.
-            first_s = min(one for one in (cargo_s, due_s, open_s) if one is not None)
-            is_due = first_s <= now_s or self._flushing or len(self._backlog)
+            first_s = min(one for one in (payloads_s, due_s, open_s) if one is not None)
+            is_due = first_s <= now_s or self._flushing or len(self._spool)
             # Spans that wait in memory have nowhere else to be; payloads are on disk.
             is_late = due_s is not None and due_s + _STALL_S <= now_s and not self._is_keeping
-            if is_due and not is_late:
-                return partial(self._send_cargo, cargo), None
-        if (file := self._backlog.first()) is not None:
+            if is_due and not is_late and (pack := self._spool.first_pack()) is not None:
+                return partial(self._send_file, pack), None
+        if (file := self._spool.first()) is not None:
             return partial(self._send_file, file), None
         if due_s is not None and not self._is_keeping and (self._flushing or due_s <= now_s):
             batch = self._waiting.take()
             assert batch is not None  # something is due
             self._flight = _Flight(batch)
             return partial(self._send_flight, self._flight), None
-        tell_s = self._report_s if self._backlog.unreported() else None
+        tell_s = self._report_s if self._spool.unreported() else None
         if tell_s is not None and (self._flushing or tell_s <= now_s):
             return self._send_losses, None
         if open_s is not None and open_s <= now_s:
             return self._send_open, None
-        if self._replay.due_s <= now_s and (self._is_closing or not self._flushing):
-            return self._send_leftover, None
-        times = (due_s, cargo_s, tell_s, open_s, self._replay.due_s)
+        if self._orphans.due_s <= now_s and (self._is_closing or not self._flushing):
+            return self._send_orphans, None
+        times = (due_s, payloads_s, tell_s, open_s, self._orphans.due_s)
         return None, min(one for one in times if one is not None)
 
     def _send_flight(self, flight: _Flight) -> None:
@@ -365,22 +329,18 @@ class BatchExportWorker:
         with self._lock:
             if self._flight is flight:
                 self._flight = None
+            flight.is_settled = is_done
             if is_done and flight.file is not None:
-                self._backlog.arrived(flight.file)
+                self._spool.arrived(flight.file)
             if is_done or flight.file is not None:
                 self._settled += flight.batch.taken
             elif not self._is_closed:
                 self._waiting.put_back(flight.batch)
             self._news.notify_all()
 
-    def _send_cargo(self, cargo: Cargo) -> None:
-        self._after(cargo.send_next(self._courier, self._resource), Kind.LOGS)
-        with self._lock:
-            self._news.notify_all()
-
     def _send_file(self, file: SpoolFile) -> None:
-        answer = forward(self._courier, self._backlog, file)
-        self._backlog.release()
+        answer = forward(self._courier, self._spool, file)
+        self._spool.release()
         self._after(answer, file.kind)
 
     def _after(self, answer: Answer, kind: Kind) -> None:
@@ -391,12 +351,12 @@ class BatchExportWorker:
             self._arrived()
 
     def _send_losses(self) -> None:
-        losses = self._backlog.unreported()
+        losses = self._spool.unreported()
         answer = self._courier.deliver(Kind.LOGS, loss_records(losses)).answer
         self._report_s = time.monotonic() + _REPORT_S
         self._after(answer, Kind.LOGS)
         if not may_do_later(answer, Kind.LOGS):
-            self._backlog.note_reported(losses)  # refused there: they are not reported again
+            self._spool.note_reported(losses)  # refused there: they are not reported again
 
     def _send_open(self) -> None:
         if not self._contact.is_known:
@@ -419,17 +379,12 @@ class BatchExportWorker:
             records = pulse_records(self._resource, pulses)
             self._after(self._courier.deliver(Kind.LOGS, records).answer, Kind.LOGS)
 
-    def _send_leftover(self) -> None:
-        """Send one file of a dead process, or tell what it lost, or look for the next one."""
-        cargo = self._cargo
-        if cargo is not None:
-            cargo.look()
-        sent = self._replay.step(self._courier)
+    def _send_orphans(self) -> None:
+        """Send one file of a dead process, or report what it lost, or look for the next one."""
+        sent = self._orphans.step(self._courier)
         if sent is not None:
             self._after(*sent)
         with self._lock:
-            if self._cargo is not cargo:
-                self._replay.due_s = 0.0  # came meanwhile, and has not looked yet
             self._news.notify_all()
 
     def _arrived(self) -> None:
@@ -451,7 +406,7 @@ class BatchExportWorker:
 
     def _not_received(self, batch: Batch) -> None:
         lost = [one for one in batch.items if not _is_own_news(one)]
-        self._backlog.lose(batch.kind.signal, Reason.NOT_RECEIVED, len(lost))
+        self._spool.lose(batch.kind.signal, Reason.NOT_RECEIVED, len(lost))
         self._arrived()
 
     # ---- the thread that writes to the spool
@@ -477,7 +432,7 @@ class BatchExportWorker:
             if is_stalled and flight.is_ready:
                 return partial(self._keep_flight, flight), None
             is_stalled = False  # what came after it goes to disk after it
-        if self._contact.is_ill or is_stalled or len(self._backlog):
+        if self._contact.is_ill or is_stalled or len(self._spool):
             due_s = self._waiting.due_s(self._delay_s)
             if due_s is not None and (self._flushing or due_s <= now_s):
                 self._is_keeping = True
@@ -499,7 +454,7 @@ class BatchExportWorker:
                     if file is None and not self._is_closed:
                         self._waiting.put_back(batch)
                     elif file is None:
-                        self._backlog.lose(
+                        self._spool.lose(
                             batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(batch.items)
                         )
                     else:
@@ -516,32 +471,24 @@ class BatchExportWorker:
                 self.open_spans.untell(spans)
             self.open_spans.take_pulse()  # nobody hears it now; the next one is due later
 
-    def _keep_the_rest(self, until_s: float) -> None:
-        """Write to disk what was not sent, as long as there is time for it."""
+    def _keep_the_rest(self, flight: _Flight | None, rest: list[Batch]) -> None:
+        """Write to disk what was not sent, however late it is: nothing else has it."""
         with self._writing:
-            with self._lock:
-                flight = self._flight
-                rest: list[Batch] = []
-                if flight is not None and flight.file is None:
-                    rest.append(flight.batch)
-                while (batch := self._waiting.take()) is not None:
-                    rest.append(batch)
+            if flight is not None and flight.file is None and not flight.is_settled:
+                rest.insert(0, flight.batch)
             if rest or self._is_left():
                 self._contact.complain("it did not take everything before the program ended")
             for batch in rest:
                 items = [one for one in batch.items if not _is_own_news(one)]
-                if time.monotonic() > until_s:
-                    self._backlog.lose(batch.kind.signal, Reason.ENDED, len(items))
-                elif items:
-                    items = list(self._ready(batch.kind, items))
-                    if items and self._write(batch.kind, items) is None:
-                        self._backlog.lose(batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(items))
+                items = list(self._ready(batch.kind, items)) if items else []
+                if items and self._write(batch.kind, items) is None:
+                    self._spool.lose(batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(items))
 
     def _write(self, kind: Kind, items: Sequence[Any]) -> SpoolFile | None:
         """Write items behind all others; None when nothing can be written now."""
         data, count = self._encode(kind, items)
         try:
-            return self._backlog.add(kind, data, items=count)
+            return self._spool.add(kind, data, items=count)
         except SpoolError as error:
             self._spool_retry_s = time.monotonic() + _SPOOL_WAIT_S
             warn_once("spool", "%s: what cannot be sent is lost, and counted", error)
@@ -553,7 +500,7 @@ class BatchExportWorker:
             tell_refused(answer, kind, len(refused))
             data, count = self._encode(kind, refused)
             if count:
-                self._backlog.refuse(kind, count, data)
+                self._spool.refuse(kind, count, data)
 
     def _encode(self, kind: Kind, items: Sequence[Any]) -> tuple[bytes, int]:
         """Return the bytes of items, and of how many; what has none is counted as lost."""
@@ -561,7 +508,7 @@ class BatchExportWorker:
             return encode(kind, items), len(items)
         except Exception:  # one of them holds something that has no form on the wire
             sound = [item for item in items if _has_form(kind, item)]
-            self._backlog.lose(kind.signal, Reason.BROKEN, len(items) - len(sound))
+            self._spool.lose(kind.signal, Reason.BROKEN, len(items) - len(sound))
             return encode(kind, sound), len(sound)
 
 

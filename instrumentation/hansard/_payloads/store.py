@@ -1,7 +1,7 @@
 """Content by reference: bytes are kept once under their digest, and spans name it.
 
-On the caller's thread a payload is redacted, hashed and written to one file; sending is the
-exporter's work (`payload_transport`). The digest is that of the redacted bytes.
+On the caller's thread a payload is redacted, hashed and written to the spool; sending is the export
+worker's work. The digest is that of the redacted bytes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from hansard import semconv
 from hansard._export.dropped import Reason
-from hansard._export.spool.files import FOLDER as SPOOL_FOLDER
-from hansard._payloads.spool import BINARY, PayloadSpool
-from hansard._payloads.transport import PayloadTransport
+from hansard._export.spool import BINARY, Kind, Spool
 from hansard._runtime.warnings import warn_once
 from hansard_compiler.retention import RetentionMode
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from hansard._config.settings import Settings
-    from hansard._runtime.recorder import Pipeline, Recorder
+    from hansard._runtime.recorder import Recorder
     from hansard_compiler.redaction.redactor import Redactor
 
 INLINE_BYTES: Final = 1024  # UTF-8; up to there content stands in its attribute
@@ -41,23 +39,14 @@ _KNOWN_S: Final = 600.0
 class PayloadWriter:
     """Keeps payloads for this process; safe to use from any thread, and in forks."""
 
-    def __init__(
-        self, settings: Settings, redactor: Redactor, exporter: Pipeline | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, redactor: Redactor, spool: Spool) -> None:
         self._mode = settings.retention
         self._redactor = redactor
-        self.spool = PayloadSpool(
-            settings.data / SPOOL_FOLDER, max_bytes=settings.spool_max_bytes, on_loss=self._lose
-        )
-        self.transport = PayloadTransport(settings, self.spool)
+        self.spool = spool
         self._lock = threading.Lock()  # guards what follows
         self._known: OrderedDict[str, float] = OrderedDict()  # ref -> until when, monotonic
-        self._losses: dict[Reason, int] = {}
+        self._lost = 0  # payloads, when `_known` was last right
         self._pid = os.getpid()
-        # A pipeline that sends nothing (a test's) carries nothing.
-        carry = getattr(exporter, "carry", None)
-        if carry is not None:
-            carry(self.transport)
 
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
         """Keep bytes and return `sha256:<hex>` of what is kept; "" where nothing is.
@@ -70,7 +59,7 @@ class PayloadWriter:
         try:
             return self._put(data, media_type, is_clean=is_clean)
         except Exception as error:
-            self._lose(Reason.SPOOL_UNWRITABLE, 1)
+            self._lose(Reason.SPOOL_UNWRITABLE)
             warn_once("payload", "a payload is not kept: %s", error)
             return ""
 
@@ -82,25 +71,22 @@ class PayloadWriter:
                 data = self._redactor.redact_bytes(data, media_type).data
             if media_type not in _PLAIN_TYPES and self._redactor.scan_bytes(media_type.encode()):
                 media_type = BINARY
-        digest = _digest_of(data)
-        ref = f"sha256:{digest}"
+        ref = f"sha256:{_digest_of(data)}"
         if self._is_known(ref):
             return ref
         if len(data) > MAX_BYTES:
-            self._lose(Reason.REFUSED, 1)
+            self._lose(Reason.REFUSED)
             return ref
-        if self.spool.add(digest, data, media_type=media_type or BINARY):
+        if self.spool.add_payload(ref, data, media_type=media_type or BINARY):
             self._know(ref)
         return ref
 
-    @property
-    def losses(self) -> dict[str, int]:
-        """How many payloads did not and will not arrive, by reason."""
-        with self._lock:
-            return {str(reason): count for reason, count in self._losses.items()}
-
     def _is_known(self, ref: str) -> bool:
         with self._lock:
+            if self._lost != self.spool.lost_payloads:
+                # One of those known may be among them; all may be sent again.
+                self._lost = self.spool.lost_payloads
+                self._known.clear()
             return self._known.get(ref, 0.0) > time.monotonic()
 
     def _know(self, ref: str) -> None:
@@ -110,17 +96,13 @@ class PayloadWriter:
             if len(self._known) > _KNOWN:
                 self._known.popitem(last=False)
 
-    def _lose(self, reason: Reason, count: int) -> None:
-        with self._lock:
-            self._losses[reason] = self._losses.get(reason, 0) + count
-            # One of those known may be among them; all may be sent again.
-            self._known.clear()
-        self.transport.on_loss(reason, count)
+    def _lose(self, reason: Reason) -> None:
+        self.spool.lose(Kind.PAYLOADS.signal, reason, 1)
 
     def _after_fork(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self.transport.after_fork()
+        self.spool.after_fork()
 
 
 def _digest_of(data: bytes) -> str:

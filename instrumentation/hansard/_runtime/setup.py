@@ -195,7 +195,7 @@ def _try_to_make(settings: Settings) -> Recorder | None:
 
 def _make_recorder(settings: Settings) -> Recorder:
     from hansard import __version__
-    from hansard._export import delegating_processor as relay
+    from hansard._export.processor import register
 
     provider = _provider_for(settings)
     recorder = Recorder(
@@ -206,7 +206,7 @@ def _make_recorder(settings: Settings) -> Recorder:
         instance_id=instance_id_of(provider.resource),
     )
     _add_parts(recorder)
-    relay.join(provider, stop=shutdown)
+    register(provider, stop=shutdown)
     return recorder
 
 
@@ -217,13 +217,13 @@ def _add_parts(recorder: Recorder) -> None:
     from hansard._tracing.serialization import warm_up
 
     warm_up()
-    recorder.exporter = SpanPipeline(
+    recorder.exporter = pipeline = SpanPipeline(
         recorder.settings,
         recorder.provider.resource,
         instance_id=recorder.instance_id,
         redactor=recorder.redactor,
     )
-    recorder.payloads = PayloadWriter(recorder.settings, recorder.redactor, recorder.exporter)
+    recorder.payloads = PayloadWriter(recorder.settings, recorder.redactor, pipeline.spool)
 
 
 def _key_of(settings: Settings) -> bytes:

@@ -25,7 +25,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from hansard._export.otlp.server_probe import HELLO, PRODUCT
+from hansard._export.otlp.exporter import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
 from hansard_collector.otlp.signals import CONTRACTS
 from hansard_collector.pipeline.submission import Encoding, Signal

@@ -15,7 +15,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from hansard import semconv
 from hansard._config.settings import load_settings
-from hansard._export import delegating_processor as relay
+from hansard._export.dropped import Losses, Sender
+from hansard._export.processor import register
+from hansard._export.spool import FOLDER, Payload, Spool, files_of, process_folders
 from hansard._payloads.store import PayloadWriter
 from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
@@ -55,8 +57,13 @@ class Recorded:
 
     def payload(self, ref: str) -> bytes:
         """Return the bytes that a reference names."""
-        [found] = [one for one in self.writer.spool.first(1_000) if one.ref == ref]
-        return found.read()
+        [found] = [one for one in self._payloads() if one.ref == ref]
+        return found.data
+
+    def _payloads(self) -> Iterator[Payload]:
+        for folder in process_folders(self.data / FOLDER):
+            for file in files_of(folder):
+                yield from file.read_payloads()
 
 
 @contextmanager
@@ -66,9 +73,10 @@ def recording(data: Path, *, retention: str = "redacted_payloads") -> Iterator[R
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    relay.join(provider, stop=lambda: None)
+    register(provider, stop=lambda: None)
     redactor = Redactor(b"k" * 32)
-    writer = PayloadWriter(settings, redactor)
+    spool = Spool(data / FOLDER, max_bytes=1 << 28, losses=Losses(Sender("test", "test")))
+    writer = PayloadWriter(settings, redactor, spool)
     recorder = Recorder(
         settings=settings,
         provider=provider,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from http import HTTPStatus
 from importlib.metadata import version
 
-from hansard._export.otlp.server_probe import PRODUCT
+from hansard._export.otlp.exporter import PRODUCT
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.database.write_probe import why_not_writable
 from hansard_store.ledger.queries import (

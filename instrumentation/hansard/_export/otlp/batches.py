@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hansard._export.otlp.exporter import Sender, make_sender
-from hansard._export.otlp.log_records import PayloadRecords
-from hansard._export.otlp.results import Answer, Outcome
-from hansard._export.otlp.server_probe import is_hansard
+from hansard._config.values import GRPC
+from hansard._export.otlp.exporter import Answer, Outcome, Sender, is_hansard, make_sender
 from hansard._export.otlp.spans import logs_of, spans_of
-from hansard._export.spool.files import Kind, SpoolFile
+from hansard._export.spool import RECORD_BYTES, Kind, Payload, SpoolFile
 from hansard._runtime.forks import apart_from_forks
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+
     from hansard._config.settings import Settings
+    from hansard._export.otlp.http_session import Uploader
 
 _MOST_PARTS: Final = 32  # requests spent on finding what of a batch is refused
 _MOST_DOUBTS: Final = 3  # failures of one batch that may be its own fault
+_MOST_AT_HANSARD: Final = 60 << 20  # of the 64 MiB that it takes in one request
+# What the OpenTelemetry Collector takes by default is 4 MiB over gRPC and 20 MiB over HTTP.
+_MOST_OVER_GRPC: Final = 7 << 19
+_MOST_OVER_HTTP: Final = 16 << 20
+_UPLOAD_AGAIN_S: Final = 60.0  # after an endpoint took no uploads
 _CLOSED: Final = Answer(Outcome.LATER, "the program ends")
 
 
@@ -34,14 +41,14 @@ class Delivered:
 class Courier:
     """One way to the collector; made on first use, on the thread that uses it."""
 
-    def __init__(
-        self, settings: Settings, *, make: Callable[[Settings], Sender] = make_sender
-    ) -> None:
+    def __init__(self, settings: Settings, resource: Resource) -> None:
         self._settings = settings
-        self._make = make
+        self._resource = resource  # of the process that sends payloads, whoever left them
         self._sender: Sender | None = None
         self._doubts: dict[object, int] = {}
         self._is_hansard: bool | None = None
+        self._uploader: Uploader | None = None
+        self._no_uploads_until_s = 0.0
         self._is_closed = False
 
     def deliver(self, kind: Kind, items: Sequence[Any], *, name: object = None) -> Delivered:
@@ -93,10 +100,52 @@ class Courier:
             with apart_from_forks():
                 for each in (Kind.TRACES, Kind.LOGS):
                     encode(each, ())  # imports the encoders
-                self._sender = self._make(self._settings)
-        return (
-            self._sender.send_logs(items) if kind is Kind.LOGS else self._sender.send_spans(items)
-        )
+                self._sender = make_sender(self._settings)
+        if kind is Kind.PAYLOADS and items:
+            return self._send_payloads(self._sender, items)
+        if kind in (Kind.LOGS, Kind.PAYLOADS):
+            return self._sender.send_logs(items)
+        return self._sender.send_spans(items)
+
+    def _send_payloads(self, sender: Sender, payloads: Sequence[Payload]) -> Answer:
+        """Send payloads as log records, which pass any collector in between, or upload a large one.
+
+        A large one is a log record only where no upload is possible and the other end is known to
+        take as much.
+        """
+        size_bytes = len(payloads[0].data)
+        if len(payloads) == 1 and size_bytes > RECORD_BYTES and not self._settings.embedded:
+            answer = self._upload(payloads[0])
+            if answer.outcome is not Outcome.NOT_RECEIVED:
+                return answer
+            if size_bytes > self._most_in_a_record():
+                return Answer(
+                    Outcome.NOT_RECEIVED,
+                    f"{answer.reason}; it is too large for a log record there. Set http_endpoint "
+                    "(HANSARD_HTTP_ENDPOINT) to the HTTP address of Hansard",
+                )
+        return sender.send_payloads(payloads, self._resource)
+
+    def _upload(self, payload: Payload) -> Answer:
+        base = self._settings.http_endpoint
+        if base is None and self._settings.protocol != GRPC:
+            base = self._settings.endpoint
+        if base is None or time.monotonic() < self._no_uploads_until_s:
+            return Answer(Outcome.NOT_RECEIVED, "no HTTP endpoint is known")
+        if self._uploader is None:
+            with apart_from_forks():
+                from hansard._export.otlp.http_session import Uploader
+
+            self._uploader = Uploader(base, self._settings)
+        answer = self._uploader.put(payload.ref, payload.data, media_type=payload.media_type)
+        if answer.outcome is Outcome.NOT_RECEIVED:
+            self._no_uploads_until_s = time.monotonic() + _UPLOAD_AGAIN_S
+        return answer
+
+    def _most_in_a_record(self) -> int:
+        if self.is_hansard():
+            return _MOST_AT_HANSARD
+        return _MOST_OVER_GRPC if self._settings.protocol == GRPC else _MOST_OVER_HTTP
 
     def is_hansard(self) -> bool:
         """Say whether the collector is Hansard; asked once for each time it is reached."""
@@ -111,8 +160,9 @@ class Courier:
     def close(self) -> None:
         """Close connections; a request that is under way ends with an error."""
         self._is_closed = True
-        if self._sender is not None:
-            self._sender.close()
+        for connections in (self._sender, self._uploader):
+            if connections is not None:
+                connections.close()
 
 
 def _halves(items: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -122,6 +172,8 @@ def _halves(items: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
 
 def items_of(file: SpoolFile) -> Sequence[Any]:
     """Return what is in a spool file. Raises SpoolError, or ValueError when it is torn."""
+    if file.kind is Kind.PAYLOADS:
+        return file.read_payloads()
     data = file.read()
     if not data:
         raise ValueError("it is empty")
@@ -132,8 +184,6 @@ def items_of(file: SpoolFile) -> Sequence[Any]:
 def encode(kind: Kind, items: Sequence[Any]) -> bytes:
     """Return items as the bytes of a spool file, by the stock encoder; raises what it raises."""
     data: bytes
-    if isinstance(items, PayloadRecords):
-        return items.encode()
     if kind is Kind.LOGS:
         from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 

@@ -1,4 +1,4 @@
-"""Sending through the stock OTLP exporters, one attempt at a time, with an answer in words."""
+"""Sending through the stock OTLP exporters: one attempt at a time, and what its answer means."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import contextlib
 import gzip
 import inspect
 import logging
+import os
+import re
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from hansard._config.values import GRPC
-from hansard._export.otlp.exporter_logs import listening
-from hansard._export.otlp.log_records import PayloadRecords
-from hansard._export.otlp.results import ACCEPTED, BROKEN, Answer, Outcome, of_code
-from hansard._export.spool.files import Kind
+from hansard._export.otlp.log_records import encode_payloads, payload_records
+from hansard._export.spool import Kind, Payload
 from hansard._runtime.forks import call_apart_from_forks
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan
 
     from hansard._config.settings import Settings
@@ -33,6 +36,122 @@ _COMPRESS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
 }
+
+
+class Outcome(Enum):
+    ACCEPTED = "accepted"
+    LATER = "later"  # the collector's trouble, or the way there: the same batch may do later
+    DOUBTFUL = "doubtful"  # it may be either: whoever sends it finds out
+    REFUSED = "refused"  # the batch's own fault: it will never be taken
+    NOT_RECEIVED = "not received"  # this endpoint takes no such signal
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a batch, with words for the log."""
+
+    outcome: Outcome
+    reason: str = ""
+    retry_after_s: float | None = None  # as the collector asked
+
+
+ACCEPTED: Final = Answer(Outcome.ACCEPTED)
+BROKEN: Final = Answer(Outcome.REFUSED, "the batch could not be encoded, or is over 64 MiB")
+
+# OTLP: these say that the request itself is wrong. All else a working collector may cure.
+_REFUSED_STATUSES: Final = frozenset({400, 413, 422})
+_ELSEWHERE_STATUSES: Final = frozenset({404, 405, 410, 501})
+_DOUBTFUL_CODES: Final = frozenset({"INTERNAL", "UNKNOWN", "OUT_OF_RANGE", "FAILED_PRECONDITION"})
+# A server out of means answers with the same code as one that was sent too much at once.
+_TOO_LARGE: Final = re.compile(r"larger than|size limit|too large", re.IGNORECASE)
+
+
+def of_status(status: int, reason: str, *, retry_after: str | None = None) -> Answer:
+    """Return what an HTTP status means; `retry_after` is the header's value."""
+    if 200 <= status < 300:
+        return ACCEPTED
+    told = f"it answered {status} {reason}".rstrip()
+    if status in _REFUSED_STATUSES:
+        return Answer(Outcome.REFUSED, told)
+    if status in _ELSEWHERE_STATUSES:
+        return Answer(Outcome.NOT_RECEIVED, told)
+    if status == 500:
+        return Answer(Outcome.DOUBTFUL, told)
+    if 300 <= status < 400:
+        told += ", which OTLP does not follow; give the address it leads to"
+    return Answer(Outcome.LATER, told, _seconds(retry_after))
+
+
+def of_code(code: str, details: str) -> Answer:
+    """Return what a gRPC status code means, by its name."""
+    told = f"it answered {code}" + (f" ({details[:200]})" if details else "")
+    if code == "INVALID_ARGUMENT" or (code == "RESOURCE_EXHAUSTED" and _TOO_LARGE.search(details)):
+        return Answer(Outcome.REFUSED, told)
+    if code == "UNIMPLEMENTED":
+        return Answer(Outcome.NOT_RECEIVED, told)
+    return Answer(Outcome.DOUBTFUL if code in _DOUBTFUL_CODES else Outcome.LATER, told)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Read the header; a date is not worth a clock that may differ."""
+    try:
+        return max(float(retry_after), 0.0) if retry_after else None
+    except ValueError:
+        return None
+
+
+# ---- what the exporters log
+
+# What the stock exporters log while we send through them is read, and not passed on: they log each
+# failed attempt, with no end, and the program is warned once. Of the gRPC exporter its log line is
+# also the one public place with the status code of a failure. Lines of other threads, of the
+# application's own exporters, pass untouched.
+_LOGGERS = (
+    "hansard.pipeline",
+    "opentelemetry.exporter.otlp.common.http",
+    "opentelemetry.exporter.otlp.proto.common._internal",
+    "opentelemetry.exporter.otlp.proto.grpc.exporter",
+    "opentelemetry.exporter.otlp.proto.http._log_exporter",
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    "urllib3.connectionpool",
+)
+_heard = threading.local()
+
+
+class _Listener(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        lines: list[logging.LogRecord] | None = getattr(_heard, "lines", None)
+        if lines is None:
+            return True
+        lines.append(record)
+        return False
+
+
+_listener = _Listener()
+
+
+def _listen() -> None:
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        if _listener not in logger.filters:
+            # Before the exporters' own filter, which swallows a line that it has seen.
+            logger.filters.insert(0, _listener)
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[list[logging.LogRecord]]:
+    """Yield the list that gets every line this thread's exporters log in the block."""
+    _listen()
+    lines: list[logging.LogRecord] = []
+    _heard.lines = lines
+    try:
+        yield lines
+    finally:
+        _heard.lines = None
+
+
+# ---- the exporters
+
 _INTERRUPTED: Final = Answer(Outcome.LATER, "it did not answer while the program forked")
 _CLOSED: Final = Answer(Outcome.LATER, "the program ended before it was sent")
 
@@ -43,6 +162,8 @@ class Sender(Protocol):
     def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer: ...
 
     def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer: ...
+
+    def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer: ...
 
     def close(self) -> None: ...
 
@@ -86,10 +207,11 @@ class HttpSender:
         return self._send(self._spans, self._span_session, spans)
 
     def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
-        if not isinstance(records, PayloadRecords):
-            return self._send(self._logs, self._log_session, records)
+        return self._send(self._logs, self._log_session, records)
+
+    def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
         # The stock exporter makes the request, of no records, and what is encoded here fills it.
-        with self._log_session.carrying(self._compress(records.encode())):
+        with self._log_session.carrying(self._compress(encode_payloads(payloads, resource))):
             return self._send(self._logs, self._log_session, ())
 
     def _send(self, exporter: Any, session: WatchedSession, batch: Sequence[Any]) -> Answer:
@@ -139,6 +261,9 @@ class GrpcSender:
 
     def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
         return self._send(Kind.LOGS, records)
+
+    def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
+        return self._send(Kind.LOGS, payload_records(payloads, resource))
 
     def _send(self, kind: Kind, batch: Sequence[Any]) -> Answer:
         with call_apart_from_forks(self._hang_up), listening() as lines:
@@ -200,3 +325,64 @@ def _close_all(*exporters: Any) -> None:
     with contextlib.suppress(RuntimeError):
         thread.start()
         thread.join(_CLOSE_S)
+
+
+# ---- whether the collector is Hansard: only it is sent start records and pulses
+
+# Another back end would show a span without an end as broken, and store pulses as logs. It is
+# tried on the sender's thread after something arrived there, so it costs the program nothing; a
+# collector in between answers for itself, and is not Hansard.
+PRODUCT: Final = "hansard"  # what /healthz and Hello name themselves
+HELLO: Final = "/hansard.v1.Presence/Hello"  # empty request, PRODUCT as the answer's bytes
+_ANSWER_S: Final = 2.0
+_ROOTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE")
+
+
+def is_hansard(settings: Settings) -> bool:
+    """Ask the collector who it is; False when it does not say, or not within two seconds."""
+    if settings.embedded:
+        return True
+    with listening():
+        try:
+            return _says_grpc(settings) if settings.protocol == GRPC else _says_http(settings)
+        except Exception:  # whatever it does, it is nobody who answers as Hansard does
+            return False
+
+
+def _says_http(settings: Settings) -> bool:
+    import requests
+
+    response = requests.get(
+        f"{settings.endpoint.rstrip('/')}/healthz",
+        headers=dict(settings.headers),
+        timeout=_ANSWER_S,
+        allow_redirects=False,
+        verify=_roots() or True,
+    )
+    told: Any = response.json()
+    return isinstance(told, dict) and told.get("product") == PRODUCT
+
+
+def _says_grpc(settings: Settings) -> bool:
+    import grpc
+
+    address = urlsplit(settings.traces_endpoint)
+    target = address.netloc or settings.traces_endpoint
+    if address.scheme == "http":
+        channel = grpc.insecure_channel(target)
+    else:
+        roots = _roots()
+        pem = None
+        if roots is not None:
+            with open(roots, "rb") as file:
+                pem = file.read()
+        channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(pem))
+    with call_apart_from_forks(channel.close), channel:
+        metadata = tuple((name.lower(), text) for name, text in settings.headers.items())
+        answer = channel.unary_unary(HELLO)(b"", timeout=_ANSWER_S, metadata=metadata)
+    return bool(answer == PRODUCT.encode())
+
+
+def _roots() -> str | None:
+    """Return the certificate file that the stock exporters trust, None for the system's."""
+    return next((os.environ[name] for name in _ROOTS if os.environ.get(name)), None)

@@ -16,9 +16,9 @@ from hansard import semconv
 from hansard._export.dropped import Losses, Reason, Sender, load_losses
 from hansard._export.heartbeat import pulses
 from hansard._export.otlp.batches import Courier, encode, items_of
+from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
 from hansard._export.otlp.log_records import loss_records, pulse_records
-from hansard._export.otlp.results import ACCEPTED, Answer, Outcome
-from hansard._export.spool.files import Kind, SpoolFile, SpoolFolder, abandoned, remove
+from hansard._export.spool import Kind, SpoolFile, SpoolFolder, abandoned, remove
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError
 
@@ -38,6 +38,8 @@ class Shelf(Protocol):
 
     def refuse(self, kind: Kind, items: int, data: bytes) -> None: ...
 
+    def lose(self, signal: str, reason: Reason, items: int) -> None: ...
+
 
 def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
     """Send one file and settle it; it stays where it is only when it may do later."""
@@ -47,6 +49,12 @@ def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
         warn_once("torn", "a file of the spool cannot be read and is dropped: %s", error)
         shelf.give_up(file, Reason.UNREADABLE)
         return ACCEPTED
+    if file.kind is Kind.PAYLOADS:
+        shelf.lose(file.kind.signal, Reason.UNREADABLE, file.items - len(items))
+        file.known_items = len(items)
+        if not items:
+            shelf.arrived(file)
+            return ACCEPTED
     if file.kind is Kind.OPENS:
         # Only Hansard takes spans that have not ended; so first of all, is anybody there?
         reached = courier.deliver(Kind.TRACES, ()).answer
@@ -60,10 +68,19 @@ def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
     if outcome is Outcome.REFUSED:
         if delivered.refused and file.lost_items:
             tell_refused(delivered.answer, file.kind, len(delivered.refused))
-            data = encode(file.kind, delivered.refused)
+            # Of payloads none are set aside: one may have 64 MiB.
+            data = b"" if file.kind is Kind.PAYLOADS else encode(file.kind, delivered.refused)
             shelf.refuse(file.kind, len(delivered.refused), data)
         shelf.arrived(file)
-    elif outcome is Outcome.NOT_RECEIVED and file.kind is Kind.LOGS:
+    elif outcome is Outcome.NOT_RECEIVED and not may_do_later(delivered.answer, file.kind):
+        if file.kind is Kind.PAYLOADS:
+            warn_once(
+                "payloads not received",
+                "%d payloads (%d bytes) did not arrive: %s",
+                file.items,
+                file.size_bytes,
+                delivered.answer.reason,
+            )
         shelf.give_up(file, Reason.NOT_RECEIVED)
     elif outcome is Outcome.ACCEPTED:
         shelf.arrived(file)
@@ -72,16 +89,18 @@ def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
 
 def tell_refused(answer: Answer, kind: Kind, items: int) -> None:
     """Tell the program, once, that something will never be taken."""
+    kept = "" if kind is Kind.PAYLOADS else "; they are kept in the spool's folder `refused`"
     warn_once(
         "refused",
-        "the collector will not take %d %s: %s; they are kept in the spool's folder `refused`",
+        "the collector will not take %d %s: %s%s",
         items,
         kind.signal,
         answer.reason,
+        kept,
     )
 
 
-class Leftover:
+class OrphanedSpool:
     """The folder of a process that is gone, being sent; its lock is held."""
 
     def __init__(self, folder: SpoolFolder) -> None:
@@ -106,7 +125,11 @@ class Leftover:
 
     def refuse(self, kind: Kind, items: int, data: bytes) -> None:
         self._losses.add(kind.signal, Reason.REFUSED, items)
-        self._folder.set_aside(kind, data, items=items)
+        if data:
+            self._folder.set_aside(kind, data, items=items)
+
+    def lose(self, signal: str, reason: Reason, items: int) -> None:
+        self._losses.add(signal, reason, items)
 
     def report(self, courier: Courier) -> Answer:
         """Report its dropped items, and that its open spans will not end. Safe to call twice."""
@@ -135,7 +158,7 @@ class Leftover:
 
 def sender_of(folder: SpoolFolder) -> Sender:
     """Return whose folder it is, from the first file in it that can be read."""
-    for file in folder.files():
+    for file in (one for one in folder.files() if one.kind is not Kind.PAYLOADS):
         with contextlib.suppress(SpoolError, ValueError, IndexError):
             attributes = items_of(file)[0].resource.attributes
             service = str(attributes.get(semconv.SERVICE_NAME, ""))
@@ -144,22 +167,22 @@ def sender_of(folder: SpoolFolder) -> Sender:
     return Sender("", folder.path.name)
 
 
-def leftovers(root: Path) -> Iterator[Leftover]:
+def _orphaned(root: Path) -> Iterator[OrphanedSpool]:
     """Yield the folders of processes that are gone, one after the other, each locked."""
     for folder in abandoned(root):
-        yield Leftover(folder)
+        yield OrphanedSpool(folder)
 
 
-_Entry: TypeAlias = tuple[Leftover, SpoolFile]
+_Entry: TypeAlias = tuple[OrphanedSpool, SpoolFile]
 
 
-class Replay:
+class OrphanedSpools:
     """Goes through the folders that processes left; used by one thread at a time."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folders: Iterator[Leftover] = leftovers(root)
-        self._held: deque[Leftover] = deque()  # locked; their files are sent in order
+        self._folders: Iterator[OrphanedSpool] = _orphaned(root)
+        self._held: deque[OrphanedSpool] = deque()  # locked; their files are sent in order
         self._singly = 0  # files to send one by one: of a request that was not taken whole
         self.due_s = 0.0  # when there may be something, on the monotonic clock
 
@@ -167,7 +190,7 @@ class Replay:
         """Send files, or tell what a process lost, or look; None: nothing was sent."""
         self._hold_more()
         if not self._held:
-            self._folders = leftovers(self._root)
+            self._folders = _orphaned(self._root)
             self.due_s = time.monotonic() + _LOOK_S
             return None
         first = self._held[0]
@@ -220,7 +243,7 @@ class Replay:
         return None
 
 
-def _sent_together(folders: Sequence[Leftover]) -> list[_Entry]:
+def _sent_together(folders: Sequence[OrphanedSpool]) -> list[_Entry]:
     """Return the oldest files of folders, of one kind, that fit into a request.
 
     In each folder a file goes after those before it, whatever their kind: spans name payloads.
@@ -232,26 +255,27 @@ def _sent_together(folders: Sequence[Leftover]) -> list[_Entry]:
         return found
     for folder in folders:
         for file in folder.files:
+            if file.kind is not kind:
+                break
             items, size_bytes = items + file.items, size_bytes + file.size_bytes
             if items > _MAX_ITEMS or size_bytes > _MAX_BYTES:
                 return found
-            if file.kind is not kind:
-                items, size_bytes = items - file.items, size_bytes - file.size_bytes
-                break
             found.append((folder, file))
     return found
 
 
 def _items_of(entries: Sequence[_Entry]) -> list[Any] | None:
-    """Return what is in the files; None where one cannot be read."""
+    """Return what is in the files; None where one cannot be read, or not all of it."""
     try:
-        return [item for _, file in entries for item in items_of(file)]
+        items = [item for _, file in entries for item in items_of(file)]
     except (SpoolError, ValueError):
         return None
+    return items if len(items) == sum(file.items for _, file in entries) else None
 
 
 def may_do_later(answer: Answer, kind: Kind) -> bool:
     """Say whether the same batch is worth another attempt."""
     if answer.outcome is Outcome.NOT_RECEIVED:
-        return kind is not Kind.LOGS  # an endpoint without logs is one; without traces, a mistake
+        # An endpoint without logs is one; without traces, a mistake.
+        return kind not in (Kind.LOGS, Kind.PAYLOADS)
     return answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL)

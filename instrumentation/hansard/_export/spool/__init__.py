@@ -1,1 +1,0 @@
-"""The spool: batches on disk until the collector has them."""
