@@ -194,7 +194,7 @@ def test_a_torn_file_is_counted_and_no_other_one_suffers(
     agent.put(b"will be torn", LARGE + b"torn too")
     for waiting in agent.spool.packs:
         data = waiting.path.read_bytes()
-        waiting.path.write_bytes(data[:-5] + b"torn\n")
+        waiting.path.write_bytes(data[:-5] + b"else\n")
     [good] = agent.put(b"whole")
 
     assert agent.send().outcome is Outcome.ACCEPTED

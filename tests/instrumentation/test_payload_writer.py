@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
-from hansard._config.settings import Settings
+from hansard._config.settings import Settings, load_settings
 from hansard._export.dropped import Losses, Sender
 from hansard._export.orphaned_spools import OrphanedSpools
 from hansard._export.otlp.batches import Courier
@@ -123,9 +123,9 @@ def test_no_media_type_leaves_the_folder(tmp_path: Path, media_type: str, data: 
     payloads = writer(tmp_path)
     payloads.put(data, media_type=media_type)
 
-    [pack] = list(tmp_path.parent.rglob("*.pack"))
-    assert pack.is_relative_to(tmp_path / "spool")
-    assert ".." not in pack.parts
+    [pack] = packs(tmp_path)
+    assert pack.path.is_relative_to(tmp_path / "spool")
+    assert ".." not in pack.path.parts
     [one] = waiting(tmp_path)
     assert one.data == data
     assert one.media_type in (media_type, "application/octet-stream")
@@ -277,7 +277,7 @@ def left_by_an_earlier_version(path: Path, *data: bytes) -> list[str]:
 def sent_by_the_next(path: Path) -> Collector:
     """Send what is in a data folder as the next process does; return the collector."""
     with collecting(lambda path, _: "404" if path.startswith("/v1/payloads") else "200") as made:
-        courier = Courier(Settings(data=path, endpoint=made.url), Resource({}))
+        courier = Courier(load_settings({"data": path, "endpoint": made.url}, {}), Resource({}))
         orphans = OrphanedSpools(path / FOLDER)
         assert orphans.all(courier).outcome is Outcome.ACCEPTED
         orphans.leave()
