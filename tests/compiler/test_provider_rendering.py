@@ -18,9 +18,9 @@ from hansard_compiler.providers.base import (
     Sampling,
     WireFormat,
     from_payload,
-    provider_block,
 )
 from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.formats.fields import provider_block
 from hansard_compiler.providers.formats.openai_responses import (
     OpenAIResponses,
     read_compaction,

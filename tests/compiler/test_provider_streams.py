@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hansard_compiler.providers.formats import anthropic_stream
 from hansard_compiler.providers.formats import openai_chat_stream as chat_stream
 from hansard_compiler.providers.formats import openai_responses_stream as responses_stream
-from hansard_compiler.providers.formats.json_access import Body
-from hansard_compiler.providers.formats.streamed import Streamed
+from hansard_compiler.providers.formats.fields import Body
+from hansard_compiler.providers.formats.sse import Streamed
 
 Assemble = Callable[[Iterable[Body]], Streamed]
 

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from hansard_compiler.calls import (
-    Call,
-    Json,
-    Message,
-    OtherPart,
-    Part,
-    message_from_json,
-    message_problem,
-)
-from hansard_compiler.providers.transport.answer import Answer
-from hansard_compiler.providers.transport.exchange import Exchange
+from hansard_compiler.calls import Call, Json, Message, message_from_json, message_problem
 from hansard_compiler.providers.transport.failures import NotRenderable
+
+if TYPE_CHECKING:
+    from hansard_compiler.providers.transport.answer import Answer
+    from hansard_compiler.providers.transport.exchange import Exchange
 
 OnEvent: TypeAlias = Callable[[Json], None]  # called with each event of a stream as it arrives
 
 _STABLE, _VOLATILE = "stable_prefix", "volatile_suffix"
-_BLOCK = "provider_block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,56 +111,6 @@ def from_payload(payload: Mapping[str, Any], *, model: str, **more: Any) -> Rend
         stable_prefix_hash=stable.get("hash") if stable else None,
         volatile_suffix_hash=volatile.get("hash") if volatile else None,
         **more,
-    )
-
-
-# --- blocks that only one provider understands --------------------------------------------------
-
-
-def provider_block(provider: str, block: Json) -> OtherPart:
-    """Wrap a block (signed thinking, encrypted reasoning) to be sent back unchanged, and only to
-    the provider it came from."""
-    return OtherPart({"type": _BLOCK, "provider": provider, "block": block})
-
-
-def block_of(part: Part, provider: str) -> Json | None:
-    """Return the provider's own block in a part, None where there is none of this provider."""
-    value = part.value if isinstance(part, OtherPart) else None
-    if isinstance(value, Mapping) and value.get("type") == _BLOCK:
-        block = value.get("block")
-        if value.get("provider") == provider and isinstance(block, Mapping):
-            return dict(block)
-    return None
-
-
-# --- tools ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool of the developer's own."""
-
-    name: str
-    description: str
-    parameters: Json
-    strict: bool | None = None
-
-
-def neutral_tool(tool: Mapping[str, Any]) -> Tool | None:
-    """Return a tool in its neutral form; None for a provider's built-in one, to pass as it is."""
-    if tool.get("type") not in (None, "function"):
-        return None
-    told = tool.get("function")
-    given = told if isinstance(told, Mapping) else tool
-    name = given.get("name")
-    if not isinstance(name, str) or not name:
-        raise NotRenderable(f"a tool without a name: {sorted(given)}")
-    parameters = given.get("parameters") or given.get("input_schema")
-    return Tool(
-        name,
-        given.get("description") or "",
-        dict(parameters) if parameters else {"type": "object", "properties": {}},
-        given.get("strict"),
     )
 
 

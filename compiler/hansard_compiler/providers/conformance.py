@@ -21,7 +21,8 @@ from hansard_compiler.calls import (
     ToolResultPart,
 )
 from hansard_compiler.providers.adapter import request_bytes
-from hansard_compiler.providers.base import Boundary, RenderInput, WireFormat, provider_block
+from hansard_compiler.providers.base import Boundary, RenderInput, WireFormat
+from hansard_compiler.providers.formats.fields import provider_block
 
 _TOOL: Json = {
     "type": "function",

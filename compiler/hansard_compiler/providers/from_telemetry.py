@@ -19,7 +19,8 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_compiler.providers.base import RenderInput, Sampling, neutral_tool
+from hansard_compiler.providers.base import RenderInput, Sampling
+from hansard_compiler.providers.formats.fields import neutral_tool
 from hansard_compiler.providers.transport.failures import NotRenderable
 from hansard_compiler.replay import mutations as change
 from hansard_compiler.replay.errors import NotReplayable, Reason

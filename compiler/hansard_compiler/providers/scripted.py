@@ -30,10 +30,9 @@ from hansard_compiler.calls import (
 )
 from hansard_compiler.canonical import canonical_json, stable_hash
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.providers.base import OnEvent, RenderInput, neutral_tool
-from hansard_compiler.providers.formats.fields import result_text, tokens_from
+from hansard_compiler.providers.base import OnEvent, RenderInput
+from hansard_compiler.providers.formats.fields import neutral_tool, result_text, tokens_from
 from hansard_compiler.providers.formats.sse import event_bytes
-from hansard_compiler.providers.formats.tool_pairs import neutral_problems
 from hansard_compiler.providers.transport import failures
 from hansard_compiler.providers.transport.exchange import (
     Attempt,
@@ -139,7 +138,7 @@ class ScriptedFormat:
         return {**body, **given.extra}
 
     def problems(self, rendered: Mapping[str, Any]) -> list[str]:
-        return neutral_problems(_messages(rendered))
+        return _problems(_messages(rendered))
 
     def parse(self, response: Mapping[str, Any], request: Mapping[str, Any]) -> Call:
         tokens, sources = tokens_from(response, _USAGE)
@@ -169,6 +168,24 @@ class ScriptedFormat:
 
     def notes(self, given: RenderInput) -> list[str]:
         return []
+
+
+def _problems(messages: Sequence[Message]) -> list[str]:
+    """Every call answered once, every result after its call."""
+    called: set[str | None] = set()
+    answered: set[str | None] = set()
+    problems = []
+    for part in (part for message in messages for part in message.parts):
+        if isinstance(part, ToolCallPart):
+            called.add(part.id)
+        elif isinstance(part, ToolResultPart):
+            if part.id not in called or part.id in answered:
+                problems.append(f"a result for {part.id!r}, which waits for none")
+            answered.add(part.id)
+    problems.extend(
+        f"tool call {one!r} has no result" for one in sorted(map(str, called - answered))
+    )
+    return problems
 
 
 class ScriptedWire:

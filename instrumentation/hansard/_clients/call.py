@@ -14,20 +14,13 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from hansard import semconv
 from hansard._clients import names
+from hansard._clients.bodies import Attributes, Failure, Response, Route, body_of
 from hansard._clients.exchange import Exchange
-from hansard._clients.formats.call_attributes import (
-    Answer,
-    Attributes,
-    Failure,
-    Route,
-    body_of,
-    known,
-)
 from hansard._clients.guard import observing
 from hansard._tracing.context import entered, parent_context
 from hansard._tracing.observation import clean_attribute, tell_error
 from hansard._tracing.serialization import dumps, type_name
-from hansard_compiler.providers.formats.sse import read_events
+from hansard_compiler.providers.formats.fields import known
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
@@ -160,14 +153,14 @@ class RecordedCall:
         self._sent = body
         # First of all: whatever the body holds, its exact bytes are kept.
         self._put(names.REQUEST, body, media_type=_JSON)
-        asked = self._route.asked(body_of(body))
-        self._set(self._cleaned(asked.attributes))
-        if asked.model is not None:
-            self._set({names.REQUEST_MODEL: asked.model})
-            self.span.update_name(self._name(asked.model))
-        self._content(names.INPUT_MESSAGES, asked.input)
-        self._content(names.SYSTEM_INSTRUCTIONS, asked.system)
-        self._content(names.TOOL_DEFINITIONS, asked.tools)
+        request = self._route.read_request(body_of(body))
+        self._set(self._cleaned(request.attributes))
+        if request.model is not None:
+            self._set({names.REQUEST_MODEL: request.model})
+            self.span.update_name(self._name(request.model))
+        self._content(names.INPUT_MESSAGES, request.input)
+        self._content(names.SYSTEM_INSTRUCTIONS, request.system)
+        self._content(names.TOOL_DEFINITIONS, request.tools)
 
     def _cleaned(self, asked: Attributes) -> Attributes:
         """Stop sequences are words of the prompt's author."""
@@ -242,21 +235,17 @@ class RecordedCall:
             return None
         kind = exchange.header("content-type").partition(";")[0].strip() or _JSON
         self._put(names.RESPONSE, body, media_type=kind)
-        answer, is_whole = self._read(exchange, body)
-        self._set(answer.attributes)
-        self._content(names.OUTPUT_MESSAGES, answer.output)
+        response, is_whole = self._read(exchange, body)
+        self._set(response.attributes)
+        self._content(names.OUTPUT_MESSAGES, response.output)
         self._note_cut(exchange, is_whole=is_whole)
-        return answer.failure
+        return response.failure
 
-    def _read(self, exchange: Exchange, body: bytes) -> tuple[Answer, bool]:
-        """Return the answer, and whether the provider came to its end."""
-        if exchange.is_events and self._route.assembled is not None:
-            found = self._route.assembled(read_events(body))
-            answer = self._route.answered(found.body)
-            failure = found.failure or answer.failure
-            whole = found.is_finished or failure is not None
-            return Answer(answer.attributes, answer.output, failure), whole
-        return self._route.answered(body_of(body)), False
+    def _read(self, exchange: Exchange, body: bytes) -> tuple[Response, bool]:
+        """Return the response, and whether the provider came to its end."""
+        if exchange.is_events and self._route.assemble is not None:
+            return self._route.read_stream(body)
+        return self._route.read_response(body_of(body)), False
 
     def _note_cut(self, exchange: Exchange, *, is_whole: bool) -> None:
         """A stream that the program left before its end was cancelled; nothing failed."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from hansard._clients.formats.call_attributes import Attributes
+from hansard._clients.bodies import Attributes
 from hansard._clients.guard import observing
 
 # A longer answer is not kept; its size is told.

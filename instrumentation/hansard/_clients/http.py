@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from queue import SimpleQueue
@@ -22,15 +22,14 @@ from opentelemetry import trace
 from opentelemetry.trace import Span
 
 from hansard._clients import langchain, llama_index, names
+from hansard._clients.bodies import ROUTES, Attributes, Route
 from hansard._clients.call import RecordedCall, current_call, is_told, outside_of_calls
 from hansard._clients.exchange import Exchange
-from hansard._clients.formats import anthropic, openai_chat, openai_responses
-from hansard._clients.formats.call_attributes import Attributes, Route
 from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import QuietTracer
 from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
-from hansard_compiler.providers.formats.json_access import integer, mapping, text
+from hansard_compiler.providers.formats.fields import integer, mapping, text
 
 # Bodies that are watched while the client reads them, and what becomes of those nobody reads.
 
@@ -175,23 +174,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reaper.reset)
 
 
-# Which calls of which clients are read, and who stands behind an address.
-
-# By the path that the client is asked for, before an address or a deployment is put before it.
-ROUTES: Final[Mapping[str, Mapping[str, Route]]] = {
-    "openai": {
-        "/responses": openai_responses.RESPONSES,
-        "/responses/compact": openai_responses.RESPONSES,
-        "/responses/input_tokens": openai_responses.COUNT,
-        "/chat/completions": openai_chat.CHAT,
-        "/completions": openai_chat.COMPLETION,
-        "/embeddings": openai_chat.EMBEDDINGS,
-    },
-    "anthropic": {
-        "/v1/messages": anthropic.MESSAGES,
-        "/v1/messages/count_tokens": anthropic.COUNT,
-    },
-}
+# Which calls of which clients are read, and the provider of an address.
 
 # The conventions' names of the providers that speak OpenAI's API at addresses of their own.
 _PROVIDERS: Final = {

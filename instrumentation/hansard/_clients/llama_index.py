@@ -21,7 +21,7 @@ from opentelemetry.trace import Span
 
 from hansard._clients import names
 from hansard._clients.guard import observing
-from hansard_compiler.providers.formats.json_access import text
+from hansard_compiler.providers.formats.fields import text
 
 LIBRARIES: Final = ("llama_index", "llamaindex")
 # What OpenAI, Anthropic and others, and what Gemini call the model that served.

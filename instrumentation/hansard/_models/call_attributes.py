@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from hansard import semconv
 from hansard._clients import names
-from hansard._clients.formats.call_attributes import Attributes, known
+from hansard._clients.bodies import Attributes, usage_attributes
 from hansard._tracing.observation import clean_attribute
 from hansard_compiler.errors import HansardError
-from hansard_compiler.providers.formats.json_access import integer, text, texts, within
+from hansard_compiler.providers.formats.fields import find, integer, known, text, texts
 from hansard_compiler.providers.transport.failures import CallFailed
 from hansard_compiler.retention import RetentionMode
 
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from hansard_compiler.providers.transport.answer import Answer
     from hansard_compiler.providers.transport.exchange import Attempt
 
-_USAGE: Final = {
-    "input": "gen_ai.usage.input_tokens",
-    "output": "gen_ai.usage.output_tokens",
-    "cache_read": "gen_ai.usage.cache_read.input_tokens",
-    "cache_write": "gen_ai.usage.cache_write.input_tokens",
-    "reasoning": "gen_ai.usage.reasoning.output_tokens",
-    "cache_write_5m": "anthropic.usage.cache_creation.ephemeral_5m_input_tokens",
-    "cache_write_1h": "anthropic.usage.cache_creation.ephemeral_1h_input_tokens",
-}
 _TIERS: Final = {
     "openai": "openai.response.service_tier",
     "openai_compatible": "openai.response.service_tier",
@@ -72,8 +63,7 @@ def answered(raw: Answer) -> Attributes:
     """Return what the provider answered, and what it was thought to cost before."""
     call, response = raw.call, raw.response
     reason = finish_reason_of(call)
-    tier = text(response.get("service_tier")) or text(within(response, "usage", "service_tier"))
-    tokens = {key: integer(getattr(call.tokens, name)) for name, key in _USAGE.items()}
+    tier = text(response.get("service_tier")) or text(find(response, "usage.service_tier"))
     found = known(
         {
             "gen_ai.response.id": text(call.response_id),
@@ -83,7 +73,7 @@ def answered(raw: Answer) -> Attributes:
             semconv.TOKENS_ESTIMATOR: text(raw.metadata.get("estimated_by")),
             semconv.CALL_INCOMPLETE_REASON: raw.shortfall.code if raw.shortfall else None,
         }
-    ) | known(tokens)
+    ) | usage_attributes(call.tokens)
     tier_key = _TIERS.get(call.provider or "")
     return found | ({tier_key: tier} if tier and tier_key else {})
 

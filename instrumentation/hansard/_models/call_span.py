@@ -16,7 +16,7 @@ from opentelemetry.trace import Link, SpanKind
 import hansard
 from hansard import semconv
 from hansard._clients import names
-from hansard._clients.formats.call_attributes import (
+from hansard._clients.bodies import (
     Attributes,
     blob_part,
     call_part,

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hansard._clients.formats import anthropic, openai_chat, openai_responses
-from hansard._clients.formats.call_attributes import body_of
-from hansard._clients.http import ROUTES
-from hansard_compiler.providers.formats.json_access import parsed
+from hansard._clients.bodies import ROUTES, body_of
+from hansard_compiler.providers.formats.fields import parsed
 from hansard_compiler.providers.formats.sse import Event, read_events
 
+CHAT, RESPONSES = ROUTES["openai"]["/chat/completions"], ROUTES["openai"]["/responses"]
+MESSAGES = ROUTES["anthropic"]["/v1/messages"]
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -149,7 +149,7 @@ def test_no_body_of_a_request_or_response_makes_a_reader_raise(body: Any) -> Non
     read = body if isinstance(body, dict) else {}
 
     for route in (route for routes in ROUTES.values() for route in routes.values()):
-        asked, answer = route.asked(read), route.answered(read)
+        asked, answer = route.read_request(read), route.read_response(read)
         json.dumps([asked.input, asked.system, asked.tools, answer.output])
         for value in (*asked.attributes.values(), *answer.attributes.values()):
             assert isinstance(value, str | bool | int | float | list)
@@ -160,8 +160,7 @@ def test_no_stream_makes_a_reader_raise(events: list[Any]) -> None:
     body = sse(*(event for event in events if isinstance(event, dict)))
 
     for route in (route for routes in ROUTES.values() for route in routes.values()):
-        if route.assembled is not None:
-            route.answered(route.assembled(read_events(body)).body)
+        route.read_stream(body)
 
 
 def test_what_is_no_json_is_nothing() -> None:
@@ -185,10 +184,9 @@ def test_a_streamed_chat_adds_up_to_what_it_would_have_been_in_one_piece() -> No
     ]
     body = sse(*({"id": "c1", "model": "gpt-x", **chunk} for chunk in chunks))
 
-    found = openai_chat.assembled_chat(read_events(body + b"data: [DONE]\n\n"))
-    answer = openai_chat.answered_chat(found.body)
+    answer, is_whole = CHAT.read_stream(body + b"data: [DONE]\n\n")
 
-    assert found.is_finished
+    assert is_whole
     assert answer.attributes == {
         "gen_ai.response.id": "c1",
         "gen_ai.response.model": "gpt-x",
@@ -224,10 +222,9 @@ def test_a_cut_off_response_shows_what_had_come_until_then() -> None:
         {"type": "response.output_text.delta", "output_index": 0, "delta": "upon"},
     )
 
-    found = openai_responses.assembled(read_events(body))
-    answer = openai_responses.answered(found.body)
+    answer, is_whole = RESPONSES.read_stream(body)
 
-    assert not found.is_finished
+    assert not is_whole
     assert answer.attributes["gen_ai.response.id"] == "r1"
     assert answer.output[0]["parts"] == [{"type": "text", "content": "once upon"}]
 
@@ -248,10 +245,9 @@ def test_a_streamed_message_of_anthropic_adds_up_with_the_last_numbers() -> None
         {"type": "message_stop"},
     )
 
-    found = anthropic.assembled(read_events(body))
-    answer = anthropic.answered(found.body)
+    answer, is_whole = MESSAGES.read_stream(body)
 
-    assert found.is_finished
+    assert is_whole
     assert answer.attributes["gen_ai.usage.input_tokens"] == 17
     assert answer.attributes["gen_ai.usage.output_tokens"] == 30
     assert answer.attributes["gen_ai.response.finish_reasons"] == ["tool_use"]
@@ -268,8 +264,8 @@ def test_an_error_inside_a_stream_is_its_failure() -> None:
     error = {"type": "overloaded_error", "message": "Overloaded"}
     body = sse({"type": "error", "error": error})
 
-    of_anthropic = anthropic.assembled(read_events(body)).failure
-    of_openai = openai_responses.assembled(read_events(body)).failure
+    of_anthropic = MESSAGES.read_stream(body)[0].failure
+    of_openai = RESPONSES.read_stream(body)[0].failure
 
     assert of_anthropic is not None
     assert of_anthropic.type == "overloaded_error"

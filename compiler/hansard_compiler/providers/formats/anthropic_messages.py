@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: requests rendered, answers read. Pure functions, no network.
+"""Anthropic's Messages API: requests are rendered, responses and streams read. No network.
 
 Order on the wire is tools, system, messages, and the cache follows it: one breakpoint stands on the
 last block of the stable prefix. Neutral `tool` messages become `tool_result` blocks at the front of
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from hansard_compiler.calls import (
     Call,
@@ -26,24 +26,28 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_compiler.providers.base import (
-    Boundary,
-    RenderInput,
-    block_of,
-    neutral_tool,
-    provider_block,
-)
-from hansard_compiler.providers.formats.anthropic_stream import assemble
 from hansard_compiler.providers.formats.fields import (
+    Body,
+    append,
+    block_of,
+    call_from,
     find,
+    integer,
     known,
     left_out,
+    mapping,
     media_url,
+    neutral_tool,
+    parsed,
+    provider_block,
     result_text,
     tokens_from,
 )
-from hansard_compiler.providers.formats.tool_pairs import messages_problems
+from hansard_compiler.providers.formats.sse import Streamed
 from hansard_compiler.providers.transport.failures import FeatureOff, NotRenderable
+
+if TYPE_CHECKING:
+    from hansard_compiler.providers.base import Boundary, RenderInput
 
 PROVIDER = "anthropic"
 _COUNTED = (
@@ -54,7 +58,7 @@ _FINISH = {
     "refusal": "content_filter", "model_context_window_exceeded": "length",
     "compaction": "compaction",
 }  # fmt: skip
-_PLAIN = {
+_USAGE = {
     "output": "usage.output_tokens",
     "cache_read": "usage.cache_read_input_tokens",
     "cache_write": "usage.cache_creation_input_tokens",
@@ -62,7 +66,9 @@ _PLAIN = {
     "cache_write_1h": "usage.cache_creation.ephemeral_1h_input_tokens",
     "reasoning": "usage.output_tokens_details.thinking_tokens",
 }
-_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_INPUT = (
+    "usage.input_tokens", "usage.cache_creation_input_tokens", "usage.cache_read_input_tokens",
+)  # fmt: skip
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -134,20 +140,14 @@ class AnthropicMessages:
 
     def parse(self, response: Mapping[str, Any], request: Mapping[str, Any]) -> Call:
         parts = tuple(_read_block(block) for block in response.get("content") or ())
-        reason = response.get("stop_reason")
-        tokens, sources = _tokens(response)
-        return Call(
-            operation="chat",
+        return call_from(
+            response,
+            request,
             provider=self.provider,
-            request_model=request.get("model"),
-            response_model=response.get("model"),
-            stream=bool(request.get("stream")),
-            output=(Message("assistant", parts),) if parts else (),
-            finish_reason=_FINISH.get(reason, "other") if reason else None,
-            finish_reason_raw=reason,
-            tokens=tokens,
-            response_id=response.get("id"),
-            sources=sources,
+            parts=parts,
+            reason=response.get("stop_reason"),
+            reasons=_FINISH,
+            usage=usage_of(response),
         )
 
     def join_stream(self, events: Sequence[Json]) -> Json | None:
@@ -272,12 +272,103 @@ def _kept_block(block: Mapping[str, Any]) -> Part:
     return provider_block(PROVIDER, json.loads(json.dumps(block)))
 
 
-def _tokens(response: Mapping[str, Any]) -> tuple[Tokens, dict[str, str]]:
-    """Return counts in the normal form, where input includes what caches gave and took."""
-    tokens, sources = tokens_from(response, _PLAIN)
-    found = {name: find(response, f"usage.{name}") for name in _INPUT}
-    counts = {name: value for name, value in found.items() if isinstance(value, int)}
-    if "input_tokens" not in counts:
+def usage_of(response: Body) -> tuple[Tokens, dict[str, str]]:
+    """Return counts in the normal form, where the input includes tokens read from and written to
+    the cache, and for each count the path it was read from.
+    """
+    tokens, sources = tokens_from(response, _USAGE)
+    found = {path: integer(find(response, path)) for path in _INPUT}
+    counts = {path: count for path, count in found.items() if count is not None}
+    if _INPUT[0] not in counts:
         return tokens, sources
-    total = Tokens(**{name: getattr(tokens, name) for name in _PLAIN}, input=sum(counts.values()))
-    return total, {"tokens.input": " + ".join(f"usage.{name}" for name in counts), **sources}
+    whole = replace(tokens, input=integer(sum(counts.values())))
+    return whole, {"tokens.input": " + ".join(counts), **sources}
+
+
+# --- streams ----------------------------------------------------------------------------------
+
+_APPENDED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_PIECES = "partial_json"
+
+
+def assemble(events: Iterable[Body]) -> Streamed:
+    """Add up the events of a streamed message.
+
+    Usage in `message_delta` is cumulative and replaces what `message_start` said.
+    """
+    body: Json = {}
+    blocks: dict[int, Json] = {}
+    error: Body | None = None
+    is_finished = False
+    for event in events:
+        match event.get("type"):
+            case "message_start":
+                body |= mapping(event.get("message"))
+            case "content_block_start":
+                blocks[_index(event)] = dict(mapping(event.get("content_block")))
+            case "content_block_delta":
+                _add(blocks.setdefault(_index(event), {}), mapping(event.get("delta")))
+            case "message_delta":
+                body |= known(mapping(event.get("delta")))
+                body["usage"] = {**mapping(body.get("usage")), **known(mapping(event.get("usage")))}
+            case "message_stop":
+                is_finished = bool(body)
+            case "error":
+                error = mapping(event.get("error"))
+    content = [_closed(blocks[index]) for index in sorted(blocks)]
+    return Streamed({**body, "content": content}, is_finished, error)
+
+
+def _index(event: Body) -> int:
+    return integer(event.get("index")) or 0
+
+
+def _add(block: Json, delta: Body) -> None:
+    kind = delta.get("type")
+    if kind == "input_json_delta":
+        append(block, _PIECES, delta.get(_PIECES))
+    elif kind == "citations_delta":
+        before: Any = block.get("citations")
+        kept = before if isinstance(before, list) else []
+        block["citations"] = [*kept, delta.get("citation")]
+    elif isinstance(kind, str) and kind in _APPENDED:
+        append(block, _APPENDED[kind], delta.get(_APPENDED[kind]))
+
+
+def _closed(block: Json) -> Json:
+    """Put the pieces of a tool's input together; of a cut-off one the text stays."""
+    pieces = block.pop(_PIECES, None)
+    if pieces:
+        opened = parsed(pieces)
+        block["input"] = pieces if opened is None else opened
+    return block
+
+
+# --- tool calls and their results ----------------------------------------------------------------
+
+
+def messages_problems(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every call of a turn is answered in the very next message, and nothing else is answered."""
+    problems: list[str] = []
+    open_calls: list[str] = []
+    for index, message in enumerate(messages):
+        blocks = message.get("content")
+        blocks = blocks if isinstance(blocks, list) else []
+        results = [one.get("tool_use_id") for one in blocks if one.get("type") == "tool_result"]
+        problems.extend(
+            f"messages[{index}]: a result for {one!r}, which the message before did not call"
+            for one in results
+            if one not in open_calls
+        )
+        problems.extend(
+            f"messages[{index}]: tool call {one!r} is answered twice"
+            for one in sorted({one for one in results if results.count(one) > 1})
+        )
+        problems.extend(
+            f"messages[{index}]: tool call {one!r} has no result in the message after it"
+            for one in open_calls
+            if one not in results
+        )
+        open_calls = [one.get("id") for one in blocks if one.get("type") == "tool_use"]
+    problems.extend(f"tool call {one!r} has no result" for one in open_calls)
+    return problems

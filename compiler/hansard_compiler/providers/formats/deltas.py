@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from hansard_compiler.calls import Json
-from hansard_compiler.providers.formats.json_access import Body, integer, mapping, mappings, text
+from hansard_compiler.providers.formats.fields import Body, integer, mapping, mappings, text
 
 _Reader: TypeAlias = Callable[[Body], Iterator[Json]]
 

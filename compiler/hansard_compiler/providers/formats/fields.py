@@ -1,27 +1,103 @@
-"""Small readings and renderings that the providers' formats share."""
+"""What the wire formats share: reading JSON of a network, and the normal form's side of it.
+
+Anything may stand anywhere in a body that came over a network. The readers return what has the
+expected type and leave out the rest; none of them raises.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from hansard_compiler.calls import (
+    Call,
     Json,
     MediaPart,
+    Message,
     OtherPart,
     Part,
     ReasoningPart,
     Tokens,
 )
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.providers.base import RenderInput, block_of
 from hansard_compiler.providers.transport.failures import NotRenderable
+
+if TYPE_CHECKING:
+    from hansard_compiler.providers.base import RenderInput
+
+Body = Mapping[str, Any]
+
+_INT64: Final = 1 << 63
+_ABSENT: Final[Body] = {}
+
+
+def parsed(data: bytes | str) -> Any:
+    """Return the JSON value of some bytes; None where they are none, however deep or hostile."""
+    try:
+        return json.loads(data, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+
+
+def mapping(value: object) -> Body:
+    return value if isinstance(value, Mapping) else _ABSENT
+
+
+def sequence(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def mappings(value: object) -> list[Body]:
+    return [item for item in sequence(value) if isinstance(item, Mapping)]
+
+
+def text(value: object) -> str | None:
+    """Return a text that can be encoded; None for anything else and for an empty one."""
+    if not isinstance(value, str) or not value:
+        return None
+    return value.encode("utf-8", "replace").decode()  # a lone surrogate would break the export
+
+
+def integer(value: object) -> int | None:
+    """Return an integer of 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if -_INT64 <= value < _INT64 else None
+
+
+def number(value: object) -> int | float | None:
+    return value if isinstance(value, float) else integer(value)
+
+
+def texts(value: object) -> list[str] | None:
+    if isinstance(value, str):
+        value = [value]
+    found = [item for item in map(text, sequence(value)) if item is not None]
+    return found or None
+
+
+def find(value: object, path: str) -> Any:
+    """Return what stands at a dotted path, None where anything on the way is missing."""
+    for key in path.split("."):
+        value = mapping(value).get(key)
+    return value
 
 
 def known(values: Mapping[str, Any]) -> Json:
     """Return what is not None, in order."""
     return {key: value for key, value in values.items() if value is not None}
+
+
+def append(into: dict[str, Any], key: str, said: object) -> None:
+    """Put a piece of a text behind those that came before it."""
+    before = into.get(key)
+    if isinstance(said, str):
+        into[key] = (before if isinstance(before, str) else "") + said
+
+
+# --- the normal form ---------------------------------------------------------------------------
 
 
 def result_text(content: Any) -> str:
@@ -69,21 +145,87 @@ def _left_out(part: Part, provider: str) -> str | None:
     return None
 
 
-def find(value: Any, path: str) -> Any:
-    """Return what stands at a dotted path, None where anything on the way is missing."""
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
-def tokens_from(
-    response: Mapping[str, Any], paths: Mapping[str, str]
-) -> tuple[Tokens, dict[str, str]]:
+def tokens_from(body: Body, paths: Mapping[str, str]) -> tuple[Tokens, dict[str, str]]:
     """Return token counts, and for each the path it was read from."""
-    found = {name: (path, find(response, path)) for name, path in paths.items()}
-    counts = {
-        name: value
-        for name, (_, value) in found.items()
-        if isinstance(value, int) and not isinstance(value, bool)
-    }
-    return Tokens(**counts), {f"tokens.{name}": found[name][0] for name in counts}
+    found = {name: integer(find(body, path)) for name, path in paths.items()}
+    counts = {name: value for name, value in found.items() if value is not None}
+    return Tokens(**counts), {f"tokens.{name}": paths[name] for name in counts}
+
+
+def call_from(
+    response: Body,
+    request: Body,
+    *,
+    provider: str,
+    parts: Sequence[Part],
+    reason: Any,
+    reasons: Mapping[str, str],
+    usage: tuple[Tokens, dict[str, str]],
+) -> Call:
+    """Return the call of a response; `reasons` are the provider's finish reasons in our terms."""
+    tokens, sources = usage
+    return Call(
+        operation="chat",
+        provider=provider,
+        request_model=request.get("model"),
+        response_model=response.get("model"),
+        stream=bool(request.get("stream")),
+        output=(Message("assistant", tuple(parts)),) if parts else (),
+        finish_reason=reasons.get(reason, "other") if reason else None,
+        finish_reason_raw=reason,
+        tokens=tokens,
+        response_id=response.get("id"),
+        sources=sources,
+    )
+
+
+# --- blocks that only one provider understands --------------------------------------------------
+
+_BLOCK: Final = "provider_block"
+
+
+def provider_block(provider: str, block: Json) -> OtherPart:
+    """Wrap a block (signed thinking, encrypted reasoning) to be sent back unchanged, and only to
+    the provider it came from."""
+    return OtherPart({"type": _BLOCK, "provider": provider, "block": block})
+
+
+def block_of(part: Part, provider: str) -> Json | None:
+    """Return the provider's own block in a part, None where there is none of this provider."""
+    value = part.value if isinstance(part, OtherPart) else None
+    if isinstance(value, Mapping) and value.get("type") == _BLOCK:
+        block = value.get("block")
+        if value.get("provider") == provider and isinstance(block, Mapping):
+            return dict(block)
+    return None
+
+
+# --- tools ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool of the developer's own."""
+
+    name: str
+    description: str
+    parameters: Json
+    strict: bool | None = None
+
+
+def neutral_tool(tool: Mapping[str, Any]) -> Tool | None:
+    """Return a tool in its neutral form; None for a provider's built-in one, to pass as it is."""
+    if tool.get("type") not in (None, "function"):
+        return None
+    told = tool.get("function")
+    given = told if isinstance(told, Mapping) else tool
+    name = given.get("name")
+    if not isinstance(name, str) or not name:
+        raise NotRenderable(f"a tool without a name: {sorted(given)}")
+    parameters = given.get("parameters") or given.get("input_schema")
+    return Tool(
+        name,
+        given.get("description") or "",
+        dict(parameters) if parameters else {"type": "object", "properties": {}},
+        given.get("strict"),
+    )

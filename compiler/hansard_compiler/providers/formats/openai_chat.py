@@ -5,9 +5,9 @@ Only what all of them understand is sent: one system message in front, `max_toke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hansard_compiler.calls import (
     Call,
@@ -22,25 +22,33 @@ from hansard_compiler.calls import (
     ToolResultPart,
 )
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.providers.base import RenderInput, neutral_tool
 from hansard_compiler.providers.formats.fields import (
+    Body,
+    append,
+    call_from,
     find,
+    integer,
     known,
     left_out,
+    mapping,
+    mappings,
     media_url,
+    neutral_tool,
     parsed_arguments,
     result_text,
     tokens_from,
 )
-from hansard_compiler.providers.formats.openai_chat_stream import assemble
-from hansard_compiler.providers.formats.tool_pairs import chat_problems
+from hansard_compiler.providers.formats.sse import Streamed
 from hansard_compiler.providers.transport.failures import NotRenderable
+
+if TYPE_CHECKING:
+    from hansard_compiler.providers.base import RenderInput
 
 _FINISH = {
     "stop": "stop", "length": "length", "tool_calls": "tool_call", "function_call": "tool_call",
     "content_filter": "content_filter",
 }  # fmt: skip
-_USAGE = {
+USAGE = {
     "input": "usage.prompt_tokens",
     "output": "usage.completion_tokens",
     "cache_read": "usage.prompt_tokens_details.cached_tokens",
@@ -85,21 +93,14 @@ class OpenAIChat:
     def parse(self, response: Mapping[str, Any], request: Mapping[str, Any]) -> Call:
         choices = response.get("choices") or [{}]
         message = choices[0].get("message") or {}
-        parts = tuple(_read(message))
-        reason = choices[0].get("finish_reason")
-        tokens, sources = tokens_from(response, _USAGE)
-        return Call(
-            operation="chat",
+        return call_from(
+            response,
+            request,
             provider=self.provider,
-            request_model=request.get("model"),
-            response_model=response.get("model"),
-            stream=bool(request.get("stream")),
-            output=(Message("assistant", parts),) if parts else (),
-            finish_reason=_FINISH.get(reason, "other") if reason else None,
-            finish_reason_raw=reason,
-            tokens=tokens,
-            response_id=response.get("id"),
-            sources=sources,
+            parts=_read(message),
+            reason=choices[0].get("finish_reason"),
+            reasons=_FINISH,
+            usage=tokens_from(response, USAGE),
         )
 
     def join_stream(self, events: Sequence[Json]) -> Json | None:
@@ -212,3 +213,89 @@ def _read(message: Mapping[str, Any]) -> list[Part]:
 def _read_piece(piece: Any) -> Part:
     is_text = isinstance(piece, Mapping) and isinstance(piece.get("text"), str)
     return TextPart(piece["text"]) if is_text else OtherPart(piece)
+
+
+# --- streams ----------------------------------------------------------------------------------
+
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+
+
+def assemble(chunks: Iterable[Body]) -> Streamed:
+    """Add up the chunks; it is finished when every choice said why it ended.
+
+    Usage comes in a chunk of its own after the last choice, where it was asked for.
+    """
+    body: Json = {}
+    choices: dict[int, Json] = {}
+    error: Body | None = None
+    for chunk in chunks:
+        error = mapping(chunk.get("error")) or error
+        body |= {key: value for key, value in chunk.items() if value is not None}
+        for delta in mappings(chunk.get("choices")):
+            _add(choices.setdefault(integer(delta.get("index")) or 0, {"message": {}}), delta)
+    whole = [_closed(choices[index]) for index in sorted(choices)]
+    is_finished = bool(whole) and all(choice.get("finish_reason") for choice in whole)
+    return Streamed({**body, "object": "chat.completion", "choices": whole}, is_finished, error)
+
+
+def _closed(choice: Json) -> Json:
+    """Put the calls of a choice into their order."""
+    calls: Mapping[int, Json] = choice["message"].get("tool_calls")
+    if calls:
+        choice["message"]["tool_calls"] = [calls[index] for index in sorted(calls)]
+    return choice
+
+
+def _add(choice: Json, chunk: Body) -> None:
+    """Add one chunk of a choice to what came before it."""
+    reason = chunk.get("finish_reason")
+    if isinstance(reason, str) and reason:
+        choice["finish_reason"] = reason
+    append(choice, "text", chunk.get("text"))
+    message, delta = choice["message"], mapping(chunk.get("delta"))
+    role = delta.get("role")
+    if isinstance(role, str) and role:
+        message["role"] = role
+    for key in _TEXTS:
+        append(message, key, delta.get(key))
+    for call in mappings(delta.get("tool_calls")):
+        known = message.setdefault("tool_calls", {})
+        index = integer(call.get("index"))
+        _add_call(known.setdefault(len(known) if index is None else index, {}), call)
+
+
+def _add_call(call: Json, delta: Body) -> None:
+    for key in ("id", "type"):
+        if isinstance(delta.get(key), str) and delta[key]:
+            call[key] = delta[key]
+    for kind in ("function", "custom"):
+        told = mapping(delta.get(kind))
+        if told:
+            inner = call.setdefault(kind, {})
+            for key in ("name", "arguments", "input"):
+                append(inner, key, told.get(key))
+
+
+# --- tool calls and their results ----------------------------------------------------------------
+
+
+def chat_problems(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Results stand directly after the message that called, each call answered once."""
+    problems: list[str] = []
+    waiting: list[str] = []
+    for index, message in enumerate(messages):
+        if message.get("role") == "tool":
+            call_id = message.get("tool_call_id")
+            if call_id in waiting:
+                waiting.remove(call_id)
+            else:
+                problems.append(
+                    f"messages[{index}]: a result for {call_id!r}, which waits for none"
+                )
+            continue
+        problems.extend(
+            f"messages[{index}]: tool call {one!r} has no result before it" for one in waiting
+        )
+        waiting = [call.get("id") for call in message.get("tool_calls") or ()]
+    problems.extend(f"tool call {one!r} has no result" for one in waiting)
+    return problems

@@ -8,9 +8,9 @@ by `previous_response_id`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hansard_compiler.calls import (
     Call,
@@ -21,29 +21,34 @@ from hansard_compiler.calls import (
     Part,
     ReasoningPart,
     TextPart,
-    Tokens,
     ToolCallPart,
     ToolResultPart,
 )
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.providers.base import (
-    Boundary,
-    RenderInput,
-    block_of,
-    neutral_tool,
-    provider_block,
-)
 from hansard_compiler.providers.formats.fields import (
+    Body,
+    append,
+    block_of,
+    call_from,
+    find,
+    integer,
     known,
     left_out,
+    mapping,
+    mappings,
     media_url,
+    neutral_tool,
     parsed_arguments,
+    provider_block,
     result_text,
+    text,
     tokens_from,
 )
-from hansard_compiler.providers.formats.openai_responses_stream import assemble, finish_reason_of
-from hansard_compiler.providers.formats.tool_pairs import responses_problems
+from hansard_compiler.providers.formats.sse import Streamed
 from hansard_compiler.providers.transport.failures import NotRenderable
+
+if TYPE_CHECKING:
+    from hansard_compiler.providers.base import RenderInput
 
 PROVIDER = "openai"
 _COUNTED = (
@@ -57,7 +62,7 @@ _FINISH = {
     "content_filter": "content_filter",
     "error": "error",
 }
-_USAGE = {
+USAGE = {
     "input": "usage.input_tokens",
     "output": "usage.output_tokens",
     "cache_read": "usage.input_tokens_details.cached_tokens",
@@ -117,11 +122,11 @@ class OpenAIResponses:
             content = [{"type": "input_text", "text": text} for text in given.system]
             items.append({"type": "message", "role": "developer", "content": content})
             _mark(items)
-        boundary = given.boundary or Boundary()
+        end_of_prefix = given.boundary.messages if given.boundary else 0
         for index, message in enumerate(given.messages):
             if index >= given.held_messages:
                 items.extend(_items(message))
-            if self.explicit_cache and index + 1 == boundary.messages:
+            if self.explicit_cache and index + 1 == end_of_prefix:
                 _mark(items)
         return items
 
@@ -134,21 +139,14 @@ class OpenAIResponses:
 
     def parse(self, response: Mapping[str, Any], request: Mapping[str, Any]) -> Call:
         items = [item for item in response.get("output") or () if isinstance(item, Mapping)]
-        parts = tuple(part for item in items for part in _read_item(item))
-        reason = finish_reason_of(response)
-        tokens, sources = _tokens(response)
-        return Call(
-            operation="chat",
+        return call_from(
+            response,
+            request,
             provider=self.provider,
-            request_model=request.get("model"),
-            response_model=response.get("model"),
-            stream=bool(request.get("stream")),
-            output=(Message("assistant", parts),) if parts else (),
-            finish_reason=_FINISH.get(reason, "other") if reason else None,
-            finish_reason_raw=reason,
-            tokens=tokens,
-            response_id=response.get("id"),
-            sources=sources,
+            parts=[part for item in items for part in _read_item(item)],
+            reason=finish_reason_of(response),
+            reasons=_FINISH,
+            usage=tokens_from(response, USAGE),
         )
 
     def join_stream(self, events: Sequence[Json]) -> Json | None:
@@ -305,9 +303,105 @@ def _kept_item(item: Mapping[str, Any]) -> list[Part]:
 _CALL_KEYS = frozenset({"type", "id", "call_id", "name", "arguments", "status"})
 
 
-def _tokens(response: Mapping[str, Any]) -> tuple[Tokens, dict[str, str]]:
-    return tokens_from(response, _USAGE)
+# --- streams ----------------------------------------------------------------------------------
 
+_LAST = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def assemble(events: Iterable[Body]) -> Streamed:
+    """Return the response that the last event holds, or what had come of it until then."""
+    body: Json = {}
+    items: dict[int, Any] = {}
+    said: dict[int, Json] = {}
+    error: Body | None = None
+    for event in events:
+        kind = event.get("type")
+        if isinstance(kind, str) and kind in _LAST:
+            found = dict(mapping(event.get("response")))
+            return Streamed(found, bool(found), error)
+        index = integer(event.get("output_index")) or 0
+        if kind == "error":
+            told = mapping(event.get("error"))
+            error = told or {**event, "type": event.get("code")}
+        elif kind == "response.output_item.done":
+            items[index] = event.get("item")
+        elif kind == "response.output_text.delta":
+            append(said.setdefault(index, {}), "text", event.get("delta"))
+        else:
+            body |= mapping(event.get("response"))
+    return Streamed({**body, "output": _so_far(items, said)}, False, error)
+
+
+def _so_far(items: dict[int, Any], said: dict[int, Json]) -> list[Any]:
+    """Whole items, and the text of those that were cut off."""
+    cut = {
+        index: {"type": "message", "role": "assistant", "content": pieces.get("text", "")}
+        for index, pieces in said.items()
+        if index not in items
+    }
+    every = {**items, **cut}
+    return [every[index] for index in sorted(every)]
+
+
+# Why a response of OpenAI's Responses API ended; the API has a status, and no such field.
+
+# Calls that the caller is to answer; those of the provider's own tools are part of the answer.
+_CALLS = frozenset(
+    {
+        "apply_patch_call", "computer_call", "custom_tool_call", "function_call",
+        "local_shell_call", "shell_call",
+    }
+)  # fmt: skip
+
+
+def finish_reason_of(response: Mapping[str, Any]) -> str | None:
+    """Return the reason as OpenTelemetry's instrumentor of `openai` names it; None while it runs.
+
+    A response that is complete asks for tools or stopped. Of one that is cut short the API names
+    the reason, which is returned as it is.
+    """
+    reason = text(find(response, "incomplete_details.reason"))
+    if reason is not None:
+        return reason
+    match response.get("status"):
+        case "completed":
+            asks = any(
+                text(item.get("type")) in _CALLS for item in mappings(response.get("output"))
+            )
+            return "tool_calls" if asks else "stop"
+        case "failed":
+            return "error"
+    return None
+
+
+# --- tool calls and their results ----------------------------------------------------------------
+
+
+def responses_problems(items: Sequence[Any], *, is_continued: bool) -> list[str]:
+    """Each call answered once and later; each result after its call; reasoning before something."""
+    called: dict[str, bool] = {}
+    problems = []
+    for item in items:
+        kind, call_id = item.get("type"), item.get("call_id")
+        if kind in ("function_call", "custom_tool_call"):
+            if call_id in called or not call_id:
+                problems.append(f"tool call {call_id!r} needs an id of its own")
+            called[call_id] = False
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            if called.get(call_id):
+                problems.append(f"tool call {call_id!r} is answered twice")
+            elif call_id not in called and not is_continued:
+                problems.append(f"a result for {call_id!r}, which nobody called before it")
+            called[call_id] = True
+    problems.extend(
+        f"tool call {call_id!r} has no result" for call_id, is_done in called.items() if not is_done
+    )
+    if items and items[-1].get("type") == "reasoning":
+        problems.append("a reasoning item without the item it led to")
+    return problems
+
+
+# --- compaction -------------------------------------------------------------------------------
 
 # OpenAI's own compaction of long conversations (`POST /responses/compact`).
 #

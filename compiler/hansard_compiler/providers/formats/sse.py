@@ -1,13 +1,15 @@
-"""Server-sent events, read from the whole bytes of a response (HTML standard, section 9.2)."""
+"""Server-sent events of a whole response (HTML standard, section 9.2), and what they add up to."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hansard_compiler.calls import Json
+from hansard_compiler.providers.formats.fields import Body
 
 # Only these end a line. `splitlines` would also cut at U+2028 and others inside a JSON text.
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -66,3 +68,17 @@ def event_bytes(event: Json) -> bytes:
     """Return an event as it stands in a stream."""
     name = f"event: {event['type']}\n" if isinstance(event.get("type"), str) else ""
     return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """An answer put together, in the form of one that was not streamed."""
+
+    body: Json  # what had come of it, where the end is missing
+    is_finished: bool  # the provider said that nothing more comes
+    error: Body | None = None  # what an event told of a failure
+
+    @property
+    def whole(self) -> Json | None:
+        """The answer; None where its end is missing or an event told of an error."""
+        return self.body if self.is_finished and self.error is None else None

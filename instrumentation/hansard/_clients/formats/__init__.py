@@ -1,1 +1,0 @@
-"""Wire formats of providers as recorded calls hold them, read into attributes."""
