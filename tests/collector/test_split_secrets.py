@@ -11,7 +11,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.dialects.content.openai_stream import put_together
+from hansard_collector.dialects.content.chat import streamed_messages
 from hansard_collector.pipeline.submission import Signal
 from hansard_collector.transfer import export_store
 from tests.collector.ingesting import Ingesting, logs, traces
@@ -68,8 +68,8 @@ def test_what_a_stream_says_is_cleaned_whole(at: int, says: Any, as_events: bool
     [told] = REDACTED.apply(Signal.TRACES, request)[0]
 
     found = chunks_of(only_span(request))
-    whole = put_together(says(MARKER.join(AROUND)))
-    assert put_together(found) == whole
+    whole = streamed_messages(says(MARKER.join(AROUND)))
+    assert streamed_messages(found) == whole
     assert (told.rule, told.count) == ("openai", 1)
     assert [one["id"] for one in found] == ["chatcmpl-1"] * len(chunks)
     assert REDACTED.apply(Signal.TRACES, request) == {}

@@ -9,18 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.providers.formats import anthropic_stream
-from hansard_compiler.providers.formats import openai_chat_stream as chat_stream
-from hansard_compiler.providers.formats import openai_responses_stream as responses_stream
+from hansard_compiler.providers.formats import anthropic_messages, openai_chat, openai_responses
 from hansard_compiler.providers.formats.fields import Body
 from hansard_compiler.providers.formats.sse import Streamed
 
 Assemble = Callable[[Iterable[Body]], Streamed]
 
 ASSEMBLERS: list[Assemble] = [
-    anthropic_stream.assemble,
-    chat_stream.assemble,
-    responses_stream.assemble,
+    anthropic_messages.assemble,
+    openai_chat.assemble,
+    openai_responses.assemble,
 ]
 KEYS = st.sampled_from(
     ["type", "message", "delta", "index", "content_block", "choices", "tool_calls", "function",
@@ -55,7 +53,7 @@ def test_signatures_and_citations_are_put_together_for_going_on() -> None:
         {"type": "citations_delta", "citation": {"url": "b"}},
     ]
 
-    found = anthropic_stream.assemble(
+    found = anthropic_messages.assemble(
         [
             {"type": "message_start", "message": {"id": "m1", "content": []}},
             {"type": "content_block_start", "index": 0, "content_block": first},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hansard_collector.dialects.content import chat, openai_stream, tool_lists
+from hansard_collector.dialects.content import chat, tool_lists
 from hansard_collector.dialects.engine import vocabulary
 from hansard_collector.dialects.engine.sources import Source
 from hansard_collector.dialects.engine.span_reader import Reading
@@ -85,7 +85,7 @@ def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
 def _streamed(reading: Reading) -> tuple[Message, ...]:
     """What OpenAI's streams said in chunks, where MLflow did not put them together."""
     events = (event for event in reading.view.events if event.name.startswith(CHUNK_EVENT))
-    return openai_stream.put_together(event.attributes.get(CHUNK_VALUE) for event in events)
+    return chat.streamed_messages(event.attributes.get(CHUNK_VALUE) for event in events)
 
 
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from hansard_collector.dialects.content import chat, openai_stream, tool_lists, wire
+from hansard_collector.dialects.content import chat, tool_lists, wire
 from hansard_collector.dialects.content.parts import part_of, parts_of, result_of, tool_call
 from hansard_collector.dialects.engine.normal_form import Document
 from hansard_collector.dialects.engine.span_reader import Pair, Reading, nested, rows
@@ -224,8 +224,8 @@ def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
     if attributes.get("output.mime_type", "text/plain") == "text/plain":
         is_answer = not attributes.keys().isdisjoint(_OUTPUT_COUNTS)
         return (chat.messages_of(value, "assistant") or None) if is_answer else None
-    if openai_stream.is_stream(sent := reading.opened(key)):
-        return openai_stream.put_together(sent) or None
+    if chat.is_stream(sent := reading.opened(key)):
+        return chat.streamed_messages(sent) or None
     if reading.mapping(key).keys().isdisjoint(_RESPONSES):
         return None
     return chat.response_messages(sent) or None

@@ -11,6 +11,7 @@ from hansard_collector.dialects.content.parts import part_of, parts_of, result_o
 from hansard_collector.dialects.engine.values import (
     first,
     is_content,
+    mapping,
     opened,
     text,
     without_surrogates,
@@ -26,9 +27,11 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
+from hansard_compiler.providers.formats import openai_chat
 from hansard_store.content.json_chunks import MOST_PIECES
 
 _NO_MESSAGES: tuple[Message, ...] = ()
+_CHUNK = "chat.completion.chunk"
 
 # Items of OpenAI's Responses API that stand in the list beside messages, and who says them.
 _ITEMS: Mapping[str, str] = {
@@ -311,6 +314,20 @@ def _is_bare(item: Any) -> bool:
     kind = item.get("type")
     named = isinstance(kind, str) and kind in _LANGCHAIN_TYPES
     return not named and not isinstance(part_of(item), OtherPart)
+
+
+def is_stream(value: Any) -> bool:
+    """Whether a list holds chunks of OpenAI's chat API, as objects or as JSON text."""
+    return isinstance(value, list) and bool(value) and mapping(value[0]).get("object") == _CHUNK
+
+
+def streamed_messages(chunks: Iterable[Any]) -> tuple[Message, ...]:
+    """Return the answer that such chunks add up to; of several choices, all in one."""
+    choices = openai_chat.assemble(map(mapping, chunks)).body["choices"]
+    messages = [choice["message"] for choice in choices]
+    content = "".join(message.get("content", "") for message in messages)
+    calls = [call for message in messages for call in message.get("tool_calls", ())]
+    return messages_of({"role": "assistant", "content": content, "tool_calls": calls}, "assistant")
 
 
 def joined(chunks: Sequence[Message]) -> tuple[Message, ...]:

@@ -269,11 +269,13 @@ def _add_call(call: Json, delta: Body) -> None:
         if isinstance(delta.get(key), str) and delta[key]:
             call[key] = delta[key]
     for kind in ("function", "custom"):
-        told = mapping(delta.get(kind))
-        if told:
+        piece = mapping(delta.get(kind))
+        if piece:
             inner = call.setdefault(kind, {})
-            for key in ("name", "arguments", "input"):
-                append(inner, key, told.get(key))
+            if piece.get("name") != inner.get("name"):  # some servers repeat it in every chunk
+                append(inner, "name", piece.get("name"))
+            for key in ("arguments", "input"):
+                append(inner, key, piece.get(key))
 
 
 # --- tool calls and their results ----------------------------------------------------------------
