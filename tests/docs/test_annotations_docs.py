@@ -13,7 +13,7 @@ from hansard_store.annotations.service import MOST_OF_TARGET
 from hansard_web.annotations.api import router
 from hansard_web.annotations.dataset_schemas import DatasetLine
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.store.maker import StoreMaker
 
 PAGE = (Path(__file__).parents[2] / "docs" / "annotations.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.docs.api_examples import BODIES, QUERIES
 from tests.docs.api_reference import COMMAND, Reference, reference_of
 from tests.docs.write_reference import API

@@ -34,7 +34,7 @@ from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.submission import Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import WebSettings, parse_token
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.scenes import claude_turn, codex_turn

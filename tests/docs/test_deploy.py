@@ -27,8 +27,7 @@ from hansard_collector.receivers.status import MAX_BODY_BYTES
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
-from hansard_web.app.config import SETTINGS, load_config
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import SETTINGS, WebSettings, load_config, parse_token
 from hansard_web.cli import COMMANDS
 from tests.collector.ingesting import span, traces
 from tests.dockerfile import Instruction, copied, ignored, read_dockerfile
@@ -39,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 BUILD, IMAGE = read_dockerfile(ROOT / "Dockerfile")
-ENVIRONMENT = {setting.env for setting in SETTINGS}
+ENVIRONMENT = {setting.variable for setting in SETTINGS}
 DEFAULTS = {setting.name: setting.default for setting in SETTINGS}
 SECRET = "a-long-secret"
 

@@ -42,9 +42,8 @@ def _text(name: str) -> str:
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_every_setting_is_listed_as_it_is(setting) -> None:  # type: ignore[no-untyped-def]
     kind = setting.kind.replace(" | ", ", ")
-    row = (
-        f"| `{setting.flag}` | `{setting.env}` | {setting.default} | {kind} | {setting.sentence} |"
-    )
+    given = f"| `{setting.flag}` | `{setting.variable}` | {setting.default} | {kind} |"
+    row = f"{given} {setting.sentence} |"
 
     assert row in _text("configuration.md")
 

@@ -15,8 +15,7 @@ from bench.quality.interests import HALVES, groups, measured
 from hansard_collector.interests import finder
 from hansard_collector.interests.phrases import PhraseExtractor
 from hansard_store.memory.service import MemoryBook
-from hansard_web.app.config import CONFIG_FILE, load_config
-from hansard_web.app.judges import judges_of
+from hansard_web.app.config import CONFIG_FILE, judges_of, load_config
 from hansard_web.cli import commands
 from tests.store.empty import empty_store
 

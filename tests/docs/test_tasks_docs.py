@@ -17,7 +17,7 @@ from hansard_store.detection.scan import MOST_FINDINGS
 from hansard_store.tasks.rows import STATES
 from hansard_store.tasks.service import MOST_EVIDENCE
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.tasks.api import router
 from tests.signing import People
 from tests.store.empty import empty_store

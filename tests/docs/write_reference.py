@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.docs.api_reference import reference_of
 from tests.docs.columns_reference import columns_page
 from tests.store.empty import empty_store

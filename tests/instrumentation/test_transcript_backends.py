@@ -29,7 +29,7 @@ from hansard_compiler.transcripts.reads import active, cache_effect, check_summa
 from hansard_compiler.transcripts.views import prompt_bytes
 from hansard_store.transcripts.service import open_transcripts
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.instrumentation.transcript_maker import (
     SECRET,
     assistant,

@@ -23,7 +23,7 @@ from hansard_compiler.calls import Json
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.mcp.api_client import Api, Refused, app_client
 from hansard_web.mcp.arguments import Arguments
 from hansard_web.mcp.server import called

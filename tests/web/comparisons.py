@@ -15,7 +15,7 @@ from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.submission import Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.store.empty import empty_store
 from tests.web.compiles import RULES, candidate, compile_span, compiled, file, quillbook, ref_of
 from tests.web.traces import Trace, asks, returns, said, submit

@@ -19,7 +19,7 @@ from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.submission import Ingest
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.browser import LAUNCH_ARGUMENTS, chromium_path
 from tests.signing import People, session_of
 from tests.web.comparisons import World, made_world

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_store.annotations.service import AnnotationBook
-from hansard_web.app.settings import Scope, Token, WebSettings
+from hansard_web.app.config import Scope, Token, WebSettings
 from tests.store.maker import span_id
 from tests.web.conftest import MakeClient
 from tests.web.forms import form_token

@@ -22,7 +22,7 @@ from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
 from hansard_store.memory.service import MemoryBook
 from hansard_store.policy.stored_policy import DENY, PolicyQuestion
-from hansard_web.app.settings import Scope, Token, WebSettings
+from hansard_web.app.config import Scope, Token, WebSettings
 from tests.signing import session_of
 from tests.web.approvals import DEAL, MINUTE, RUN, STEP, ask, read, redraft, send, store_of
 from tests.web.conftest import MakeClient

@@ -13,9 +13,8 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, expect
 
-from hansard_web.app.config import Config
+from hansard_web.app.config import Config, parse_token
 from hansard_web.app.server import running
-from hansard_web.app.settings import parse_token
 
 # Sends blindly, as any page may, then tries to read the answer.
 _ASK = """

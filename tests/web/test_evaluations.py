@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.evaluation.cli import evaluate
 from hansard_web.evaluation.schemas import EvaluationList
 from tests.collector.evaluation import evaluating as making

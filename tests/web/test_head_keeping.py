@@ -13,7 +13,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.daily_heads import read_heads
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.audit.daily_heads import HeadKeeper
 from tests.store.empty import empty_store
 

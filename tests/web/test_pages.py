@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from hansard._clients.instrumentors import NODE, PYTHON, Setup
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.ingest.derived_rows import Usage
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.journeys.processes import environment
 from tests.web.conftest import MakeClient
 from tests.web.html import Element, parse

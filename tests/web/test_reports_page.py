@@ -13,7 +13,7 @@ from hansard_collector.reports import ReportSettings, write_report
 from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
 from hansard_store.memory.service import MemoryBook
 from hansard_store.reports.files import Reports
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.signing import session_of
 from tests.store.task_maker import TaskMaker
 from tests.web.conftest import MakeClient

@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute
 from starlette.testclient import TestClient
 
 from hansard_web.app.application import create_app
+from hansard_web.app.config import WebSettings
 from hansard_web.app.route_loading import RouteLoading
-from hansard_web.app.settings import WebSettings
 from tests.store.empty import empty_store
 
 

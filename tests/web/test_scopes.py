@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.receivers import http as otlp
-from hansard_web.app.settings import Scope, Token, WebSettings
+from hansard_web.app.config import Scope, Token, WebSettings
 from tests.web.conftest import MakeClient
 from tests.web.html import parse
 

@@ -10,8 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_web.app.config import WebSettings, parse_token
 from hansard_web.app.security import CONTENT_SECURITY_POLICY
-from hansard_web.app.settings import WebSettings, parse_token
 from hansard_web.principals.session_cookie import SESSION_COOKIE
 from hansard_web.ui.forms import MAX_BYTES, MAX_OPEN_BYTES
 from tests.web.conftest import MakeClient

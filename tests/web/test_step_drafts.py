@@ -23,7 +23,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import Accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.web.html import parse
 
 DENY = {

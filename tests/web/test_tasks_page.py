@@ -15,7 +15,7 @@ from hansard_collector.maintenance import Maintainer
 from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
 from hansard_store.memory.maintenance.service import MaintenanceBook
 from hansard_store.memory.service import MemoryBook
-from hansard_web.app.settings import Scope, Token, WebSettings
+from hansard_web.app.config import Scope, Token, WebSettings
 from tests.signing import session_of
 from tests.store.task_maker import TaskMaker
 from tests.web.conftest import MakeClient

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
 
-from hansard._config.values import GRPC
+from hansard._config.setting import GRPC
 from hansard._gate.arguments import Json
 from hansard.errors import GateUnavailable
 

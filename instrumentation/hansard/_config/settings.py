@@ -15,16 +15,26 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from hansard._config import values
+from hansard._config import setting as values
+from hansard._config.setting import (
+    CONFIG_FILE,
+    FILE_TABLE,
+    PASSED_OVER,
+    Found,
+    Setting,
+    add_from_file,
+    default_data_folder,
+    find_settings,
+    shown,
+)
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
 
-CONFIG_FILE: Final = "hansard.toml"
-FILE_TABLE: Final = "sdk"
 _GRPC_PORT: Final = 4317
 _EMBEDDED_EXIT_MS: Final = 30_000
 _HTTP_ENDPOINT: Final = "http://127.0.0.1:4318"
@@ -81,23 +91,11 @@ class Settings:
         return f"the store in {self.data}" if self.embedded else self.endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One row of the table."""
-
-    name: str
-    read: Callable[[Any], Any]  # raises ValueError with what it expected
-    env: tuple[str, ...]  # in order; the first that is set and not empty counts
-    default: str  # as documentation says it
-    kind: str
-    sentence: str
-    is_secret: bool = False
-
-
 def _row(
     name: str, read: Callable[[Any], Any], default: str, kind: str, sentence: str, *env: str
 ) -> Setting:
-    return Setting(name, read, env, default, kind, sentence, name in ("token", "headers"))
+    is_secret = name in ("token", "headers")
+    return Setting(name, read, env, default, kind, sentence, is_secret=is_secret)
 
 
 # fmt: off
@@ -150,12 +148,12 @@ SETTINGS: Final = (
     _row("exit_timeout_ms", values.at_least(0), "2000", "ms",
          "How long the end of the program waits for the last spans to be sent, with `embedded` "
          "30000; what is left is spooled.", "HANSARD_EXIT_TIMEOUT_MS"),
-    _row("spool_max_bytes", values.read_bytes_count, "256MB", "size",
+    _row("spool_max_bytes", values.read_size_bytes, "256MB", "size",
          "How much the disk spool holds at most; the oldest is dropped and counted.",
          "HANSARD_SPOOL_MAX_BYTES"),
     _row("pulse_interval_ms", values.at_least(100), "10000", "ms",
          "How often a program with open spans says that it lives.", "HANSARD_PULSE_INTERVAL_MS"),
-    _row("capture_max_bytes", values.read_bytes_count, "16MB", "size",
+    _row("capture_max_bytes", values.read_size_bytes, "16MB", "size",
          "How much of one argument list or result is kept; the rest is cut and marked.",
          "HANSARD_CAPTURE_MAX_BYTES"),
     _row("hook_threshold", values.read_share, "0.75", "0 to 1",
@@ -188,21 +186,14 @@ SETTINGS: Final = (
          "Further attributes of the resource.", "OTEL_RESOURCE_ATTRIBUTES"),
 )
 # fmt: on
-_BY_NAME: Final = {row.name: row for row in SETTINGS}
 # OpenTelemetry's SDK reads these from the environment alone: a file could not make them true.
 _ENVIRONMENT_ONLY: Final = frozenset({"disabled", "sampler", "sampler_arg", "propagators"})
+_IN_FILE: Final = {row.name: row for row in SETTINGS if row.name not in _ENVIRONMENT_ONLY}
 # Whoever wrote what cannot be read wanted less to be kept, or more; less can be put right.
 _LEAST: Final = RetentionMode.METADATA_ONLY
 
 
 # ---- finding the values
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    value: Any
-    source: str
-    level: int  # 0 argument, 1 our environment, 2 OpenTelemetry's, 3 file
 
 
 def load_settings(
@@ -216,17 +207,14 @@ def load_settings(
     environment = os.environ if environment is None else environment
     arguments = _given(arguments or {})
     problems: list[str] = []
-    found: dict[str, _Found] = {}
-    for row in SETTINGS:
-        one = _from_argument(row, arguments) or _from_environment(row, environment, problems)
-        if one is not None:
-            found[row.name] = one
+    lenient = partial(_lenient, problems)
+    found = find_settings(SETTINGS, arguments, environment, argument=_strict, variable=lenient)
     data = found["data"].value if "data" in found else _data_folder(problems)
     _add_file(found, data, problems)
     _settle_endpoints(found)
     if "exit_timeout_ms" not in found and "embedded" in found and found["embedded"].value:
         # Nobody is away here: what takes longer is a busy machine, and it gets there.
-        found["exit_timeout_ms"] = _Found(_EMBEDDED_EXIT_MS, "default with embedded", 4)
+        found["exit_timeout_ms"] = Found(_EMBEDDED_EXIT_MS, "default with embedded", 4)
     _add_authorization(found)
     given: dict[str, Any] = {"data": data} | {name: one.value for name, one in found.items()}
     return Settings(
@@ -246,16 +234,6 @@ def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def default_data_folder() -> Path:
-    """Return where the platform keeps a user's data: the server's default too.
-
-    RuntimeError for a user without a home, as containers have them.
-    """
-    from platformdirs import user_data_path
-
-    return user_data_path("hansard", appauthor=False)
-
-
 def _data_folder(problems: list[str]) -> Path:
     try:
         return default_data_folder()
@@ -265,34 +243,11 @@ def _data_folder(problems: list[str]) -> Path:
         return folder
 
 
-def _source_of(row: Setting, found: Mapping[str, _Found]) -> str:
+def _source_of(row: Setting, found: Mapping[str, Found]) -> str:
     return found[row.name].source if row.name in found else "default"
 
 
-def _from_argument(row: Setting, arguments: Mapping[str, Any]) -> _Found | None:
-    given = arguments.get(row.name)
-    if given is None:
-        return None
-    try:
-        return _Found(row.read(given), "argument", 0)
-    except ValueError as error:
-        raise ConfigError(_refused(row, row.name, given, error)) from None
-
-
-def _from_environment(
-    row: Setting, environment: Mapping[str, str], problems: list[str]
-) -> _Found | None:
-    for name in row.env:
-        given = environment.get(name, "")
-        if not given.strip():
-            continue
-        level = 1 if name.startswith("HANSARD_") else 2
-        one = _lenient(row, given, name, problems)
-        return None if one is None else _Found(one, f"environment {name}", level)
-    return None
-
-
-def _add_file(found: dict[str, _Found], data: Path, problems: list[str]) -> None:
+def _add_file(found: dict[str, Found], data: Path, problems: list[str]) -> None:
     named = found["config"].value if "config" in found else None
     path = named or data / CONFIG_FILE
     try:
@@ -306,21 +261,31 @@ def _add_file(found: dict[str, _Found], data: Path, problems: list[str]) -> None
         return
     except ValueError as error:  # it may have said what is not to be kept
         problems.append(f"cannot read {path}: {error}; retention is {_LEAST} unless set elsewhere")
-        found.setdefault("retention", _Found(_LEAST, f"file {path}", 3))
+        found.setdefault("retention", Found(_LEAST, f"file {path}", 3))
         return
     table = content.get(FILE_TABLE, {})
-    for name, given in (table if isinstance(table, dict) else {}).items():
-        row = _BY_NAME.get(name)
-        if row is None or name in _ENVIRONMENT_ONLY:
-            told = f"{path}: {name!r} is no setting of [{FILE_TABLE}]; it is passed over"
-            problems.append(told)
-        elif name not in found:
-            one = _lenient(row, given, f"{path}: {name}", problems)
-            if one is not None:
-                found[name] = _Found(one, f"file {path}", 3)
+
+    def unknown(name: str) -> None:
+        problems.append(f"{path}: {name!r} is no setting of [{FILE_TABLE}]; it is passed over")
+
+    add_from_file(
+        found,
+        table if isinstance(table, dict) else {},
+        path,
+        rows=_IN_FILE,
+        read=partial(_lenient, problems),
+        unknown=unknown,
+    )
 
 
-def _lenient(row: Setting, given: Any, where: str, problems: list[str]) -> Any:
+def _strict(row: Setting, given: Any, where: str) -> Any:
+    try:
+        return row.read(given)
+    except ValueError as error:
+        raise ConfigError(_refused(row, where, given, error)) from None
+
+
+def _lenient(problems: list[str], row: Setting, given: Any, where: str) -> Any:
     try:
         return row.read(given)
     except ValueError as error:
@@ -329,18 +294,17 @@ def _lenient(row: Setting, given: Any, where: str, problems: list[str]) -> Any:
         problems.append(f"{refused}; {_LEAST} stands in")
         return _LEAST
     problems.append(f"{refused}; it is passed over")
-    return None
+    return PASSED_OVER
 
 
 def _refused(row: Setting, where: str, given: Any, error: ValueError) -> str:
-    shown = "the value" if row.is_secret else repr(given)
-    return f"{where}: {shown} is not {error}"
+    return f"{where}: {shown(row, given)} is not {error}"
 
 
 # ---- endpoints
 
 
-def _settle_endpoints(found: dict[str, _Found]) -> None:
+def _settle_endpoints(found: dict[str, Found]) -> None:
     """Make the three addresses and the protocol agree, whichever of them were given.
 
     OpenTelemetry: a signal's own address is taken as it is, the common one gets the signal's path;
@@ -353,18 +317,18 @@ def _settle_endpoints(found: dict[str, _Found]) -> None:
             del found[name]
     traces = found.get("traces_endpoint")
     if base is None and traces is not None:
-        base = _Found(traces.value, traces.source, traces.level)
+        base = Found(traces.value, traces.source, traces.level)
     if "protocol" not in found and base is not None and _port_of(base.value) == _GRPC_PORT:
-        found["protocol"] = _Found(values.GRPC, "default for port 4317", 4)
+        found["protocol"] = Found(values.GRPC, "default for port 4317", 4)
     is_grpc = "protocol" in found and found["protocol"].value == values.GRPC
     if base is None:
-        base = _Found(_GRPC_ENDPOINT if is_grpc else _HTTP_ENDPOINT, "default", 4)
+        base = Found(_GRPC_ENDPOINT if is_grpc else _HTTP_ENDPOINT, "default", 4)
     address = _without_signal(base.value)
-    found["endpoint"] = _Found(address, base.source, base.level)
+    found["endpoint"] = Found(address, base.source, base.level)
     for name, path in zip(("traces_endpoint", "logs_endpoint"), _SIGNAL_PATHS, strict=True):
         if name not in found:
             derived = address if is_grpc else address + path
-            found[name] = _Found(derived, base.source, base.level)
+            found[name] = Found(derived, base.source, base.level)
 
 
 def _port_of(url: str) -> int | None:
@@ -377,7 +341,7 @@ def _without_signal(url: str) -> str:
     return url
 
 
-def _add_authorization(found: dict[str, _Found]) -> None:
+def _add_authorization(found: dict[str, Found]) -> None:
     """Turn the token into a header; a header that was given in so many words stays."""
     token, headers = found.get("token"), found.get("headers")
     if token is None or (headers is not None and "authorization" in headers.value):
@@ -385,7 +349,7 @@ def _add_authorization(found: dict[str, _Found]) -> None:
     given = {} if headers is None else dict(headers.value)
     header = {"authorization": f"Bearer {token.value}"}
     source = token.source if headers is None else headers.source
-    found["headers"] = _Found(given | header, source, token.level)
+    found["headers"] = Found(given | header, source, token.level)
 
 
 assert {row.name for row in SETTINGS} | {"sources", "problems", "arguments"} == {

@@ -9,8 +9,7 @@ import pytest
 from hansard_collector.judges import Choice, JudgeMissing, JudgeSettings, judges_from
 from hansard_collector.judges.choices import parse_choice, parse_classifier, parse_embedder
 from hansard_compiler.errors import ConfigError
-from hansard_web.app.config import load_config
-from hansard_web.app.judges import judge_arguments, judges_of
+from hansard_web.app.config import judge_arguments, judges_of, load_config
 
 
 def test_a_fresh_install_judges_offline() -> None:

@@ -23,7 +23,7 @@ from hansard_web.api import schemas as models
 from hansard_web.api.openapi import model_of
 from hansard_web.api.routes import api_routes
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.signing import People
 from tests.store.empty import empty_store
 

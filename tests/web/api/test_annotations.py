@@ -12,7 +12,7 @@ from httpx2 import Response
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_web.annotations import dataset
 from hansard_web.annotations.dataset_schemas import DatasetLine
-from hansard_web.app.settings import Scope, Token, WebSettings
+from hansard_web.app.config import Scope, Token, WebSettings
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import chat, log, logs, pairs, run_id, span, step_id, traces
 from tests.web.conftest import MakeClient

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hansard_store.reports.files import Reports
-from hansard_web.app.settings import Scope, Token, WebSettings
+from hansard_web.app.config import Scope, Token, WebSettings
 from tests.web.api.conftest import Api
 from tests.web.conftest import MakeClient
 from tests.web.makers import RunMaker

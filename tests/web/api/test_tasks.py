@@ -11,7 +11,7 @@ from httpx2 import Response
 
 from hansard_store.database.readers import open_reader
 from hansard_store.detection.scan import scan
-from hansard_web.app.settings import Scope, Token, WebSettings
+from hansard_web.app.config import Scope, Token, WebSettings
 from tests.store.maker import StoreMaker
 from tests.store.task_maker import TaskMaker
 from tests.web.api.conftest import Api

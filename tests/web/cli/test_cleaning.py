@@ -15,11 +15,11 @@ from typing import Any
 import apsw
 import pytest
 
+from hansard._config.setting import read_size_bytes
 from hansard_store.approvals.service import Accountability
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import disk_use
-from hansard_web.app.config import parse_size_bytes
 from hansard_web.app.store_limits import Limits, clean
 from tests.journeys.processes import export, grpc_exporter, serving, spans
 from tests.web.cli.conftest import Cli
@@ -227,7 +227,7 @@ def test_damage_is_found_and_named(store: Path, on: Cli) -> None:
 
 
 def test_sizes_and_limits_speak_of_the_same_bytes() -> None:
-    assert Limits(max_bytes=parse_size_bytes("1KB")).max_bytes == 1024
+    assert Limits(max_bytes=read_size_bytes("1KB")).max_bytes == 1024
     assert not Limits().any
 
 

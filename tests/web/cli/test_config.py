@@ -6,16 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hansard._config.setting import read_duration_ns, read_size_bytes
 from hansard._config.settings import load_settings
 from hansard_compiler.errors import ConfigError
-from hansard_web.app.config import (
-    SETTINGS,
-    default_data_folder,
-    is_loopback,
-    load_config,
-    parse_duration_ns,
-    parse_size_bytes,
-)
+from hansard_web.app.config import SETTINGS, default_data_folder, is_loopback, load_config
 
 
 def test_an_argument_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:
@@ -138,14 +132,14 @@ def test_a_token_is_never_repeated_in_an_error() -> None:
     ("text", "seconds"), [("45s", 45), ("90m", 5_400), ("12h", 43_200), ("2w", 1_209_600)]
 )
 def test_durations_are_read_in_their_unit(text: str, seconds: int) -> None:
-    assert parse_duration_ns(text) == seconds * 1_000_000_000
+    assert read_duration_ns(text) == seconds * 1_000_000_000
 
 
 @pytest.mark.parametrize(
     ("text", "size"), [("20GB", 20 << 30), ("512 MB", 512 << 20), ("1.5T", 3 << 39), ("100", 100)]
 )
 def test_sizes_are_read_in_powers_of_1024(text: str, size: int) -> None:
-    assert parse_size_bytes(text) == size
+    assert read_size_bytes(text) == size
 
 
 def test_loopback_is_known_in_all_its_forms() -> None:
@@ -156,4 +150,4 @@ def test_loopback_is_known_in_all_its_forms() -> None:
 def test_every_setting_says_in_one_sentence_what_it_does() -> None:
     for row in SETTINGS:
         assert row.sentence.endswith(".")
-        assert row.env == f"HANSARD_{row.name.upper()}"
+        assert row.variable == f"HANSARD_{row.name.upper()}"

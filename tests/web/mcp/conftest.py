@@ -11,7 +11,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import WebSettings, parse_token
 from tests.web.conftest import Served
 from tests.web.mcp.speaking import Speaker
 from tests.web.replay.stage import Stage, staging

@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from starlette.testclient import TestClient
 
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.mcp.bounds import MOST_CHARACTERS
 from hansard_web.mcp.tools import TOOLS
 from tests.web.mcp.conftest import AGENT, SENDER, Office

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.database.data_folder import DataFolder
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.web.conftest import MakeClient
 
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from hansard_store.principals.model import Scope
 from hansard_store.verification.integrity import verify_store
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, bearer, session_of
 from tests.store.task_maker import TaskMaker

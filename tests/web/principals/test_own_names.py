@@ -14,7 +14,7 @@ from hansard.errors import BadArguments, DecisionRefused, MemoryRefused
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.database.connections import open_for_ingest
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, bearer
 from tests.web.approvals import read

@@ -16,7 +16,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.errors import BadTokenName, TokenLooksAlike
 from hansard_store.principals.model import CLAIMED, Scope, is_same, looks_like, name_key
 from hansard_store.principals.service import Principals
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, bearer, session_of
 from tests.store.empty import empty_store

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from hansard_store.principals.model import Scope
 from hansard_store.verification.integrity import verify_store
+from hansard_web.app.config import Token, WebSettings
 from hansard_web.app.security import is_a_decision
-from hansard_web.app.settings import Token, WebSettings
 from tests.signing import add_token, bearer, session_of
 from tests.web.conftest import MakeClient
 from tests.web.principals.conftest import folder_of

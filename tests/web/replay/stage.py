@@ -27,7 +27,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.replay.engine import Replays
 from hansard_web.sidecar.recorder import Outlet
 from tests.instrumentation.clients.asking import Api

@@ -13,7 +13,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.web.conftest import Served
 from tests.web.replay.stage import SCRIPT, Stage
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.replay_page import schemas as models
 from hansard_web.steps.schemas import Step
 from tests.web.replay.stage import SCRIPT, Stage

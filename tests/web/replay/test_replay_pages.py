@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from hansard_store.replays import ReplayRow, add_replay, change_replay
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import WebSettings, parse_token
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.provider import json_reply
 from tests.web.html import parse

@@ -22,8 +22,8 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import blob_path
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.replays import add_replay, get_replay
+from hansard_web.app.config import WebSettings, parse_token
 from hansard_web.app.readers import Readers
-from hansard_web.app.settings import WebSettings, parse_token
 from hansard_web.replay.engine import Holder, Replays, is_held
 from hansard_web.replay.request import AskReplay
 from hansard_web.replay.transport.wires import AssertingWire, RecordedWire

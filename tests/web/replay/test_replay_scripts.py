@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hansard_compiler.errors import ConfigError
-from hansard_web.app.model_script import script_in
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings, script_in
 from tests.web.replay.replay_pages import Pages
 from tests.web.replay.stage import SCRIPT, staging
 

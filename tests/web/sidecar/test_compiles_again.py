@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.journeys.processes import hansard
 from tests.web.sidecar.conftest import House
 from tests.web.sidecar.test_policy_api import put, rule, rule_set

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import WebSettings, parse_token
 from hansard_web.memory import schemas as models
 from tests.web.sidecar.conftest import Agent, House
 

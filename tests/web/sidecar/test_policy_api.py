@@ -11,7 +11,7 @@ import pytest
 
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.readers import open_reader
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import WebSettings, parse_token
 from tests.web.sidecar.conftest import Agent, House
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import WebSettings, parse_token
 from tests.web.sidecar.conftest import Agent, House
 
 Json = dict[str, Any]

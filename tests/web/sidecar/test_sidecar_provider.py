@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.web.sidecar.conftest import House
 
 Json = dict[str, Any]

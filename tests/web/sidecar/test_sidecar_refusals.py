@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_web.app.application import create_app
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import WebSettings, parse_token
 from tests.web.sidecar.conftest import Agent, House
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from tests.web.sidecar.conftest import Agent, House
 
 CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -30,11 +30,11 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals
 from hansard_web.api.openapi import openapi_of
+from hansard_web.app.config import WebSettings
 from hansard_web.app.problems import Problem, add_handlers, answer_problem, is_for_programs
 from hansard_web.app.readers import Readers
 from hansard_web.app.route_loading import OPENAPI, Loads, RouteLoading, first_routes, shown_routes
 from hansard_web.app.security import Refuse, Refused, Security
-from hansard_web.app.settings import WebSettings
 from hansard_web.app.site import Site
 from hansard_web.approvals.worker import make_accounts
 from hansard_web.audit.chain_state import Chains

@@ -1,21 +1,39 @@
-"""Every setting of the server in one table, and how a value is found for it.
+"""Every setting of the server in one table, and what is made of it.
 
-Precedence: argument, environment, file, default. Read once at start; nothing else reads the
-environment. `docs/configuration.md` lists the same table, and a test compares the two.
+How a value is read and found is `hansard._config.setting`, as for the SDK's. Read once at start;
+nothing else reads the environment. `docs/configuration.md` lists the same table, and a test
+compares the two.
 """
 
 from __future__ import annotations
 
 import difflib
 import ipaddress
+import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hansard._config.settings import FILE_TABLE as SDK_TABLE
+import orjson
+
+from hansard._config.setting import (
+    CONFIG_FILE,
+    FILE_TABLE,
+    Found,
+    Setting,
+    add_from_file,
+    default_data_folder,
+    find_settings,
+    matching,
+    one_of,
+    read_duration_ns,
+    read_size_bytes,
+    shown,
+)
 from hansard_collector.judges.choices import (
     OFFLINE,
     Choice,
@@ -26,47 +44,59 @@ from hansard_collector.judges.choices import (
     parse_embedder,
 )
 from hansard_collector.pipeline.validation import LEAST_ATTRIBUTES, MOST_ATTRIBUTES, USUAL_LIMITS
+from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
-from hansard_web.app.settings import Token, parse_token
+from hansard_store.principals.authority import DecideMode
+from hansard_store.principals.model import ALL_SCOPES, Scope
+
+if TYPE_CHECKING:
+    from hansard_collector.judges import Judges
 
 RETENTIONS: Final = ("metadata_only", "redacted_payloads", "full_payloads")
 DURABILITIES: Final = ("normal", "full")
 SWITCHES: Final = ("on", "off")
 DECIDERS: Final = ("principals", "anyone")
-CONFIG_FILE: Final = "hansard.toml"
+JUDGE_SETTINGS: Final = ("classifier", "embedder", "extractor", "model_server", "script")
 
-_DURATION: Final = re.compile(r"(\d+)\s*(s|m|h|d|w)")
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SCOPED = re.compile(
+    r"(?P<scopes>(?:ingest|read|decide|admin)(?:\+(?:ingest|read|decide|admin))*):"
+)
+_SHORTEST_TOKEN = 8
 _NANOSECONDS: Final = 1_000_000_000
 _LEAST_INTERVAL_NS: Final = 60 * _NANOSECONDS
 _MOST_PORT: Final = 65_535
 
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One row of the table. `parse` reads one text and raises ValueError with what it expected."""
-
-    name: str
-    parse: Callable[[str], Any]
-    default: str  # as documentation says it
-    kind: str  # the type, as documentation says it
-    sentence: str
-    is_list: bool = False
-    is_secret: bool = False
-
-    @property
-    def env(self) -> str:
-        return f"HANSARD_{self.name.upper()}"
-
-    @property
-    def flag(self) -> str:
-        return f"--{self.name.replace('_', '-')}"
-
-
 LONG_SECRET: Final = 24  # characters
 # What `hansard doctor` asks of the running server: it may have been started with other settings.
 _REPORTED: Final = ("decide", "heads_copy", "heartbeat", "keep", "max_disk", "short_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A secret and what it opens."""
+
+    secret: str = field(repr=False)
+    scopes: frozenset[Scope] = ALL_SCOPES
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether the token opens doors of this scope; `admin` opens all."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+
+def parse_token(text: str) -> Token:
+    """Read `SECRET` (may do everything) or `ingest:SECRET`, `read+decide:SECRET`.
+
+    Raises ConfigError for a secret too short to be one.
+    """
+    match = _SCOPED.match(text)
+    secret = text[match.end() :] if match else text
+    if len(secret) < _SHORTEST_TOKEN:
+        raise ConfigError(f"a token needs at least {_SHORTEST_TOKEN} characters")
+    if not secret.isascii() or not secret.isprintable() or " " in secret:
+        raise ConfigError("a token is made of printable ASCII characters without spaces")
+    if match is None:
+        return Token(secret)
+    return Token(secret, frozenset(Scope(name) for name in match["scopes"].split("+")))
 
 
 class RuleNumber(NamedTuple):
@@ -145,6 +175,40 @@ class Config:
         return replace(self, **of)
 
 
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """Everything `create_app` needs to know beside the store and the pipeline."""
+
+    tokens: tuple[Token, ...] = ()
+    allow_hosts: tuple[str, ...] = ()  # names beside localhost and the bound address
+    bound_host: str = "127.0.0.1"
+    http_address: str = "127.0.0.1:4318"  # as people should type it
+    grpc_address: str | None = "127.0.0.1:4317"  # None: no gRPC door in this process
+    cors_origins: frozenset[str] = frozenset()  # "https://app.example": pages that may post OTLP
+    secure_cookies: bool = False  # True behind TLS
+    retention: str = "redacted_payloads"
+    durability: str = "normal"
+    policy: tuple[Path, ...] = ()  # files of rule sets, or shipped:NAME
+    model_server: str | None = None  # OpenAI-compatible, for model calls of the sidecar
+    script: Json | None = None  # of the scripted model, where whoever asks brings none
+    mcp: bool = True  # whether /mcp answers
+    heads_copy: str | None = None  # folder for second copies of heads, or off
+    decide: str = "principals"  # who may decide: principals, or anyone as in 0.1
+    recipients: tuple[str, ...] = ()  # of status reports
+    report_window_ns: int = 24 * 3_600 * 10**9  # that a report looks back on
+    report_escalation_ns: int = 24 * 3_600 * 10**9  # until a report waits for the next recipient
+
+    @property
+    def decide_mode(self) -> DecideMode:
+        """Who may decide, as the store has it."""
+        return "principals" if self.needs_principal else "anyone"
+
+    @property
+    def needs_principal(self) -> bool:
+        """Whether a decision needs a credential."""
+        return self.decide != "anyone"
+
+
 def is_loopback(host: str) -> bool:
     """Whether an address or name is this machine's own."""
     try:
@@ -156,80 +220,46 @@ def is_loopback(host: str) -> bool:
 # ---- reading one value
 
 
-def parse_port(text: str) -> int:
+def _read_port(text: str) -> int:
     """Read a TCP port; 0 lets the system choose."""
     if not text.isascii() or not text.isdecimal() or int(text) > _MOST_PORT:
         raise ValueError(f"a port from 0 (any free one) to {_MOST_PORT}")
     return int(text)
 
 
-def parse_duration_ns(text: str) -> int:
-    """Read `30d`, `12h`, `90m`, `45s` or `2w` as nanoseconds."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or int(match[1]) == 0:
-        raise ValueError("a number and a unit, such as 30d, 12h, 90m or 2w")
-    return int(match[1]) * _SECONDS[match[2]] * _NANOSECONDS
-
-
-def parse_size_bytes(text: str) -> int:
-    """Read `20GB`, `512MB` or `1.5T`; units are powers of 1024."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None or float(match[1]) == 0:
-        raise ValueError("a number and a unit, such as 20GB or 512MB")
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
-
-
-def _parse_attributes(text: str) -> int:
+def _read_attributes(text: str) -> int:
     is_number = text.isascii() and text.isdecimal() and len(text) < 10
     if not is_number or not LEAST_ATTRIBUTES <= int(text) <= MOST_ATTRIBUTES:
         raise ValueError(f"a number from {LEAST_ATTRIBUTES} to {MOST_ATTRIBUTES}")
     return int(text)
 
 
-def _parse_path(text: str) -> Path:
+def _read_path(text: str) -> Path:
     if not text:
         raise ValueError("a path")
     return Path(text).expanduser()
 
 
-def _parse_interval(text: str) -> int | None:
+def _read_interval(text: str) -> int | None:
     if text == "off":
         return None
-    interval_ns = parse_duration_ns(text)
+    interval_ns = read_duration_ns(text)
     if interval_ns < _LEAST_INTERVAL_NS:
         raise ValueError("off, or a minute or more, such as 15m")
     return interval_ns
 
 
-def _parse_heads_copy(text: str) -> str:
-    return text if text == "off" else str(_parse_path(text))
+def _read_heads_copy(text: str) -> str:
+    return text if text == "off" else str(_read_path(text))
 
 
-def _parse_host(text: str) -> str:
+def _read_host(text: str) -> str:
     if not text or re.search(r"[\s/]", text) or text.count(":") == 1:
         raise ValueError("an address without a port, such as 127.0.0.1 or 0.0.0.0")
     return text.removeprefix("[").removesuffix("]")
 
 
-def _parse_origin(text: str) -> str:
-    if not re.fullmatch(r"https?://[^/\s]+", text):
-        raise ValueError("an origin without a path, such as https://app.example")
-    return text
-
-
-def _parse_server(text: str) -> str:
-    if not re.fullmatch(r"https?://[^\s]+", text):
-        raise ValueError("an address, such as http://127.0.0.1:11434/v1")
-    return text
-
-
-def _parse_webhook(text: str) -> str:
-    if not re.fullmatch(r"https?://[!-~]+", text):
-        raise ValueError("an address, such as https://chat.example.com/hooks/1")
-    return text
-
-
-def parse_rule_count(text: str) -> RuleNumber:
+def read_rule_count(text: str) -> RuleNumber:
     """Read `repeated_errors=3`, or `3` for every rule."""
     rule, _, number = text.rpartition("=")
     if not number.isascii() or not number.isdecimal() or len(number) > 9:
@@ -237,296 +267,122 @@ def parse_rule_count(text: str) -> RuleNumber:
     return RuleNumber(rule, int(number))
 
 
-def parse_rule_window(text: str) -> RuleNumber:
+def read_rule_window(text: str) -> RuleNumber:
     """Read `repeated_errors=48h`, or `48h` for every rule."""
     rule, _, length = text.rpartition("=")
-    return RuleNumber(rule, parse_duration_ns(length))
+    return RuleNumber(rule, read_duration_ns(length))
 
 
-def _parse_recipient(text: str) -> str:
-    if not re.fullmatch(r"\S{1,200}", text):
-        raise ValueError("a name without spaces, such as ana")
-    return text
-
-
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(f"one of {', '.join(allowed)}")
-        return text
-
-    return parse
+_read_size = partial(read_size_bytes, may_be_zero=False, example="20GB or 512MB")
+_read_origin = matching(
+    r"https?://[^/\s]+", "an origin without a path, such as https://app.example"
+)
+_read_server = matching(r"https?://[^\s]+", "an address, such as http://127.0.0.1:11434/v1")
+_read_webhook = matching(r"https?://[!-~]+", "an address, such as https://chat.example.com/hooks/1")
+_read_recipient = matching(r"\S{1,200}", "a name without spaces, such as ana")
 
 
 # ---- the table
 
+
+def _row(
+    name: str, read: Callable[[Any], Any], default: str, kind: str, sentence: str,
+    *, is_list: bool = False, is_secret: bool = False,
+) -> Setting:  # fmt: skip
+    return Setting(
+        name, read, (f"HANSARD_{name.upper()}",), default, kind, sentence, is_list, is_secret
+    )
+
+
+# fmt: off
 SETTINGS: Final = (
-    Setting(
-        "data",
-        _parse_path,
-        "the platform's user data folder",
-        "path",
-        "Folder that holds the database, blobs and key of one store.",
-    ),
-    Setting(
-        "config",
-        _parse_path,
-        f"{CONFIG_FILE} in the data folder, if it is there",
-        "path",
-        "TOML file with any of these settings.",
-    ),
-    Setting(
-        "host",
-        _parse_host,
-        "127.0.0.1",
-        "address",
-        "Address both ports listen on; any but a loopback one needs a token.",
-    ),
-    Setting(
-        "http_port",
-        parse_port,
-        "4318",
-        "port",
-        "Port of OTLP/HTTP, the JSON API and the pages; 0 picks a free one.",
-    ),
-    Setting("grpc_port", parse_port, "4317", "port", "Port of OTLP/gRPC; 0 picks a free one."),
-    Setting(
-        "socket",
-        _parse_path,
-        "none",
-        "path",
-        "Unix socket (mode 0600) that offers what the HTTP port offers.",
-    ),
-    Setting(
-        "token",
-        parse_token,
-        "none",
-        "token",
-        "Token that every request must carry; `ingest:SECRET` and `read+decide:SECRET` limit "
-        "what it opens.",
-        is_list=True,
-        is_secret=True,
-    ),
-    Setting("tls_cert", _parse_path, "none", "path", "Certificate (PEM) for both ports."),
-    Setting("tls_key", _parse_path, "none", "path", "Private key (PEM) of the certificate."),
-    Setting(
-        "cors_origin",
-        _parse_origin,
-        "none",
-        "origin",
-        "Origin whose pages may send telemetry from a browser.",
-        is_list=True,
-    ),
-    Setting(
-        "allow_host",
-        _parse_host,
-        "none",
-        "name",
-        "Host name that requests may use beside localhost and the bound address.",
-        is_list=True,
-    ),
-    Setting(
-        "retention",
-        _one_of(*RETENTIONS),
-        "redacted_payloads",
-        " | ".join(RETENTIONS),
-        "How much content is stored: none, all but secrets, or everything.",
-    ),
-    Setting(
-        "durability",
-        _one_of(*DURABILITIES),
-        "normal",
-        " | ".join(DURABILITIES),
-        "What an acknowledged span survives: a crash of the process, or a power cut as well.",
-    ),
-    Setting(
-        "policy",
-        _parse_path,
-        "none",
-        "path",
-        "File of policy rules (JSON or YAML), or `shipped:NAME`; read again when it changes.",
-        is_list=True,
-    ),
-    Setting(
-        "model_server",
-        _parse_server,
-        "none",
-        "address",
-        "Address of an OpenAI-compatible server that `POST /v1/model/call` may ask.",
-    ),
-    Setting(
-        "script",
-        _parse_path,
-        "none",
-        "path",
-        "Script (JSON) of the scripted model, for calls and replays that bring none.",
-    ),
-    Setting(
-        "mcp",
-        _one_of(*SWITCHES),
-        "on",
-        " | ".join(SWITCHES),
-        "Whether `/mcp` answers MCP clients (needs the extra `mcp`).",
-    ),
-    Setting(
-        "outbound",
-        _one_of(*SWITCHES),
-        "off",
-        " | ".join(SWITCHES),
-        "Whether `hansard scan` and the heartbeat may ask a source of stories outside; nothing "
-        "else looks at this.",
-    ),
-    Setting(
-        "decide",
-        _one_of(*DECIDERS),
-        "principals",
-        " | ".join(DECIDERS),
-        "Who may decide about approvals, tasks and memory: holders of a token, or anyone who "
-        "reaches the server.",
-    ),
-    Setting(
-        "keep",
-        parse_duration_ns,
-        "for ever",
-        "duration",
-        "Runs that received nothing for this long are deleted; pinned ones stay.",
-    ),
-    Setting(
-        "max_disk",
-        parse_size_bytes,
-        "no limit",
-        "size",
-        "The oldest runs are deleted when the store is larger than this; pinned ones stay.",
-    ),
-    Setting(
-        "max_attributes",
-        _parse_attributes,
-        str(USUAL_LIMITS.attributes),
-        "number",
-        "Attributes, events or links that one span may have; one with more is rejected singly.",
-    ),
-    Setting(
-        "heads_copy",
-        _parse_heads_copy,
-        "the platform's user state folder",
-        "path | off",
-        "Folder for second copies of the audit log's head, a small file per store; "
-        "programs with a gate of their own take it from the environment.",
-    ),
-    Setting(
-        "heartbeat",
-        _parse_interval,
-        "off",
-        "duration | off",
-        "How often a server runs a cycle of the heartbeat, such as 15m.",
-    ),
-    Setting(
-        "heartbeat_window",
-        parse_duration_ns,
-        "24h",
-        "duration",
-        "How far back a cycle of the heartbeat compares claims with what happened.",
-    ),
-    Setting(
-        "scan_url",
-        _parse_server,
-        "the source's own",
-        "address",
-        "Address of the API that `hansard scan` and the heartbeat ask for stories: a mirror's.",
-    ),
-    Setting(
-        "classifier",
-        parse_classifier,
-        "offline",
-        "[TASK=]offline | off | PROVIDER:MODEL",
-        "What classifies stories, contradictions and commands; behind `TASK=` for one of `topic`, "
-        "`contradiction`, `irreversible` alone.",
-        is_list=True,
-    ),
-    Setting(
-        "embedder",
-        parse_embedder,
-        "offline",
-        "offline | wordllama | off | PROVIDER:MODEL",
-        "What compares texts by meaning; `wordllama` needs the extra `embeddings`.",
-    ),
-    Setting(
-        "extractor",
-        parse_choice,
-        "offline",
-        "offline | off | PROVIDER:MODEL",
-        "What finds the topics of recent memory that become interests.",
-    ),
-    Setting(
-        "recipients",
-        _parse_recipient,
-        "none",
-        "name",
-        "Who reads status reports: the first one, then the next when nobody acknowledged it.",
-        is_list=True,
-    ),
-    Setting(
-        "report_every",
-        parse_duration_ns,
-        "24h",
-        "duration",
-        "How often the heartbeat writes a status report; sooner when a review was opened.",
-    ),
-    Setting(
-        "report_escalation",
-        parse_duration_ns,
-        "24h",
-        "duration",
-        "How long a report waits for one recipient before it waits for the next one.",
-    ),
-    Setting(
-        "report_webhook",
-        _parse_webhook,
-        "none",
-        "address",
-        "Address that the heartbeat sends each new report to, as JSON: a chat program's webhook.",
-        is_secret=True,
-    ),
-    Setting(
-        "detect_threshold",
-        parse_rule_count,
-        "each rule's own",
-        "[rule=]number",
-        "How often makes a pattern of the detector.",
-        is_list=True,
-    ),
-    Setting(
-        "detect_window",
-        parse_rule_window,
-        "each rule's own",
-        "[rule=]duration",
-        "Within what time that makes a pattern.",
-        is_list=True,
-    ),
-    Setting(
-        "detect_min_cases",
-        parse_rule_count,
-        "each rule's own",
-        "[rule=]number",
-        "How many cases a rule about a share needs before it judges.",
-        is_list=True,
-    ),
-    Setting(
-        "stale_after",
-        parse_duration_ns,
-        "30d",
-        "duration",
-        "After how long without a retrieval maintenance counts a memory as stale.",
-    ),
-    Setting(
-        "evidence",
-        _parse_path,
-        "none",
-        "path",
-        "File (TOML) that says which results of tools are evidence of success, and what is said "
-        "of them.",
-    ),
+    _row("data", _read_path, "the platform's user data folder", "path",
+         "Folder that holds the database, blobs and key of one store."),
+    _row("config", _read_path, f"{CONFIG_FILE} in the data folder, if it is there", "path",
+         "TOML file with any of these settings."),
+    _row("host", _read_host, "127.0.0.1", "address",
+         "Address both ports listen on; any but a loopback one needs a token."),
+    _row("http_port", _read_port, "4318", "port",
+         "Port of OTLP/HTTP, the JSON API and the pages; 0 picks a free one."),
+    _row("grpc_port", _read_port, "4317", "port",
+         "Port of OTLP/gRPC; 0 picks a free one."),
+    _row("socket", _read_path, "none", "path",
+         "Unix socket (mode 0600) that offers what the HTTP port offers."),
+    _row("token", parse_token, "none", "token",
+         "Token that every request must carry; `ingest:SECRET` and `read+decide:SECRET` limit what "
+         "it opens.", is_list=True, is_secret=True),
+    _row("tls_cert", _read_path, "none", "path",
+         "Certificate (PEM) for both ports."),
+    _row("tls_key", _read_path, "none", "path",
+         "Private key (PEM) of the certificate."),
+    _row("cors_origin", _read_origin, "none", "origin",
+         "Origin whose pages may send telemetry from a browser.", is_list=True),
+    _row("allow_host", _read_host, "none", "name",
+         "Host name that requests may use beside localhost and the bound address.", is_list=True),
+    _row("retention", one_of(*RETENTIONS), "redacted_payloads", " | ".join(RETENTIONS),
+         "How much content is stored: none, all but secrets, or everything."),
+    _row("durability", one_of(*DURABILITIES), "normal", " | ".join(DURABILITIES),
+         "What an acknowledged span survives: a crash of the process, or a power cut as well."),
+    _row("policy", _read_path, "none", "path",
+         "File of policy rules (JSON or YAML), or `shipped:NAME`; read again when it changes.",
+         is_list=True),
+    _row("model_server", _read_server, "none", "address",
+         "Address of an OpenAI-compatible server that `POST /v1/model/call` may ask."),
+    _row("script", _read_path, "none", "path",
+         "Script (JSON) of the scripted model, for calls and replays that bring none."),
+    _row("mcp", one_of(*SWITCHES), "on", " | ".join(SWITCHES),
+         "Whether `/mcp` answers MCP clients (needs the extra `mcp`)."),
+    _row("outbound", one_of(*SWITCHES), "off", " | ".join(SWITCHES),
+         "Whether `hansard scan` and the heartbeat may ask a source of stories outside; nothing "
+         "else looks at this."),
+    _row("decide", one_of(*DECIDERS), "principals", " | ".join(DECIDERS),
+         "Who may decide about approvals, tasks and memory: holders of a token, or anyone who "
+         "reaches the server."),
+    _row("keep", read_duration_ns, "for ever", "duration",
+         "Runs that received nothing for this long are deleted; pinned ones stay."),
+    _row("max_disk", _read_size, "no limit", "size",
+         "The oldest runs are deleted when the store is larger than this; pinned ones stay."),
+    _row("max_attributes", _read_attributes, str(USUAL_LIMITS.attributes), "number",
+         "Attributes, events or links that one span may have; one with more is rejected singly."),
+    _row("heads_copy", _read_heads_copy, "the platform's user state folder", "path | off",
+         "Folder for second copies of the audit log's head, a small file per store; programs with "
+         "a gate of their own take it from the environment."),
+    _row("heartbeat", _read_interval, "off", "duration | off",
+         "How often a server runs a cycle of the heartbeat, such as 15m."),
+    _row("heartbeat_window", read_duration_ns, "24h", "duration",
+         "How far back a cycle of the heartbeat compares claims with what happened."),
+    _row("scan_url", _read_server, "the source's own", "address",
+         "Address of the API that `hansard scan` and the heartbeat ask for stories: a mirror's."),
+    _row("classifier", parse_classifier, "offline", "[TASK=]offline | off | PROVIDER:MODEL",
+         "What classifies stories, contradictions and commands; behind `TASK=` for one of `topic`, "
+         "`contradiction`, `irreversible` alone.", is_list=True),
+    _row("embedder", parse_embedder, "offline", "offline | wordllama | off | PROVIDER:MODEL",
+         "What compares texts by meaning; `wordllama` needs the extra `embeddings`."),
+    _row("extractor", parse_choice, "offline", "offline | off | PROVIDER:MODEL",
+         "What finds the topics of recent memory that become interests."),
+    _row("recipients", _read_recipient, "none", "name",
+         "Who reads status reports: the first one, then the next when nobody acknowledged it.",
+         is_list=True),
+    _row("report_every", read_duration_ns, "24h", "duration",
+         "How often the heartbeat writes a status report; sooner when a review was opened."),
+    _row("report_escalation", read_duration_ns, "24h", "duration",
+         "How long a report waits for one recipient before it waits for the next one."),
+    _row("report_webhook", _read_webhook, "none", "address",
+         "Address that the heartbeat sends each new report to, as JSON: a chat program's webhook.",
+         is_secret=True),
+    _row("detect_threshold", read_rule_count, "each rule's own", "[rule=]number",
+         "How often makes a pattern of the detector.", is_list=True),
+    _row("detect_window", read_rule_window, "each rule's own", "[rule=]duration",
+         "Within what time that makes a pattern.", is_list=True),
+    _row("detect_min_cases", read_rule_count, "each rule's own", "[rule=]number",
+         "How many cases a rule about a share needs before it judges.", is_list=True),
+    _row("stale_after", read_duration_ns, "30d", "duration",
+         "After how long without a retrieval maintenance counts a memory as stale."),
+    _row("evidence", _read_path, "none", "path",
+         "File (TOML) that says which results of tools are evidence of success, and what is said "
+         "of them."),
 )
+# fmt: on
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
 
@@ -543,17 +399,10 @@ def load_config(arguments: Mapping[str, Any], environment: Mapping[str, str]) ->
 
     Raises ConfigError for a value that cannot be meant, naming where it was found.
     """
-    found: dict[str, Any] = {}
-    for row in SETTINGS:
-        given = arguments.get(row.name)
-        if given is not None and given != ():
-            found[row.name] = _read(row, given, source=row.flag)
-        elif environment.get(row.env):
-            found[row.name] = _read(row, environment[row.env], source=row.env)
+    found = find_settings(SETTINGS, arguments, environment, argument=_read_argument, variable=_read)
     _add_file(found)
-    if "data" not in found:
-        found["data"] = default_data_folder()
-    config = Config(**found)
+    values = {name: one.value for name, one in found.items()}
+    config = Config(**{"data": values.pop("data", None) or _default_data(), **values})
     _check(config)
     return config
 
@@ -563,29 +412,28 @@ def data_folder(argument: str | None, environment: Mapping[str, str]) -> Path:
     return load_config({"data": argument}, environment).data
 
 
-def default_data_folder() -> Path:
-    """Return where the platform keeps a user's data; ConfigError for a user without a home."""
-    from platformdirs import user_data_path  # a server's package; only this line needs it
-
+def _default_data() -> Path:
     try:
-        return user_data_path("hansard", appauthor=False)
+        return default_data_folder()
     except RuntimeError as error:  # a container's user that is in no passwd
         raise ConfigError(f"{error}; or name the folder: --data or HANSARD_DATA") from None
 
 
-def _add_file(found: dict[str, Any]) -> None:
-    named = found.get("config")
-    path = named or (found.get("data") or default_data_folder()) / CONFIG_FILE
+def _add_file(found: dict[str, Found]) -> None:
+    named = found["config"].value if "config" in found else None
+    path = named or (found["data"].value if "data" in found else _default_data()) / CONFIG_FILE
     if named is None and not _is_there(path):
         return
-    for name, value in _read_file(path).items():
-        if name == SDK_TABLE and isinstance(value, dict):
-            continue  # for the programs that send; `hansard._config.settings` reads it
-        row = _BY_NAME.get(name)
-        if row is None:
-            raise ConfigError(f"{path}: {name!r} is no setting{_closest(name)}")
-        if name not in found:
-            found[name] = _read(row, value, source=f"{path}: {name}")
+
+    def unknown(name: str) -> None:
+        raise ConfigError(f"{path}: {name!r} is no setting{_closest(name)}")
+
+    table = {
+        name: value
+        for name, value in _read_file(path).items()
+        if name != FILE_TABLE or not isinstance(value, dict)  # that is for programs that send
+    }
+    add_from_file(found, table, path, rows=_BY_NAME, read=_read, unknown=unknown)
 
 
 def _is_there(path: Path) -> bool:
@@ -609,26 +457,31 @@ def _closest(name: str) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _read(row: Setting, given: Any, *, source: str) -> Any:
+def _read_argument(row: Setting, given: Any, _: str) -> Any:
+    return _read(row, given, row.flag)
+
+
+def _read(row: Setting, given: Any, source: str) -> Any:
     if not row.is_list:
-        return _read_one(row, given, source=source)
+        return _read_one(row, given, source)
     # In the environment values are apart by spaces, which no token, name or origin contains.
     values = given.split() if isinstance(given, str) else given
     if not isinstance(values, list | tuple):
         raise ConfigError(f"{source} is {given!r}; expected a list of texts")
-    return tuple(_read_one(row, value, source=source) for value in values)
+    return tuple(_read_one(row, value, source) for value in values)
 
 
-def _read_one(row: Setting, given: Any, *, source: str) -> Any:
+def _read_one(row: Setting, given: Any, source: str) -> Any:
     is_number = isinstance(given, int) and not isinstance(given, bool)
     text = str(given) if is_number else given
     try:
         if not isinstance(text, str):
             raise ValueError(row.kind)
-        return row.parse(text)
+        return row.read(text)
     except ValueError as error:
-        shown = "the value" if row.is_secret else repr(given)
-        raise ConfigError(f"{source}: {shown} is no {row.kind}; expected {error}") from None
+        raise ConfigError(
+            f"{source}: {shown(row, given)} is no {row.kind}; expected {error}"
+        ) from None
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
 
@@ -642,6 +495,55 @@ def _check(config: Config) -> None:
         )
     if (config.tls_cert is None) != (config.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key go together; one of them is missing")
+
+
+# ---- what settings name
+
+
+def judges_of(config: Config) -> Judges:
+    """Return the classifier, the embedder and the extractor of a configuration.
+
+    Keys of providers come from the environment. Nothing is sent here.
+    """
+    from hansard_collector.judges import JudgeSettings, judges_from  # most commands judge nothing
+
+    return judges_from(
+        JudgeSettings(
+            classifier=config.classifier,
+            embedder=config.embedder,
+            extractor=config.extractor,
+            model_server=config.model_server,
+            script=config.script,
+            environment=os.environ,
+        )
+    )
+
+
+def judge_arguments(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield the flags that give another process the same judges, with their values."""
+    for name in JUDGE_SETTINGS:
+        given = getattr(config, name)
+        for one in given if isinstance(given, tuple) else (given,):
+            if one is not None:
+                yield setting(name).flag, str(one)
+
+
+def script_in(path: Path | None) -> Json | None:
+    """Return the script of a file, None without one. Raises ConfigError for what is none."""
+    if path is None:
+        return None
+    from hansard_compiler.providers.scripted import read_script
+
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"script {path}: {error.strerror or error}") from None
+    try:
+        read_script(text)
+    except ConfigError as error:
+        raise ConfigError(f"script {path}: {error}") from None
+    found: Json = orjson.loads(text)
+    return found
 
 
 assert {row.name for row in SETTINGS} == {field.name for field in fields(Config)}

@@ -28,7 +28,7 @@ from hansard_store.principals.model import Principal
 from hansard_store.principals.model import Scope as TokenScope
 from hansard_store.principals.service import Principals
 from hansard_store.principals.tokens import PREFIX
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.credential_checks import InForce
 from hansard_web.principals.session_cookie import SESSION_COOKIE, FormTokens

@@ -58,12 +58,10 @@ from hansard_store.database.disk import keep_reserve
 from hansard_store.principals.model import Scope
 from hansard_store.principals.service import Principals
 from hansard_web.app.application import create_app
-from hansard_web.app.config import Config
+from hansard_web.app.config import Config, WebSettings, script_in
 from hansard_web.app.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
-from hansard_web.app.model_script import script_in
 from hansard_web.app.route_loading import RouteLoading
 from hansard_web.app.server_file import Doors, announce, withdraw
-from hansard_web.app.settings import WebSettings
 from hansard_web.app.site import Site
 from hansard_web.app.store_limits import Janitor, Limits
 from hansard_web.cli.user import user_name

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from hansard_collector.pipeline.submission import Ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals, SignedIn
+from hansard_web.app.config import WebSettings
 from hansard_web.app.readers import Readers
-from hansard_web.app.settings import WebSettings
 from hansard_web.live.feed import RunFeed
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.session_cookie import FormTokens

@@ -145,7 +145,7 @@ def setting_options(*names: str) -> Callable[[_Function], _Function]:
                 name,
                 multiple=row.is_list,
                 metavar=row.kind.upper() if "|" not in row.kind else f"[{row.kind}]",
-                help=f"{row.sentence} Default: {row.default}. [{row.env}]",
+                help=f"{row.sentence} Default: {row.default}. [{row.variable}]",
             )(function)
         return function
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hansard_web.app.judges import JUDGE_SETTINGS
+from hansard_web.app.config import JUDGE_SETTINGS
 from hansard_web.cli.base import (
     Command,
     json_option,

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import click
 
+from hansard._config.setting import read_duration_ns
 from hansard._runtime.locks import hold_lock
 from hansard_collector.evaluation.engine import Evaluated, Evaluation
 from hansard_collector.evaluation.json import verdict_json
@@ -20,7 +21,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.evaluation.verdicts import VerdictRow, known_verdicts, memory_ids
-from hansard_web.app.config import Config, parse_duration_ns
+from hansard_web.app.config import Config
 from hansard_web.cli.base import (
     Command,
     Misused,
@@ -80,7 +81,7 @@ def _run(folder: DataFolder, config: Config, window_ns: int, *, is_dry: bool) ->
 
 def _window_ns(text: str) -> int:
     try:
-        return parse_duration_ns(text)
+        return read_duration_ns(text)
     except ValueError as error:
         raise Misused(f"--window is {text!r}; write {error}") from None
 

@@ -29,8 +29,7 @@ from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
-from hansard_web.app.config import Config
-from hansard_web.app.judges import judges_of
+from hansard_web.app.config import Config, judges_of
 from hansard_web.cli.base import (
     Command,
     Misused,

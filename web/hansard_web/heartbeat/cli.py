@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from hansard._config.setting import read_duration_ns
 from hansard._runtime.locks import hold_lock
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
 from hansard_collector.heartbeat.phase import HeartbeatSettings, HeartbeatUnderWay
@@ -27,8 +28,7 @@ from hansard_store.heartbeat.json import cycle_json, phase_json
 from hansard_store.ids import short_id
 from hansard_store.memory.maintenance.service import MaintenanceBook
 from hansard_store.times import time_text
-from hansard_web.app.config import Config, parse_duration_ns
-from hansard_web.app.judges import JUDGE_SETTINGS, judges_of
+from hansard_web.app.config import JUDGE_SETTINGS, Config, judges_of
 from hansard_web.cli.base import (
     Command,
     Failed,
@@ -221,7 +221,7 @@ def _interval_s(every: str | None, *, once: bool) -> float | None:
     if once:
         raise Misused("--once and --every do not go together")
     try:
-        return parse_duration_ns(every) / 1e9
+        return read_duration_ns(every) / 1e9
     except ValueError as error:
         raise Misused(f"--every is {every!r}; write {error}") from None
 

@@ -22,8 +22,7 @@ from hansard_store.ids import short_id
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory
 from hansard_store.times import time_text
-from hansard_web.app.config import Config
-from hansard_web.app.judges import JUDGE_SETTINGS, judges_of
+from hansard_web.app.config import JUDGE_SETTINGS, Config, judges_of
 from hansard_web.cli.base import (
     Command,
     Misused,

@@ -17,8 +17,7 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from hansard_collector.background import Background
-from hansard_web.app.config import Config
-from hansard_web.app.judges import judge_arguments
+from hansard_web.app.config import Config, judge_arguments
 from hansard_web.ui.format import printable
 
 _POLL_S: Final = 0.2

@@ -27,8 +27,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.stories.rows import ProcessedStory, list_processed
 from hansard_store.stories.service import StoryBook
 from hansard_store.times import time_text
-from hansard_web.app.config import Config
-from hansard_web.app.judges import judges_of
+from hansard_web.app.config import Config, judges_of
 from hansard_web.cli.base import (
     Command,
     Misused,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hansard_compiler.errors import ConfigError
-from hansard_web.app.config import Config
-from hansard_web.app.settings import WebSettings, parse_token
+from hansard_web.app.config import Config, WebSettings, parse_token
 from hansard_web.cli.base import Command, Misused, read_config, setting_options
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from hansard_store.principals.model import Principal, Scope
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 
 
 def principal_of(request: Request) -> Principal | None:

@@ -13,8 +13,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import Accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.policy.check_rows import CheckKeeper
-from hansard_web.app.config import Config
-from hansard_web.app.model_script import script_in
+from hansard_web.app.config import Config, script_in
 from hansard_web.app.readers import Readers
 from hansard_web.policy.decider import PolicyDesk
 from hansard_web.policy.proposals import policy_of

@@ -15,7 +15,7 @@ from hansard._clients.instrumentors import NODE, PYTHON, Setup
 from hansard_collector.log_sessions.unread import UnreadLogs, unread_logs
 from hansard_store.runs.filters import parse_group
 from hansard_store.runs.queries import last_change
-from hansard_web.app.settings import WebSettings
+from hansard_web.app.config import WebSettings
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.headline import compare_runs
 from hansard_web.runs.filters import ListState, read_state

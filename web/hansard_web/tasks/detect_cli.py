@@ -13,7 +13,7 @@ from hansard_store.detection.scan import scan
 from hansard_store.ids import short_id
 from hansard_store.tasks.json import scan_json
 from hansard_store.tasks.service import TaskBook
-from hansard_web.app.config import RuleNumber, parse_rule_count, parse_rule_window
+from hansard_web.app.config import RuleNumber, read_rule_count, read_rule_window
 from hansard_web.cli.base import (
     Command,
     Misused,
@@ -69,11 +69,11 @@ def detect(
     config = read_config(data=data)
     wanted = adjusted_rules(
         thresholds=dict(config.detect_threshold)
-        | dict(_numbers("--threshold", thresholds, parse_rule_count)),
+        | dict(_numbers("--threshold", thresholds, read_rule_count)),
         windows_ns=dict(config.detect_window)
-        | dict(_numbers("--window", windows, parse_rule_window)),
+        | dict(_numbers("--window", windows, read_rule_window)),
         leasts=dict(config.detect_min_cases)
-        | dict(_numbers("--min-cases", leasts, parse_rule_count)),
+        | dict(_numbers("--min-cases", leasts, read_rule_count)),
     )
     with reading(data) as connection:
         found = scan(connection, wanted, now_ns=time.time_ns())

@@ -23,11 +23,11 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from hansard._config.setting import default_data_folder
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.private_folders import make_private
 from hansard_store.principals.model import Scope
-from hansard_web.app.config import default_data_folder
 from hansard_web.approvals.pending_count import Badge, read_badge
 from hansard_web.principals.requests import principal_of
 from hansard_web.ui import format as figures

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hansard._config.values import GRPC
+from hansard._config.setting import GRPC
 from hansard._export.otlp.exporter import Answer, Outcome, Sender, is_hansard, make_sender
 from hansard._export.otlp.spans import logs_of, spans_of
 from hansard._export.spool import RECORD_BYTES, Kind, Payload, SpoolFile

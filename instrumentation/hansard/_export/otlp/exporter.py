@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from hansard._config.values import GRPC
+from hansard._config.setting import GRPC
 from hansard._export.otlp.log_records import encode_payloads, payload_records
 from hansard._export.spool import Kind, Payload
 from hansard._runtime.forks import call_apart_from_forks

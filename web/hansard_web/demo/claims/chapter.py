@@ -11,8 +11,7 @@ from typing import Any
 
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
 from hansard_store.database.data_folder import DataFolder
-from hansard_web.app.config import Config
-from hansard_web.app.judges import judges_of
+from hansard_web.app.config import Config, judges_of
 from hansard_web.app.server_file import Doors
 from hansard_web.demo.claims.releaser import AGENT, PROJECT
 from hansard_web.demo.coding.desk import Api
