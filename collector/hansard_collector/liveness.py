@@ -25,7 +25,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
 from hansard_store.ingest.liveness import silent_runs, touch_runs
-from hansard_store.ledger.sender_drops import ToldLoss
+from hansard_store.ledger.sender_drops import DropCount
 
 BAD_PULSE: Final = f"a pulse without {semconv.PULSE_TRACES} and {semconv.PULSE_INTERVAL_MS}"
 BAD_LOSS: Final = "a loss without its signal, its reason and its count"
@@ -38,7 +38,7 @@ _MOST_ITEMS: Final = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedPulse:
+class PreparedKeepalive:
     """A pulse; its resource is the process."""
 
     envelope: Envelope
@@ -47,24 +47,24 @@ class PreparedPulse:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedLoss:
+class PreparedDrops:
     """A count of what never came."""
 
     envelope: Envelope
-    loss: ToldLoss
+    count: DropCount
     received_ns: int
 
 
 def read_presence(
     record: LogRecord, envelope: Envelope, *, received_ns: int
-) -> PreparedPulse | PreparedLoss | str | None:
+) -> PreparedKeepalive | PreparedDrops | str | None:
     """Return what a record says of its process; None for any other, a sentence for a bad one."""
     if record.event_name == semconv.EVENT_PULSE:
         pulse = _pulse(attributes_dict(record.attributes), received_ns=received_ns)
-        return BAD_PULSE if pulse is None else PreparedPulse(envelope, *pulse)
+        return BAD_PULSE if pulse is None else PreparedKeepalive(envelope, *pulse)
     if record.event_name == semconv.EVENT_LOSS:
         loss = _loss(attributes_dict(record.attributes), envelope)
-        return BAD_LOSS if loss is None else PreparedLoss(envelope, loss, received_ns)
+        return BAD_LOSS if loss is None else PreparedDrops(envelope, loss, received_ns)
     return None
 
 
@@ -90,7 +90,7 @@ def _trace_ids(texts: Iterable[Any]) -> Iterable[bytes]:
             yield trace_id
 
 
-def _loss(told: Mapping[str, Any], envelope: Envelope) -> ToldLoss | None:
+def _loss(told: Mapping[str, Any], envelope: Envelope) -> DropCount | None:
     signal, reason = told.get(semconv.LOSS_SIGNAL), told.get(semconv.LOSS_REASON)
     items = told.get(semconv.LOSS_ITEMS)
     if not isinstance(signal, str) or not isinstance(reason, str) or type(items) is not int:
@@ -98,7 +98,7 @@ def _loss(told: Mapping[str, Any], envelope: Envelope) -> ToldLoss | None:
     if not 0 < items <= _MOST_ITEMS:
         return None
     instance = envelope.resource.get(semconv.SERVICE_INSTANCE_ID)
-    return ToldLoss(
+    return DropCount(
         service=(envelope.service_name or "")[:_MOST_CHARS],
         instance=str(instance or "")[:_MOST_CHARS],
         signal=signal[:_MOST_CHARS],

@@ -47,6 +47,13 @@ ATTRIBUTES: Final[Mapping[str, str]] = {
 }
 """Attributes of spans and of their events."""
 
+TABLES: Final[Mapping[str, str]] = {
+    "asked": "idempotency_key",
+    "loss": "sender_drop",
+    "span_loser": "span_duplicate",
+}
+"""Sealed tables, as the audit log names them where rows of one were altered."""
+
 LINKS: Final[Mapping[str, str]] = {"asked": "approval_request"}
 """Values of `hansard.link.type`."""
 
@@ -70,6 +77,11 @@ def with_current_code(stored: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Return stored JSON whose `key`, where there is one, holds what its code is called now."""
     code = stored.get(key)
     return {**stored, key: CODES[code]} if isinstance(code, str) and code in CODES else stored
+
+
+def current_table(name: str) -> str:
+    """Return what a sealed table is called now."""
+    return TABLES.get(name, name)
 
 
 def current_event(name: str) -> str:

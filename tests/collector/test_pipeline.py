@@ -184,7 +184,7 @@ def test_a_richer_report_with_logs_keeps_what_the_logs_told(ingesting: Ingesting
     ingesting.send(traces([span(1, attributes={"more": 1})]))
 
     assert ingesting.one("SELECT flags FROM span") & SpanFlag.HAS_LOGS
-    assert ingesting.one("SELECT count(*) FROM span_loser") == 1
+    assert ingesting.one("SELECT count(*) FROM span_duplicate") == 1
 
 
 def test_a_start_record_is_replaced_by_its_end(ingesting: Ingesting) -> None:
@@ -194,7 +194,7 @@ def test_a_start_record_is_replaced_by_its_end(ingesting: Ingesting) -> None:
     ingesting.send(traces([span(1, attributes={"more": 1})]))
 
     assert ingesting.one("SELECT status, open_count, span_count FROM run") == ("ok", 0, 1)
-    assert ingesting.one("SELECT count(*) FROM span_loser") == 0
+    assert ingesting.one("SELECT count(*) FROM span_duplicate") == 0
     assert ingesting.ledger()["opened"] == 1
 
 
@@ -218,7 +218,7 @@ def test_of_two_reports_the_richer_is_shown_and_the_other_kept_in_either_order(
         for one in order:
             ingesting.send(traces([one]))
         shown = read_span(ingesting.db, 1).message
-        found.append((shown == rich, ingesting.one("SELECT count(*) FROM span_loser")))
+        found.append((shown == rich, ingesting.one("SELECT count(*) FROM span_duplicate")))
         ingesting.close()
 
     assert found == [(True, 1)] * 3

@@ -17,10 +17,10 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from hansard import semconv
 from hansard_collector.liveness import BAD_LOSS, BAD_PULSE, SilenceWatch, tell_silence
 from hansard_store.database.connections import open_for_maintenance
-from hansard_store.ledger.sender_drops import list_losses
+from hansard_store.ledger.sender_drops import list_drops
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import get_run, last_change, list_runs
-from hansard_store.runs.status import NO_NEWS_NS
+from hansard_store.runs.status import SILENCE_NS
 from hansard_store.steps.queries import get_step
 from tests.collector.ingesting import TRACE, Ingesting, logs, pairs, span, traces
 
@@ -105,8 +105,8 @@ def test_an_open_run_without_a_pulse_is_waited_for_a_quarter_of_an_hour(
 ) -> None:
     ingesting.send(open_span(1, "one"))
 
-    assert run_status(ingesting, NO_NEWS_NS / _S - 60) == "open"
-    assert run_status(ingesting, NO_NEWS_NS / _S + 60) == "no_end"
+    assert run_status(ingesting, SILENCE_NS / _S - 60) == "open"
+    assert run_status(ingesting, SILENCE_NS / _S + 60) == "no_end"
 
 
 def test_a_process_that_says_goodbye_leaves_its_steps_without_an_end_at_once(
@@ -167,7 +167,7 @@ def test_a_loss_is_told_with_its_largest_count(ingesting: Ingesting) -> None:
     ingesting.send(loss(1, instance="two"))
     ingesting.send(loss(7, reason="queue full"))
 
-    told = {(one.service, one.signal, one.reason): one for one in list_losses(ingesting.db)}
+    told = {(one.service, one.signal, one.reason): one for one in list_drops(ingesting.db)}
     assert told["svc", "spans", "spool full"].items == 13
     assert told["svc", "spans", "spool full"].processes == 2
     assert told["svc", "spans", "queue full"].items == 7
@@ -212,7 +212,7 @@ def test_pulses_and_losses_work_in_every_retention_mode(tmp_path: Any, retention
         ingesting.send(loss(3))
 
         assert run_status(ingesting, 0) == "no_end"
-        assert [one.reason for one in list_losses(ingesting.db)] == ["spool full"]
+        assert [one.reason for one in list_drops(ingesting.db)] == ["spool full"]
 
 
 @contextlib.contextmanager

@@ -45,9 +45,10 @@ DERIVED = {
           tokens_reasoning, cost_usd_nano, summary, notes, derived_version FROM span""",
     "run": """
         SELECT id, trace_id, synthetic, pinned, root_span, root_rank, name, agent_name, domain,
-          status, times_rank, started_ns, ended_ns, news_ns, span_count, step_count, open_count,
-          error_count, model_calls, tool_calls, tokens_input, tokens_output, tokens_cache_read,
-          tokens_cache_write, tokens_reasoning, cost_usd_nano, conversation_id, user_id,
+          status, times_rank, started_ns, ended_ns, last_received_ns, span_count, step_count,
+          open_count, error_count, model_calls, tool_calls, tokens_input, tokens_output,
+          tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano,
+          conversation_id, user_id,
           first_input, last_output, agent_span, domain_span, conversation_span, user_span,
           first_input_span, last_output_span, has_receipts, notes, work_count,
           prompt_id, last_prompt_id, group_id, user_goal, user_goal_span FROM run""",
@@ -168,7 +169,7 @@ def test_runs_made_of_log_records_are_made_again(ingesting: Ingesting) -> None:
     connection = open_for_maintenance(ingesting.folder)
     # As an older version might have taken them.
     connection.execute(
-        "UPDATE session_log SET place = 'note', kind = '', key = '' WHERE log % 3 = 0"
+        "UPDATE session_log SET entry_type = 'note', kind = '', key = '' WHERE log % 3 = 0"
     )
     connection.close()
 
@@ -204,11 +205,11 @@ def test_pins_and_the_time_of_the_last_news_are_no_business_of_a_rebuild(
     connection = open_for_maintenance(ingesting.folder)
     connection.execute("UPDATE run SET pinned = 1")
     connection.close()
-    before = ingesting.one("SELECT pinned, news_ns, change_seq, version FROM run")
+    before = ingesting.one("SELECT pinned, last_received_ns, change_seq, version FROM run")
 
     rebuild(ingesting.folder)
 
-    after = ingesting.one("SELECT pinned, news_ns, change_seq, version FROM run")
+    after = ingesting.one("SELECT pinned, last_received_ns, change_seq, version FROM run")
     assert after[:2] == before[:2]
     assert after[2] > before[2]
     assert after[3] > before[3]

@@ -128,7 +128,7 @@ def test_importing_twice_changes_nothing(ingesting: Ingesting, tmp_path: Path) -
 
     assert again.accepted == 8
     assert ingesting.one("SELECT count(*) FROM span") == 2
-    assert ingesting.one("SELECT count(*) FROM span_loser") == 0
+    assert ingesting.one("SELECT count(*) FROM span_duplicate") == 0
 
 
 PROBLEMS = [

@@ -155,7 +155,7 @@ def _pulse_of(server: Serving, own: Path) -> bool:
     connection = open_reader(DataFolder(server.data))
     try:
         known = (
-            "SELECT 1 FROM pulse JOIN resource ON resource.id = pulse.resource "
+            "SELECT 1 FROM process_keepalive AS own JOIN resource ON resource.id = own.resource "
             "WHERE service_name = ?"
         )
         return bool(connection.execute(known, (own.name,)).get)
@@ -241,7 +241,7 @@ def test_the_command_shows_sends_and_drops_what_waits(server: Serving, tmp_path:
     _killed(tmp_path)
     assert _spool(tmp_path, "drop", "--yes").returncode == 0
     assert _spool(tmp_path, "flush", "--endpoint", server.http).returncode == 0
-    losses = json.loads(server.get("/v1/ledger"))["losses"]
+    losses = json.loads(server.get("/v1/ledger"))["drops"]
     [loss] = [one for one in losses if one["service"] == tmp_path.name]
     assert (loss["items"], loss["reason"]) == (3, "dropped by hand")
 

@@ -226,7 +226,7 @@ def test_a_payload_that_was_lost_is_counted_at_the_collector_and_said_on_its_ste
             "gen_ai.input.messages": "missing",
             "gen_ai.output.messages": "stored",
         }
-        [loss] = ask(server, "/v1/ledger")["losses"]
+        [loss] = ask(server, "/v1/ledger")["drops"]
         assert (loss["service"], loss["signal"], loss["reason"], loss["items"]) == (
             "program",
             "payloads",

@@ -92,7 +92,7 @@ def test_a_restored_backup_is_the_same_store_and_works(
     # The key went along: what was sent before is known.
     assert again.send(traces([span(1, attributes={"input.value": conversation(1)})])).accepted == 1
     assert again.one("SELECT count(*) FROM span") == 3
-    assert again.one("SELECT count(*) FROM span_loser") == 0
+    assert again.one("SELECT count(*) FROM span_duplicate") == 0
     again.close()
 
 

@@ -139,7 +139,7 @@ def test_a_record_can_be_replaced_in_the_transaction_that_added_it(store: StoreM
 
     record = store.db.execute("SELECT record FROM span_record WHERE span = ?", (number,)).get
     assert [pair.key for pair in restore_span(store.db, bytes(record)).attributes] == ["more"]
-    assert store.db.execute("SELECT count(*) FROM span_loser").get == 1
+    assert store.db.execute("SELECT count(*) FROM span_duplicate").get == 1
 
 
 def test_two_writers_in_turn_give_no_id_twice(store: StoreMaker) -> None:

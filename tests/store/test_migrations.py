@@ -14,12 +14,14 @@ from typing import Any
 import apsw
 import pytest
 
+from hansard_store.audit.sealer import adopt
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.migrations import APPLICATION_ID
 from hansard_store.database.transactions import latest_version, schema_version
 from hansard_store.errors import NoSpaceError, SchemaAlteredError
 from hansard_store.verification.integrity import verify_store
+from hansard_store.verification.seals import SealCheck
 from tests.collector.ingesting import Ingesting, span, traces
 
 SCRIPTS = sorted(
@@ -194,6 +196,98 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> No
         open_for_ingest(older)
 
     assert schema(older) == before
+
+
+_BEFORE_TABLES_WERE_RENAMED = 37
+_RENAMED = {
+    "asked": ("idempotency_key", (b"key", b"body", 5, 200, "{}")),
+    "loss": ("sender_drop", ("shop", "one", "spans", "spool full", 3, 5, 6)),
+    "pulse": ("process_keepalive", (4, 7)),
+    "session_claim": ("traced_turn", (b"turn", b"trace")),
+    "span_loser": ("span_duplicate", (1, 1, b"mac", 5, b"record")),
+}
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> DataFolder:
+    """A store of before tables were renamed, with a sealed row in each of them."""
+    folder = store_of_version(tmp_path, _BEFORE_TABLES_WERE_RENAMED)
+    connection = apsw.Connection(str(folder.database))
+    connection.execute("BEGIN")
+    for table, (_, values) in _RENAMED.items():
+        marks = ", ".join("?" * len(values))
+        connection.execute(f"INSERT INTO {table} VALUES ({marks})", values)
+    adopt(connection, folder.key(), ["asked", "loss", "span_loser"])
+    connection.execute("COMMIT")
+    connection.close()
+    return folder
+
+
+def _events(folder: DataFolder) -> list[Any]:
+    connection = apsw.Connection(str(folder.database))
+    try:
+        return list(connection.execute("SELECT * FROM event ORDER BY seq"))
+    finally:
+        connection.close()
+
+
+def _broken(folder: DataFolder) -> list[tuple[str, str]]:
+    connection = open_for_ingest(folder)
+    try:
+        found = SealCheck(connection, folder.key()).run()
+        return sorted((table, message) for table, _, message in found)
+    finally:
+        connection.close()
+
+
+def test_rows_of_renamed_tables_are_carried_over_with_their_seals(sealed: DataFolder) -> None:
+    before = _events(sealed)
+
+    connection = open_for_ingest(sealed)
+
+    for name, values in _RENAMED.values():
+        assert list(connection.execute(f"SELECT * FROM {name}")) == [values]
+    leaves = "SELECT DISTINCT table_name FROM seal_row ORDER BY table_name"
+    assert [name for (name,) in connection.execute(leaves)] == [
+        "idempotency_key",
+        "sender_drop",
+        "span_duplicate",
+    ]
+    connection.close()
+    assert _broken(sealed) == []
+    assert _events(sealed)[: len(before)] == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE loss SET items = 1",
+        "DELETE FROM loss",
+        "INSERT INTO loss VALUES ('', '', '', '', 1, 1, 1)",
+    ],
+)
+def test_a_row_that_was_altered_before_its_table_was_renamed_stays_named(
+    sealed: DataFolder, sql: str
+) -> None:
+    connection = apsw.Connection(str(sealed.database))
+    connection.execute(sql)
+    connection.close()
+
+    open_for_ingest(sealed).close()
+
+    ((table, message),) = _broken(sealed)
+    assert table == "sender_drop"
+    assert "by something other than Hansard" in message
+
+
+def test_a_row_that_an_earlier_seal_names_is_named_by_its_table_of_now(sealed: DataFolder) -> None:
+    connection = apsw.Connection(str(sealed.database))
+    connection.execute("BEGIN")
+    adopt(connection, sealed.key(), [], lost=[("loss", "1")])
+    connection.execute("COMMIT")
+    connection.close()
+
+    assert {table for table, _ in _broken(sealed)} == {"sender_drop"}
 
 
 def test_a_migrated_store_works(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hansard_store.runs.queries import (
     run_facets,
     runs_by_number,
 )
-from hansard_store.runs.status import NO_NEWS_NS, TokenSums
+from hansard_store.runs.status import SILENCE_NS, TokenSums
 from tests.store.maker import NOW, SECOND, StoreMaker, call, trace_id
 from tests.store.plans import QueryPlans
 
@@ -124,7 +124,7 @@ def test_cost_and_duration_sort_both_ways_with_the_unknown_lowest(store: StoreMa
 
 def test_a_run_that_went_silent_has_no_end(store: StoreMaker) -> None:
     store.span("running", duration_s=None)
-    later = NOW + NO_NEWS_NS + 1
+    later = NOW + SILENCE_NS + 1
     open_now = get_run(store.db, trace_id("run").hex(), now_ns=NOW)
     open_later = get_run(store.db, trace_id("run").hex(), now_ns=later)
 

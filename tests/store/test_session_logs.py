@@ -14,27 +14,30 @@ def noted(
     store: StoreMaker,
     time_ns: int,
     *,
-    place: str = "note",
+    entry_type: str = "note",
     kind: str = "",
     key: str = "",
-    loose: bool = True,
+    lacks_prompt: bool = True,
     trace: str | None = "a",
 ) -> SessionLog:
     """Store a log record and what it is in its session."""
     with store.batch():
         log = store.log(
-            f"{place} at {time_ns}, loose {loose}", span="s", run=trace or "none", at_s=time_ns
+            f"{entry_type} at {time_ns}, lacks prompt {lacks_prompt}",
+            span="s",
+            run=trace or "none",
+            at_s=time_ns,
         )
         row = SessionLog(
             log=log,
             session=SESSION,
             time_ns=time_ns,
             start_ns=time_ns - 1,
-            place=place,
+            entry_type=entry_type,
             kind=kind,
             key=key,
-            lane="",
-            loose=loose,
+            sequence="",
+            lacks_prompt=lacks_prompt,
             trace_id=None if trace is None else trace_id(trace),
         )
         session_logs.add_session_log(store.ingest, row)
@@ -43,7 +46,7 @@ def noted(
 
 def test_a_record_belongs_to_the_last_prompt_that_was_not_after_it(store: StoreMaker) -> None:
     for time_ns, trace in ((10, "a"), (20, "b")):
-        noted(store, time_ns, place="prompt", loose=False, trace=trace)
+        noted(store, time_ns, entry_type="prompt", lacks_prompt=False, trace=trace)
 
     asked = {time: session_logs.last_prompt(store.db, SESSION, time) for time in (9, 10, 19, 20)}
 
@@ -57,15 +60,15 @@ def test_a_record_belongs_to_the_last_prompt_that_was_not_after_it(store: StoreM
 
 def test_only_records_that_name_no_prompt_are_loose(store: StoreMaker) -> None:
     wanted = [noted(store, time_ns) for time_ns in (5, 6)]
-    noted(store, 6, loose=False)
+    noted(store, 6, lacks_prompt=False)
     noted(store, 7)
 
-    assert session_logs.loose_logs(store.db, SESSION, from_ns=5, before_ns=7) == wanted
+    assert session_logs.logs_without_prompt(store.db, SESSION, from_ns=5, before_ns=7) == wanted
 
 
 def test_a_note_before_the_prompt_is_no_beginning(store: StoreMaker) -> None:
     noted(store, 1)
-    noted(store, 5, place="prompt", loose=False)
+    noted(store, 5, entry_type="prompt", lacks_prompt=False)
     noted(store, 9)
 
     assert session_logs.bounds_of(store.db, trace_id("a")) == (4, 9)
@@ -106,7 +109,7 @@ def test_what_is_noted_of_a_record_goes_with_it(store: StoreMaker) -> None:
 
 
 def test_no_question_reads_a_whole_table(store: StoreMaker) -> None:
-    row = noted(store, 5, place="step", kind="llm", key="k")
+    row = noted(store, 5, entry_type="step", kind="llm", key="k")
     store.span("s", run="a")
     plans = QueryPlans()
     a = trace_id("a")
@@ -116,9 +119,9 @@ def test_no_question_reads_a_whole_table(store: StoreMaker) -> None:
         session_logs.last_prompt(store.db, SESSION, 5)
         session_logs.next_prompt_ns(store.db, SESSION, 5)
         session_logs.is_first_prompt(store.db, SESSION, 5)
-        session_logs.loose_logs(store.db, SESSION, from_ns=0, before_ns=9)
+        session_logs.logs_without_prompt(store.db, SESSION, from_ns=0, before_ns=9)
         session_logs.logs_of_trace(store.db, a)
-        session_logs.logs_in_places(store.db, a, ("step", "prompt"))
+        session_logs.logs_of_types(store.db, a, ("step", "prompt"))
         session_logs.logs_with_key(store.db, "k", "llm")
         session_logs.agent_span(store.db, a)
         session_logs.calls_logged(store.db, SESSION, from_ns=0, to_ns=9)

@@ -46,7 +46,7 @@ def test_of_any_reports_in_any_order_the_richest_is_shown(
     assert end_ns - start_ns == 2_000_000_000
     assert restore_span(store.db, record).end_time_unix_nano == end_ns
     # Start records are dropped, all other reports kept.
-    assert store.db.execute("SELECT count(*) FROM span_loser").get == 2
+    assert store.db.execute("SELECT count(*) FROM span_duplicate").get == 2
     assert store.db.execute("SELECT span_count, open_count FROM run").get == (1, 0)
 
 
@@ -57,7 +57,7 @@ def test_reports_that_are_sent_again_change_nothing(
     def everything() -> list[Any]:
         return [
             store.db.execute(f"SELECT * FROM {table}").fetchall()
-            for table in ("span", "span_record", "span_loser", "run", "span_link")
+            for table in ("span", "span_record", "span_duplicate", "run", "span_link")
         ]
 
     for name in order:

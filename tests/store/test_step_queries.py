@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.runs.status import NO_NEWS_NS
+from hansard_store.runs.status import SILENCE_NS
 from hansard_store.steps.queries import (
     get_step,
     get_tree,
@@ -65,7 +65,7 @@ def test_a_cached_tree_is_read_again_when_its_run_changed(store: StoreMaker) -> 
         (1, 1, 0, "ok"),
         (2, 1, 0, "error"),
         (0, None, 0, "open"),
-        (0, None, NO_NEWS_NS + 1, "no_end"),
+        (0, None, SILENCE_NS + 1, "no_end"),
     ],
 )
 def test_the_status_of_a_step(

@@ -18,8 +18,8 @@ from hansard_collector.log_sessions.marks import (
     TOOL,
     Agent,
     Entry,
+    EntryType,
     Mark,
-    Place,
     Step,
     content_of,
     copied,
@@ -61,19 +61,19 @@ def _prompt_id(log: LogView) -> str:
 
 
 def _note(log: LogView) -> Mark:
-    return Mark(Place.NOTE, prompt=_prompt_id(log))
+    return Mark(EntryType.NOTE, prompt=_prompt_id(log))
 
 
 def _prompt(log: LogView) -> Mark:
-    return Mark(Place.PROMPT, prompt=_prompt_id(log))
+    return Mark(EntryType.PROMPT, prompt=_prompt_id(log))
 
 
 def _request(log: LogView) -> Mark:
     return Mark(
-        Place.STEP,
+        EntryType.STEP,
         LLM,
         key=text_of(log, "request_id", "client_request_id"),
-        lane=text_of(log, "query_source"),
+        sequence=text_of(log, "query_source"),
         duration_ns=duration_of(log),
         prompt=_prompt_id(log),
     )
@@ -82,10 +82,10 @@ def _request(log: LogView) -> Mark:
 def _failure(log: LogView) -> Mark:
     # The client's own id may stand for all attempts of a request: each of them failed by itself.
     return Mark(
-        Place.STEP,
+        EntryType.STEP,
         LLM,
         key=text_of(log, "request_id"),
-        lane=text_of(log, "query_source"),
+        sequence=text_of(log, "query_source"),
         duration_ns=duration_of(log),
         prompt=_prompt_id(log),
     )
@@ -93,29 +93,31 @@ def _failure(log: LogView) -> Mark:
 
 def _answer(log: LogView) -> Mark:
     """A record of a call that may be named only by when it comes (Bedrock, Vertex)."""
-    request, lane = text_of(log, "request_id"), text_of(log, "query_source")
+    request, sequence = text_of(log, "request_id"), text_of(log, "query_source")
     if request:
-        return Mark(Place.STEP, LLM, key=request, lane=lane, prompt=_prompt_id(log))
-    return Mark(Place.END, lane=lane, prompt=_prompt_id(log))
+        return Mark(EntryType.STEP, LLM, key=request, sequence=sequence, prompt=_prompt_id(log))
+    return Mark(EntryType.END, sequence=sequence, prompt=_prompt_id(log))
 
 
 def _request_body(log: LogView) -> Mark:
-    return Mark(Place.START, lane=text_of(log, "query_source"), prompt=_prompt_id(log))
+    return Mark(EntryType.START, sequence=text_of(log, "query_source"), prompt=_prompt_id(log))
 
 
 def _tool(log: LogView) -> Mark:
     call = text_of(log, "tool_use_id")
     if not call and _name(log) == "tool_decision":
         return _note(log)  # what was decided on cannot be told
-    return Mark(Place.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=_prompt_id(log))
+    return Mark(
+        EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=_prompt_id(log)
+    )
 
 
 def _compaction(log: LogView) -> Mark:
-    return Mark(Place.STEP, TASK, duration_ns=duration_of(log), prompt=_prompt_id(log))
+    return Mark(EntryType.STEP, TASK, duration_ns=duration_of(log), prompt=_prompt_id(log))
 
 
 def _subagent(log: LogView) -> Mark:
-    return Mark(Place.STEP, AGENT, duration_ns=duration_of(log), prompt=_prompt_id(log))
+    return Mark(EntryType.STEP, AGENT, duration_ns=duration_of(log), prompt=_prompt_id(log))
 
 
 _MARKS = {

@@ -17,8 +17,8 @@ from hansard_collector.log_sessions.marks import (
     TOOL,
     Agent,
     Entry,
+    EntryType,
     Mark,
-    Place,
     Step,
     content_of,
     copied,
@@ -50,19 +50,19 @@ def speaks(log: LogView) -> bool:
 def read(log: LogView) -> Mark | None:
     name = log.event_name
     if name == "codex.user_prompt":
-        return Mark(Place.PROMPT, prompt=text_of(log, "turn.id"))
+        return Mark(EntryType.PROMPT, prompt=text_of(log, "turn.id"))
     if name in _REQUESTS:
         if _request_failed(log):
-            return Mark(Place.STEP, LLM, duration_ns=duration_of(log))
-        return Mark(Place.START, duration_ns=duration_of(log))
+            return Mark(EntryType.STEP, LLM, duration_ns=duration_of(log))
+        return Mark(EntryType.START, duration_ns=duration_of(log))
     if name == "codex.sse_event":
-        return Mark(Place.STEP, LLM) if _ends_call(log) else Mark(Place.NOTE)
+        return Mark(EntryType.STEP, LLM) if _ends_call(log) else Mark(EntryType.NOTE)
     if name == "codex.agent_response":
-        return Mark(Place.END)
+        return Mark(EntryType.END)
     call = text_of(log, "call_id")
     if name == "codex.tool_result" or (name in _ABOUT_TOOLS and call):
-        return Mark(Place.STEP, TOOL, key=call, duration_ns=duration_of(log))
-    return Mark(Place.NOTE)
+        return Mark(EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log))
+    return Mark(EntryType.NOTE)
 
 
 _ABOUT_TOOLS = ("codex.tool_decision", "codex.sandbox_outcome")
@@ -84,7 +84,7 @@ def _ends_call(log: LogView) -> bool:
 
 def _is_end(log: LogView) -> bool:
     mark = read(log)
-    return mark is not None and mark.place is Place.STEP
+    return mark is not None and mark.entry_type is EntryType.STEP
 
 
 def build(kind: str, entries: Sequence[Entry]) -> Step | None:

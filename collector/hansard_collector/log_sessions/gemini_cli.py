@@ -20,8 +20,8 @@ from hansard_collector.log_sessions.marks import (
     TOOL,
     Agent,
     Entry,
+    EntryType,
     Mark,
-    Place,
     Step,
     content_of,
     copied,
@@ -55,13 +55,13 @@ def read(log: LogView) -> Mark | None:
     prompt = _prompt_id(log)
     name = log.event_name.removeprefix(_PREFIX)
     if name == "user_prompt":
-        return Mark(Place.PROMPT, prompt=prompt)
+        return Mark(EntryType.PROMPT, prompt=prompt)
     if name == "api_request":
-        return Mark(Place.START, prompt=prompt)
+        return Mark(EntryType.START, prompt=prompt)
     if name in ("api_response", "api_error", _DETAILS):
         moment = text_of(log, "event.timestamp")
         return Mark(
-            Place.ABOUT if name == _DETAILS else Place.STEP,
+            EntryType.ABOUT if name == _DETAILS else EntryType.STEP,
             LLM,
             key=f"at {moment}" if moment else "",
             duration_ns=duration_of(log),
@@ -69,9 +69,9 @@ def read(log: LogView) -> Mark | None:
         )
     kind = _KINDS.get(name)
     if kind is None:
-        return Mark(Place.NOTE, prompt=prompt)
+        return Mark(EntryType.NOTE, prompt=prompt)
     key = text_of(log, "agent_id") if kind == AGENT else text_of(log, "call_id", "tool_call_id")
-    return Mark(Place.STEP, kind, key=key, duration_ns=duration_of(log), prompt=prompt)
+    return Mark(EntryType.STEP, kind, key=key, duration_ns=duration_of(log), prompt=prompt)
 
 
 _KINDS = {

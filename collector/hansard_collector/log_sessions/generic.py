@@ -17,8 +17,8 @@ from hansard_collector.log_sessions.marks import (
     TOOL,
     Agent,
     Entry,
+    EntryType,
     Mark,
-    Place,
     Step,
     content_of,
     copied,
@@ -66,27 +66,27 @@ def _name(log: LogView) -> str:
 def read(log: LogView) -> Mark | None:
     name, prompt = _name(log), text_of(log, *_PROMPTS)
     if name == "user_prompt":
-        return Mark(Place.PROMPT, prompt=prompt)
+        return Mark(EntryType.PROMPT, prompt=prompt)
     if name in ("api_response", "api_error", _DETAILS) or (name == "api_request" and _counts(log)):
         return Mark(
-            Place.STEP,
+            EntryType.STEP,
             LLM,
             key=text_of(log, *_REQUESTS),
             duration_ns=duration_of(log),
             prompt=prompt,
         )
     if name == "api_request":
-        return Mark(Place.START, prompt=prompt)
+        return Mark(EntryType.START, prompt=prompt)
     if name == "assistant_response":
         request = text_of(log, *_REQUESTS)
-        place, kind = (Place.STEP, LLM) if request else (Place.END, "")
-        return Mark(place, kind, key=request, prompt=prompt)
+        entry_type, kind = (EntryType.STEP, LLM) if request else (EntryType.END, "")
+        return Mark(entry_type, kind, key=request, prompt=prompt)
     call = text_of(log, *_CALLS)
     if name in ("tool_call", "tool_result") or (name == "tool_decision" and call):
-        return Mark(Place.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=prompt)
+        return Mark(EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=prompt)
     if name in _TASKS:
-        return Mark(Place.STEP, TASK, duration_ns=duration_of(log), prompt=prompt)
-    return Mark(Place.NOTE, prompt=prompt)
+        return Mark(EntryType.STEP, TASK, duration_ns=duration_of(log), prompt=prompt)
+    return Mark(EntryType.NOTE, prompt=prompt)
 
 
 def _counts(log: LogView) -> bool:

@@ -17,8 +17,8 @@ from hansard_collector.log_sessions.marks import (
     TOOL,
     Agent,
     Entry,
+    EntryType,
     Mark,
-    Place,
     Step,
     content_of,
     of_session,
@@ -27,7 +27,7 @@ from hansard_collector.log_sessions.marks import (
 )
 
 PREFIX: Final = "hansard.hook."
-LANE: Final = "hook"  # of all rows that these records make
+SEQUENCE: Final = "hook"  # of all rows that these records make
 EVALUATED: Final = f"{PREFIX}evaluated"
 WARNED: Final = f"{PREFIX}warned"
 ENDED: Final = f"{PREFIX}post_tool_use"
@@ -60,8 +60,8 @@ def dialect_of(log: LogView) -> str:
 def read(log: LogView) -> Mark:
     """Return where a record stands: at its call, or at the session as a whole."""
     if log.event_name in _CALLS:
-        return Mark(Place.STEP, TOOL, key=text_of(log, "tool_use_id"), lane=LANE)
-    return Mark(Place.SESSION, lane=LANE)
+        return Mark(EntryType.STEP, TOOL, key=text_of(log, "tool_use_id"), sequence=SEQUENCE)
+    return Mark(EntryType.SESSION, sequence=SEQUENCE)
 
 
 def joined(agent: Agent) -> Agent:

@@ -15,7 +15,7 @@ _MS = 1_000_000
 _LONGEST_MS = 1e11  # three years
 
 
-class Place(StrEnum):
+class EntryType(StrEnum):
     """Where a record stands in its turn."""
 
     PROMPT = "prompt"  # begins a turn
@@ -31,10 +31,10 @@ class Place(StrEnum):
 class Mark:
     """What an agent's module says of one record."""
 
-    place: Place
+    entry_type: EntryType
     kind: str = ""  # of a step: llm, tool, agent or task
     key: str = ""  # the sender's id of a step; empty: this record alone is the step
-    lane: str = ""  # of START, END and calls: which of several that run at once
+    sequence: str = ""  # of START, END and calls: which of several that run at once
     duration_ns: int = 0
     prompt: str = ""  # the sender's id of the turn; empty: the last prompt before the record
 

@@ -13,7 +13,15 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from hansard_collector.dialects.content.messages import MessageCache
 from hansard_collector.dialects.engine.item_views import Value
-from hansard_collector.log_sessions.marks import LLM, Agent, Entry, Place, Step, root_id, step_id
+from hansard_collector.log_sessions.marks import (
+    LLM,
+    Agent,
+    Entry,
+    EntryType,
+    Step,
+    root_id,
+    step_id,
+)
 from hansard_collector.otlp.any_value import attributes_dict, log_view, span_view
 from hansard_collector.pipeline.preparation import project
 from hansard_collector.pipeline.validation import span_times
@@ -24,7 +32,7 @@ from hansard_store.ingest.session_logs import (
     bounds_of,
     earliest_log,
     last_key,
-    logs_in_places,
+    logs_of_types,
     made_span,
     made_spans,
     record_of,
@@ -99,7 +107,7 @@ class StepMaker:
         return is_all_told
 
     def _all_steps(self, trace_id: bytes) -> dict[bytes, str]:
-        rows = logs_in_places(self._connection, trace_id, (Place.STEP,))
+        rows = logs_of_types(self._connection, trace_id, (EntryType.STEP,))
         return {step_id(trace_id, row.kind, row.key): row.kind for row in rows}
 
     def keep_only(self, trace_id: bytes, span_ids: Iterable[bytes]) -> None:
@@ -129,8 +137,8 @@ class StepMaker:
     def _make_root(self, agent: Agent, trace_id: bytes, news: News) -> bool:
         """Make the turn itself, of its prompts, else of its first record; answers like `_put`."""
         root = root_id(trace_id)
-        begins = (Place.PROMPT, Place.SESSION)
-        has_prompt = bool(logs_in_places(self._connection, trace_id, begins))
+        begins = (EntryType.PROMPT, EntryType.SESSION)
+        has_prompt = bool(logs_of_types(self._connection, trace_id, begins))
         if not has_prompt and not made_spans(self._connection, trace_id).keys() - {root}:
             self._take_back(trace_id, [root])
             return True
@@ -153,7 +161,7 @@ class StepMaker:
     def _bounds(self, trace_id: bytes, root: bytes, news: News) -> tuple[int | None, int | None]:
         """Return the time of a turn, from what was known and what is new."""
         known = None if news.is_whole else made_span(self._connection, trace_id, root)
-        is_open = bool(logs_in_places(self._connection, trace_id, (Place.SESSION,)))
+        is_open = bool(logs_of_types(self._connection, trace_id, (EntryType.SESSION,)))
         if is_open or known is None or known.start_ns is None or known.end_ns is None:
             return bounds_of(self._connection, trace_id)
         bounds = News(start_ns=news.start_ns, end_ns=news.end_ns)

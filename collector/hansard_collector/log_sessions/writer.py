@@ -27,7 +27,7 @@ from hansard_collector.log_sessions.agents import AGENTS, recognise
 from hansard_collector.log_sessions.marks import (
     LLM,
     TOOL,
-    Place,
+    EntryType,
     SessionEvent,
     root_id,
     step_id,
@@ -45,7 +45,7 @@ from hansard_store.runs.projection import RunState
 
 _END_OF_TIME = (1 << 63) - 1
 _NEAR_NS = 2_000_000_000  # between the end of a call's span and the record of it
-_PARTS = (Place.START, Place.END)
+_PARTS = (EntryType.START, EntryType.END)
 _SENT_KEYS = {
     kind: frozenset(key for agent in AGENTS.values() for key in agent.sent_as.get(kind, ()))
     for kind in (LLM, TOOL)
@@ -100,7 +100,9 @@ class SessionWriter:
         if trace_id is None:
             return Ids(None, None)
         mark = event.mark
-        span_id = self._span_for(trace_id, event.dialect, mark.place, mark.kind, event.key(time_ns))
+        span_id = self._span_for(
+            trace_id, event.dialect, mark.entry_type, mark.kind, event.key(time_ns)
+        )
         if span_id is not None and session_logs.is_sent_trace(self._connection, trace_id):
             self._rejoined[trace_id].add(span_id)
         return Ids(trace_id, span_id)
@@ -128,11 +130,11 @@ class SessionWriter:
         mark = event.mark
         row = _row_of(event, log, time_ns, trace_id, is_sent=is_sent)
         session_logs.add_session_log(self._connection, row)
-        if row.lane == hooks.LANE:
+        if row.sequence == hooks.SEQUENCE:
             self._hooked[event.session] = event.dialect
         else:
             self._own.add(row.session)
-        if mark.place is Place.PROMPT:
+        if mark.entry_type is EntryType.PROMPT:
             self._prompts.append(row)
         self._look_near(row)
         if mark.key and mark.kind == next(iter(AGENTS[event.dialect].sent_as), None):
@@ -142,12 +144,12 @@ class SessionWriter:
     def saw_ids(self, event: SessionEvent, log: int, time_ns: int, *, trace_id: bytes) -> None:
         """Learn from a record that was sent with trace ids that its turn is traced."""
         mark = event.mark
-        if mark.prompt or mark.place is Place.PROMPT:
+        if mark.prompt or mark.entry_type is EntryType.PROMPT:
             self._claim(event.turn_id(_prompt_of(event, time_ns)), trace_id)
         is_keyed = bool(mark.key) and mark.kind in AGENTS[event.dialect].sent_as
         if is_keyed and not session_logs.is_sent_trace(self._connection, trace_id):
             self._claim(event.turn_id(f"of {trace_id.hex()}"), trace_id)
-        if is_keyed or mark.place is Place.PROMPT:
+        if is_keyed or mark.entry_type is EntryType.PROMPT:
             self.note(event, log, time_ns, trace_id=trace_id, is_sent=True)
 
     def note_again(
@@ -214,15 +216,15 @@ class SessionWriter:
     def _home(self, event: SessionEvent, time_ns: int) -> bytes | None:
         """Return the trace of a record's turn; None for what is only about one, before any."""
         mark = event.mark
-        if mark.prompt or mark.place is Place.PROMPT:
+        if mark.prompt or mark.entry_type is EntryType.PROMPT:
             turn = event.turn_id(_prompt_of(event, time_ns))
             return session_logs.claimed_by(self._connection, turn) or turn
         found = session_logs.last_prompt(self._connection, event.full_session, time_ns)
-        if found is None and mark.lane == hooks.LANE:
+        if found is None and mark.sequence == hooks.SEQUENCE:
             found = self._home_of_hook(
                 event.full_session, mark.kind, event.key(time_ns), time_ns=time_ns
             )
-        if found is not None or mark.place in (Place.NOTE, Place.ABOUT):
+        if found is not None or mark.entry_type in (EntryType.NOTE, EntryType.ABOUT):
             return found  # which make no run
         turn = event.turn_id("")  # the session's prompt came before anybody listened
         return session_logs.claimed_by(self._connection, turn) or turn
@@ -230,15 +232,17 @@ class SessionWriter:
     def _home_of_hook(self, session: str, kind: str, key: str, *, time_ns: int) -> bytes | None:
         """Return the turn of the agent's own records that a hook's record belongs to, if any."""
         for row in session_logs.logs_with_key(self._connection, key, kind) if kind else ():
-            is_own = row.session == session and row.lane != hooks.LANE
+            is_own = row.session == session and row.sequence != hooks.SEQUENCE
             if is_own and row.trace_id is not None:
                 return row.trace_id
-        return session_logs.turn_near(self._connection, session, time_ns, but_lane=hooks.LANE)
+        return session_logs.turn_near(
+            self._connection, session, time_ns, but_sequence=hooks.SEQUENCE
+        )
 
     def _span_for(
-        self, trace_id: bytes, dialect: str, place: str, kind: str, key: str
+        self, trace_id: bytes, dialect: str, entry_type: str, kind: str, key: str
     ) -> bytes | None:
-        if place == Place.NOTE:
+        if entry_type == EntryType.NOTE:
             return None
         if not session_logs.is_sent_trace(self._connection, trace_id):
             return step_id(trace_id, kind, key) if kind else root_id(trace_id)
@@ -280,10 +284,10 @@ class SessionWriter:
             return
         self._dialects[trace_id] = _dialect(row)
         news = self._news[trace_id]
-        news.tell(row.start_ns if row.place != Place.NOTE else None, row.time_ns)
+        news.tell(row.start_ns if row.entry_type != EntryType.NOTE else None, row.time_ns)
         if row.kind:
             news.steps[step_id(trace_id, row.kind, row.key)] = row.kind
-        if row.kind == LLM or row.place in _PARTS:
+        if row.kind == LLM or row.entry_type in _PARTS:
             self._unjoined.add(trace_id)
 
     # ---- at the end of the transaction
@@ -321,7 +325,7 @@ class SessionWriter:
         own = [session_logs.find_session_log(self._connection, row.log) for row in self._prompts]
         told = {row.trace_id for row in own if row is not None and row.trace_id is not None}
         for trace_id in sorted({*traces, *self._near_traces, *told}):
-            rows = session_logs.logs_in_places(self._connection, trace_id, (Place.PROMPT,))
+            rows = session_logs.logs_of_types(self._connection, trace_id, (EntryType.PROMPT,))
             rows = [row for row in rows if AGENTS[_dialect(row)].is_sent_near]
             turn = session_logs.agent_span(self._connection, trace_id) if rows else None
             if turn is None:
@@ -444,14 +448,20 @@ class SessionWriter:
         if home is None:
             return
         before_ns = session_logs.next_prompt_ns(connection, session, time_ns) or _END_OF_TIME
-        rows = session_logs.loose_logs(connection, session, from_ns=time_ns, before_ns=before_ns)
+        rows = session_logs.logs_without_prompt(
+            connection, session, from_ns=time_ns, before_ns=before_ns
+        )
         if session_logs.is_first_prompt(connection, session, time_ns):
-            earlier = session_logs.loose_logs(connection, session, from_ns=0, before_ns=time_ns)
-            rows += [row for row in earlier if row.place in (Place.NOTE, Place.SESSION)]
+            earlier = session_logs.logs_without_prompt(
+                connection, session, from_ns=0, before_ns=time_ns
+            )
+            rows += [
+                row for row in earlier if row.entry_type in (EntryType.NOTE, EntryType.SESSION)
+            ]
         for row in rows:
             if row.trace_id != home:
                 self._move(row, home)
-        if session_logs.logs_in_places(connection, home, (Place.SESSION,)):
+        if session_logs.logs_of_types(connection, home, (EntryType.SESSION,)):
             # Without a prompt the run began with its session: now it begins later.
             self._left[home] = _dialect(prompt)
 
@@ -466,11 +476,11 @@ class SessionWriter:
             session = None if run is None else run.conversation_id
             for dialect in AGENTS if session is not None else ():
                 turn = turn_id(dialect, str(session), "")
-                if session_logs.logs_in_lane(self._connection, turn, hooks.LANE):
+                if session_logs.logs_in_sequence(self._connection, turn, hooks.SEQUENCE):
                     self._claim(turn, trace_id)
         for session, dialect in sorted(self._hooked.items()):
             turn = turn_id(dialect, session, "")
-            if session_logs.logs_in_lane(self._connection, turn, hooks.LANE):
+            if session_logs.logs_in_sequence(self._connection, turn, hooks.SEQUENCE):
                 sent = session_logs.sent_run_of(self._connection, session)
                 if sent is not None:
                     self._claim(turn, sent)
@@ -479,7 +489,7 @@ class SessionWriter:
         """Bring what hooks told of a session to the turns of the agent's own records."""
         dialect, _, name = session.partition(" ")
         turn = turn_id(dialect, name, "")
-        for row in session_logs.logs_in_lane(self._connection, turn, hooks.LANE):
+        for row in session_logs.logs_in_sequence(self._connection, turn, hooks.SEQUENCE):
             home = session_logs.last_prompt(
                 self._connection, session, row.time_ns
             ) or self._home_of_hook(session, row.kind, row.key, time_ns=row.time_ns)
@@ -487,7 +497,7 @@ class SessionWriter:
                 self._move(row, home)
 
     def _move(self, row: SessionLog, trace_id: bytes) -> None:
-        span_id = self._span_for(trace_id, _dialect(row), row.place, row.kind, row.key)
+        span_id = self._span_for(trace_id, _dialect(row), row.entry_type, row.kind, row.key)
         session_logs.place_log(self._connection, row.log, trace_id=trace_id, span_id=span_id)
         if row.trace_id is not None:
             self._left[row.trace_id] = _dialect(row)
@@ -509,10 +519,10 @@ class SessionWriter:
 
     def _join(self, trace_id: bytes) -> dict[bytes, str]:
         """Join parts with their calls; returns the calls that got or lost one."""
-        parts = session_logs.logs_in_places(self._connection, trace_id, _PARTS)
+        parts = session_logs.logs_of_types(self._connection, trace_id, _PARTS)
         if not parts:
             return {}
-        steps = session_logs.logs_in_places(self._connection, trace_id, (Place.STEP,))
+        steps = session_logs.logs_of_types(self._connection, trace_id, (EntryType.STEP,))
         found = joined([row for row in steps if row.kind == LLM], parts)
         changed: dict[bytes, str] = {}
         root = root_id(trace_id)
@@ -545,11 +555,11 @@ def _row_of(
         session=event.full_session,
         time_ns=time_ns,
         start_ns=max(time_ns - mark.duration_ns, 0),
-        place=mark.place,
+        entry_type=mark.entry_type,
         kind=mark.kind,
         key=event.key(time_ns),
-        lane=mark.lane,
-        loose=not mark.prompt and mark.place is not Place.PROMPT and not is_sent,
+        sequence=mark.sequence,
+        lacks_prompt=not mark.prompt and mark.entry_type is not EntryType.PROMPT and not is_sent,
         trace_id=trace_id,
     )
 
@@ -560,8 +570,8 @@ def _dialect(row: SessionLog) -> str:
 
 def _at(row: SessionLog, trace_id: bytes) -> SessionLog:
     return SessionLog(
-        row.log, row.session, row.time_ns, row.start_ns, row.place, row.kind, row.key, row.lane,
-        row.loose, trace_id,
+        row.log, row.session, row.time_ns, row.start_ns, row.entry_type, row.kind, row.key,
+        row.sequence, row.lacks_prompt, trace_id,
     )  # fmt: skip
 
 
@@ -575,7 +585,7 @@ class _Call:
     """A model call by its key, as far as its own records tell when it ran."""
 
     key: str
-    lane: str
+    sequence: str
     start_ns: int
     end_ns: int
 
@@ -589,14 +599,16 @@ def joined(calls: Iterable[SessionLog], parts: Iterable[SessionLog]) -> Mapping[
     its business.
     """
     known = _calls(calls)
-    lanes: dict[str, list[_Call]] = {}
+    sequences: dict[str, list[_Call]] = {}
     for call in known:
-        lanes.setdefault(call.lane, []).append(call)
+        sequences.setdefault(call.sequence, []).append(call)
     found: dict[int, str] = {}
     for part in parts:
-        # A call that names no lane may be of any; so may a part.
-        of_lane = lanes.get(part.lane) or lanes.get("", []) if part.lane else known
-        best = _closest(part, of_lane)
+        # A call that names no sequence may be of any; so may a part.
+        of_sequence = (
+            sequences.get(part.sequence) or sequences.get("", []) if part.sequence else known
+        )
+        best = _closest(part, of_sequence)
         if best is not None:
             found[part.log] = best.key
     return found
@@ -607,17 +619,17 @@ def _calls(rows: Iterable[SessionLog]) -> list[_Call]:
     calls: dict[str, _Call] = {}
     for row in rows:
         known = calls.get(row.key)
-        start_ns, end_ns, lane = row.start_ns, row.time_ns, row.lane
+        start_ns, end_ns, sequence = row.start_ns, row.time_ns, row.sequence
         if known is not None:
             start_ns, end_ns = min(start_ns, known.start_ns), max(end_ns, known.end_ns)
-            lane = max(lane, known.lane)
-        calls[row.key] = _Call(row.key, lane, start_ns, end_ns)
+            sequence = max(sequence, known.sequence)
+        calls[row.key] = _Call(row.key, sequence, start_ns, end_ns)
     return sorted(calls.values(), key=lambda call: (call.end_ns, call.key))
 
 
 def _closest(part: SessionLog, calls: Sequence[_Call]) -> _Call | None:
     at = bisect_left(calls, part.time_ns, key=lambda call: call.end_ns)
-    first = at if part.place == Place.START else max(at - _AT_ONCE, 0)
+    first = at if part.entry_type == EntryType.START else max(at - _AT_ONCE, 0)
     return min(
         calls[first : at + _AT_ONCE], key=lambda call: _distance_ns(part, call), default=None
     )
@@ -625,7 +637,7 @@ def _closest(part: SessionLog, calls: Sequence[_Call]) -> _Call | None:
 
 def _distance_ns(part: SessionLog, call: _Call) -> int:
     tells_start = call.start_ns < call.end_ns
-    moment_ns = call.start_ns if part.place == Place.START and tells_start else call.end_ns
+    moment_ns = call.start_ns if part.entry_type == EntryType.START and tells_start else call.end_ns
     return abs(moment_ns - part.time_ns)
 
 

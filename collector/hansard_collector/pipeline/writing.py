@@ -18,7 +18,7 @@ from hansard_collector.derivation.rederivation import (
     read_span,
     rederive_span,
 )
-from hansard_collector.liveness import PreparedLoss, PreparedPulse
+from hansard_collector.liveness import PreparedDrops, PreparedKeepalive
 from hansard_collector.log_sessions.agents import AGENTS
 from hansard_collector.log_sessions.marks import SessionEvent
 from hansard_collector.log_sessions.writer import Ids, SessionWriter
@@ -33,7 +33,7 @@ from hansard_collector.pipeline.preparation import (
 )
 from hansard_collector.pipeline.stages import Prepared
 from hansard_store.content.payloads import PreparedPayload
-from hansard_store.ingest.liveness import Pulse
+from hansard_store.ingest.liveness import Keepalive
 from hansard_store.ingest.logs import ReceivedLog, ReceivedPoint
 from hansard_store.ingest.span_input import Outcome, ReceivedSpan
 from hansard_store.ingest.stored_spans import (
@@ -43,7 +43,7 @@ from hansard_store.ingest.stored_spans import (
     not_marked_as_logged,
 )
 from hansard_store.ingest.writer import Batch, IngestWriter
-from hansard_store.ledger.sender_drops import keep_loss
+from hansard_store.ledger.sender_drops import add_drops
 
 _SpanKey = tuple[bytes, bytes]  # trace id, span id
 
@@ -83,13 +83,13 @@ class ItemWriter:
     def _write_payload(self, item: PreparedPayload) -> str:
         return self._payloads.add(item)
 
-    def _write_loss(self, item: PreparedLoss) -> str:
-        keep_loss(self._writer.connection, item.loss, now_ns=item.received_ns)
+    def _write_drops(self, item: PreparedDrops) -> str:
+        add_drops(self._writer.connection, item.count, now_ns=item.received_ns)
         return "stored"
 
-    def _write_pulse(self, item: PreparedPulse) -> str:
+    def _write_keepalive(self, item: PreparedKeepalive) -> str:
         resource, _ = self._ids_of(item.envelope)
-        self._batch.pulses.append(Pulse(resource, item.traces, item.alive_until_ns))
+        self._batch.keepalives.append(Keepalive(resource, item.traces, item.alive_until_ns))
         return "stored"
 
     def _ids_of(self, envelope: Envelope) -> tuple[int, int]:
@@ -270,8 +270,8 @@ _WRITE: Mapping[type, Callable[[ItemWriter, Any], str]] = {
     PreparedLog: ItemWriter._write_log,
     PreparedPoint: ItemWriter._write_point,
     PreparedPayload: ItemWriter._write_payload,
-    PreparedPulse: ItemWriter._write_pulse,
-    PreparedLoss: ItemWriter._write_loss,
+    PreparedKeepalive: ItemWriter._write_keepalive,
+    PreparedDrops: ItemWriter._write_drops,
 }
 
 

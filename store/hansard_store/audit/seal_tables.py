@@ -87,7 +87,7 @@ NOT_SEALED: Final[Mapping[str, str]] = {
         (
             "run", "run_facet", "call", "usage_sum", "usage_below", "text", "text_use",
             "message_prefix", "tool_event", "compilation", "receipt", "span_link", "session_log",
-            "session_claim",
+            "traced_turn",
         ),
         _DERIVED,
     ),
@@ -100,7 +100,7 @@ NOT_SEALED: Final[Mapping[str, str]] = {
     "content_list_use": "held against the records that name a list",
     "setting": "how far this program is with its own work; no record",
     "evaluated_run": "how far this program is with its own work; no record",
-    "pulse": "until when a process is believed to live; no record",
+    "process_keepalive": "until when a process is assumed to be alive; no record",
     "memory_pair": "without a row the classifier is asked again",
     "memory_compared": "how far maintenance is with its own work; no record",
     "memory_embedding": "without a row the embedder is asked again",

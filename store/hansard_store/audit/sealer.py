@@ -131,7 +131,8 @@ def adopt(
     """Seal rows as they are, inside the caller's transaction: after a migration, and only then.
 
     `tables` None: all of them, which is for a store of before there were seals. `lost`: rows that
-    were altered before the migration rewrote them; the seal names them.
+    were altered before the migration rewrote them; the seal names them. Of a table that is not
+    there any more, the leaves are removed.
     """
     leaves = Leaves(key)
     leaves.hash_keys(connection)
@@ -143,25 +144,34 @@ def adopt(
         connection.execute(_DROP_MARKS_OF, (name,))  # of the rows as they were
         if name in NUMBERED:
             _adopt_blocks(connection, leaves, plan, name)
-        else:
-            _adopt_rows(connection, leaves, plan, known[name], touched)
+            continue
+        touched |= _drop_leaves(connection, name)
+        if name in known:
+            touched |= _adopt_rows(connection, leaves, plan, known[name])
     plan.was.clear()  # it was held against the chain before the migration
     _write(connection, leaves, plan, touched=touched)
 
 
-def _adopt_rows(
-    connection: apsw.Connection, leaves: Leaves, plan: _Plan, table: Marked, touched: set[int]
-) -> None:
-    earlier: list[Any] = connection.execute(_ROWS_OF, (table.name,)).fetchall()
+def _drop_leaves(connection: apsw.Connection, name: str) -> set[int]:
+    """Remove the leaves of a marked table; return the buckets they were in."""
+    earlier: list[Any] = connection.execute(_ROWS_OF, (name,)).fetchall()
     for (number,) in earlier:
-        touched.add(number // BUCKET)
         connection.execute(_DROP_ROW, (number,))
+    return {number // BUCKET for (number,) in earlier}
+
+
+def _adopt_rows(
+    connection: apsw.Connection, leaves: Leaves, plan: _Plan, table: Marked
+) -> set[int]:
+    """Make the leaves of a marked table; return the buckets they are in."""
+    touched: set[int] = set()
     sql = f'SELECT {table.key()}, {table.values()} FROM "{table.name}"'
     for of, *values in connection.execute(sql):
         row = (table.name, of, plan.last, leaves.of_row(table, of, values))
         connection.execute(_ADD_ROW, row)
         touched.add(connection.last_insert_rowid() // BUCKET)
         plan.rows += 1
+    return touched
 
 
 def _adopt_blocks(connection: apsw.Connection, leaves: Leaves, plan: _Plan, name: str) -> None:

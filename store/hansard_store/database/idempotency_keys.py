@@ -14,55 +14,57 @@ from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
 
-_KEPT_NS = 24 * 3600 * 1_000_000_000
+_RETENTION_NS = 24 * 3600 * 1_000_000_000
 
-_FIND = "SELECT request, status, answer FROM asked WHERE key = ?"
-_BEGIN = "INSERT INTO asked (key, request, time_ns) VALUES (?, ?, ?)"
-_FORGET = "DELETE FROM asked WHERE time_ns < ?"
-_END = "UPDATE asked SET status = :status, answer = :answer WHERE key = :key"
-_GIVE_UP = "DELETE FROM asked WHERE key = ? AND status IS NULL"
+_FIND = "SELECT request, status, response FROM idempotency_key WHERE key = ?"
+_BEGIN = "INSERT INTO idempotency_key (key, request, time_ns) VALUES (?, ?, ?)"
+_FORGET = "DELETE FROM idempotency_key WHERE time_ns < ?"
+_END = "UPDATE idempotency_key SET status = :status, response = :response WHERE key = :key"
+_GIVE_UP = "DELETE FROM idempotency_key WHERE key = ? AND status IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EarlierRequest:
     """An earlier request under the same key."""
 
     is_same: bool  # the body was the same
     status: int | None  # None: it began and did not end, or has not ended yet
-    answer: Json | None
+    response: Json | None
 
 
-class AskedRequests:
+class IdempotencyKeys:
     """The keys of one store. Each call commits on the caller's thread."""
 
     def __init__(self, folder: DataFolder) -> None:
         self._folder = folder
         self._key = folder.key()
 
-    def begin(self, route: str, key: str, body: bytes, *, now_ns: int) -> Asked | None:
+    def begin(self, route: str, key: str, body: bytes, *, now_ns: int) -> EarlierRequest | None:
         """Claim a key, and return None; or what is known of the request that claimed it before."""
         name, mac = self._name(route, key), self._mac(b"body", body)
         connection = open_for_accountability(self._folder)
         try:
             with transaction(connection):
-                connection.execute(_FORGET, (now_ns - _KEPT_NS,))
+                connection.execute(_FORGET, (now_ns - _RETENTION_NS,))
                 known: Any = connection.execute(_FIND, (name,)).fetchone()
                 if known is None:
                     connection.execute(_BEGIN, (name, mac, now_ns))
                     return None
         finally:
             connection.close()
-        request, status, answer = known
-        return Asked(request == mac, status, None if answer is None else orjson.loads(answer))
+        request, status, response = known
+        return EarlierRequest(
+            request == mac, status, None if response is None else orjson.loads(response)
+        )
 
-    def end(self, route: str, key: str, *, status: int, answer: Json) -> None:
-        """Keep how a request ended; `answer` must hold no content."""
-        told = {
+    def end(self, route: str, key: str, *, status: int, response: Json) -> None:
+        """Store how a request ended; `response` must hold no content."""
+        bindings = {
             "key": self._name(route, key),
             "status": status,
-            "answer": orjson.dumps(answer).decode(),
+            "response": orjson.dumps(response).decode(),
         }
-        self._write(_END, told)
+        self._write(_END, bindings)
 
     def give_up(self, route: str, key: str) -> None:
         """Let a key be used again: nothing was done under it."""

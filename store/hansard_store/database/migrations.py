@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import apsw
 
+from hansard_compiler.renamed import current_table
 from hansard_store.audit.schema import migrations
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import need_space
@@ -99,8 +100,8 @@ def _rewritten(made: Sequence[str]) -> list[str]:
     """Return the tables whose rows are sealed again after migrations.
 
     A migration that changes rows of a sealed table, or drops or renames a column of one, names the
-    table in a line `-- seals again: TABLE, …`. Columns that are added need none. A store of before
-    there were seals is sealed whole.
+    table in a line `-- seals again: TABLE, …`; one that renames a table names both names. Columns
+    that are added need none. A store of before there were seals is sealed whole.
     """
     lines = [line for sql in made for line in _SEALS_AGAIN.findall(sql)]
     return sorted({name for line in lines for name in re.findall(r"\w+", line)})
@@ -113,7 +114,7 @@ def _altered_rows(
     from hansard_store.verification.seals import SealCheck  # it needs this module
 
     check = SealCheck(connection, folder.key(), tables=frozenset(tables))
-    return [(table, row) for table, row, _ in check.run()]
+    return [(current_table(table), row) for table, row, _ in check.run()]
 
 
 def _keep_copy(folder: DataFolder, *, version: int) -> None:

@@ -1,4 +1,4 @@
-"""Pulses: that a process with open spans lives; runs it leaves open get no end any more."""
+"""Keepalives: that a process with open spans is alive; runs it leaves open get no end any more."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_store.runs.status import ALIVE_UNTIL, NO_NEWS_NS
+from hansard_store.runs.status import ALIVE_UNTIL, SILENCE_NS
 
-_KEPT_NS = 24 * 3600 * 1_000_000_000  # after that, no news of it says the same
+_RETENTION_NS = 24 * 3600 * 1_000_000_000  # after that, no news of it says the same
 _MOST_SILENT = 500  # runs that are told of at once
 
-_PULSE = """
-INSERT INTO pulse (resource, alive_until_ns) VALUES (?, ?)
+_ADD = """
+INSERT INTO process_keepalive (resource, alive_until_ns) VALUES (?, ?)
 ON CONFLICT (resource) DO UPDATE SET alive_until_ns = excluded.alive_until_ns
 """
-_FORGET = "DELETE FROM pulse WHERE alive_until_ns < ?"
+_FORGET = "DELETE FROM process_keepalive WHERE alive_until_ns < ?"
 _LATEST = f"""
-SELECT max(coalesce(pulse.alive_until_ns, run.news_ns + {NO_NEWS_NS}))
+SELECT max(coalesce(alive.alive_until_ns, run.last_received_ns + {SILENCE_NS}))
 FROM run CROSS JOIN span INDEXED BY span_open
   ON span.trace_id = run.trace_id AND span.end_ns IS NULL
-  LEFT JOIN pulse ON pulse.resource = span.resource
+  LEFT JOIN process_keepalive AS alive ON alive.resource = span.resource
 WHERE run.trace_id = ?
 """
 _ALIVE = """
@@ -42,19 +42,19 @@ _TOUCH = f"UPDATE run SET version = version + 1, change_seq = {_NEXT} WHERE id =
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class Keepalive:
     """A process says that it lives, and which traces have open spans of it."""
 
     resource: int
     traces: Sequence[bytes]
-    alive_until_ns: int  # without another pulse; of the last one, when it came
+    alive_until_ns: int  # without another one; of the last one, when it was received
 
 
-def keep_pulse(connection: apsw.Connection, pulse: Pulse, *, now_ns: int) -> None:
-    """Note a pulse, inside a transaction, after the runs of the transaction were written."""
-    connection.execute(_PULSE, (pulse.resource, pulse.alive_until_ns))
-    connection.execute(_FORGET, (now_ns - _KEPT_NS,))
-    for trace_id in pulse.traces:
+def add_keepalive(connection: apsw.Connection, keepalive: Keepalive, *, now_ns: int) -> None:
+    """Store a keepalive, inside a transaction, after the runs of the transaction were written."""
+    connection.execute(_ADD, (keepalive.resource, keepalive.alive_until_ns))
+    connection.execute(_FORGET, (now_ns - _RETENTION_NS,))
+    for trace_id in keepalive.traces:
         until_ns = connection.execute(_LATEST, (trace_id,)).get
         if until_ns is None:
             continue  # nothing of it is open, or here

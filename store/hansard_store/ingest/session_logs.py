@@ -18,21 +18,23 @@ from hansard_store.steps.flags import SpanFlag
 
 @dataclass(frozen=True, slots=True)
 class SessionLog:
-    """One log record of a session; the columns are told in the migration."""
+    """One log record of a session; docs/columns.md describes the columns."""
 
     log: int  # log_record.id
     session: str
     time_ns: int
     start_ns: int
-    place: str
+    entry_type: str
     kind: str
     key: str
-    lane: str
-    loose: bool
+    sequence: str
+    lacks_prompt: bool
     trace_id: bytes | None
 
 
-_COLUMNS = "log, session, time_ns, start_ns, place, kind, key, lane, loose, trace_id"
+_COLUMNS = (
+    "log, session, time_ns, start_ns, entry_type, kind, key, sequence, lacks_prompt, trace_id"
+)
 _ADD = f"INSERT INTO session_log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FIND = f"SELECT {_COLUMNS} FROM session_log WHERE log = ?"
 _DROP = "DELETE FROM session_log WHERE log = ?"
@@ -42,45 +44,46 @@ _SPAN_OF = "SELECT span_id FROM log_record WHERE id = ?"
 _PLACE_SPAN = "UPDATE log_record SET span_id = ? WHERE id = ?"
 _LAST_PROMPT = """
 SELECT trace_id FROM session_log
-WHERE session = ? AND time_ns <= ? AND place = 'prompt' ORDER BY time_ns DESC, trace_id DESC LIMIT 1
+WHERE session = ? AND time_ns <= ? AND entry_type = 'prompt'
+ORDER BY time_ns DESC, trace_id DESC LIMIT 1
 """
 _NEXT_PROMPT = """
 SELECT time_ns FROM session_log
-WHERE session = ? AND time_ns > ? AND place = 'prompt' ORDER BY time_ns LIMIT 1
+WHERE session = ? AND time_ns > ? AND entry_type = 'prompt' ORDER BY time_ns LIMIT 1
 """
 _HAS_EARLIER_PROMPT = """
-SELECT 1 FROM session_log WHERE session = ? AND time_ns < ? AND place = 'prompt' LIMIT 1
+SELECT 1 FROM session_log WHERE session = ? AND time_ns < ? AND entry_type = 'prompt' LIMIT 1
 """
-_LOOSE = f"""
+_WITHOUT_PROMPT = f"""
 SELECT {_COLUMNS} FROM session_log
-WHERE session = ? AND time_ns >= ? AND time_ns < ? AND loose = 1 ORDER BY time_ns, log
+WHERE session = ? AND time_ns >= ? AND time_ns < ? AND lacks_prompt = 1 ORDER BY time_ns, log
 """
 _OF_TRACE = f"SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? ORDER BY time_ns, log"
-_OF_PLACES = f"""
-SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND place = ? ORDER BY time_ns, log
+_OF_TYPE = f"""
+SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND entry_type = ? ORDER BY time_ns, log
 """
 _BY_KEY = f"SELECT {_COLUMNS} FROM session_log WHERE key = ? AND kind <> '' AND kind = ?"
 _BOUNDS = """
 SELECT coalesce(
-  min(start_ns) FILTER (WHERE place <> 'note' AND (place <> 'session' OR has_prompt = 0)),
-  min(start_ns) FILTER (WHERE place <> 'note')
+  min(start_ns) FILTER (WHERE entry_type <> 'note' AND (entry_type <> 'session' OR has_prompt = 0)),
+  min(start_ns) FILTER (WHERE entry_type <> 'note')
 ), max(time_ns)
 FROM session_log,
-  (SELECT count(*) AS has_prompt FROM session_log WHERE trace_id = ?1 AND place = 'prompt')
+  (SELECT count(*) AS has_prompt FROM session_log WHERE trace_id = ?1 AND entry_type = 'prompt')
 WHERE trace_id = ?1
 """
-_OF_LANE = f"""
-SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND lane = ? ORDER BY time_ns, log
+_OF_SEQUENCE = f"""
+SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND sequence = ? ORDER BY time_ns, log
 """
 # Records without a time are few, and a session's rows are read only while its turn is not known.
 _LAST_TURN = """
 SELECT trace_id FROM session_log
-WHERE session = ? AND time_ns <= ? AND lane <> ? AND trace_id IS NOT NULL
+WHERE session = ? AND time_ns <= ? AND sequence <> ? AND trace_id IS NOT NULL
 ORDER BY time_ns DESC, log DESC LIMIT 1
 """
 _NEXT_TURN = """
 SELECT trace_id FROM session_log
-WHERE session = ? AND time_ns > ? AND lane <> ? AND trace_id IS NOT NULL
+WHERE session = ? AND time_ns > ? AND sequence <> ? AND trace_id IS NOT NULL
 ORDER BY time_ns, log LIMIT 1
 """
 _SENT_RUN = """
@@ -88,18 +91,18 @@ SELECT trace_id FROM run WHERE conversation_id = ? AND synthetic = 0
 ORDER BY started_ns, trace_id LIMIT 1
 """
 _EARLIEST = """
-SELECT log FROM session_log WHERE trace_id = ? ORDER BY time_ns, place, key, log LIMIT 1
+SELECT log FROM session_log WHERE trace_id = ? ORDER BY time_ns, entry_type, key, log LIMIT 1
 """
 _CLAIM = """
-INSERT INTO session_claim (turn, trace_id) VALUES (?, ?) ON CONFLICT DO NOTHING
+INSERT INTO traced_turn (turn, trace_id) VALUES (?, ?) ON CONFLICT DO NOTHING
 """
-_CLAIMED = "SELECT trace_id FROM session_claim WHERE turn = ?"
-_CLAIMS = "SELECT 1 FROM session_claim WHERE trace_id = ?"
+_CLAIMED = "SELECT trace_id FROM traced_turn WHERE turn = ?"
+_CLAIMS = "SELECT 1 FROM traced_turn WHERE trace_id = ?"
 _SYNTHETIC = int(SpanFlag.SYNTHETIC)
 _MADE_SPANS = f"SELECT id, span_id FROM span WHERE trace_id = ? AND flags & {_SYNTHETIC} <> 0"
 _LAST_CALL = """
 SELECT key FROM session_log
-WHERE trace_id = ? AND place = 'step' AND kind = ? ORDER BY time_ns DESC, key DESC LIMIT 1
+WHERE trace_id = ? AND entry_type = 'step' AND kind = ? ORDER BY time_ns DESC, key DESC LIMIT 1
 """
 _SPAN = "SELECT start_ns, end_ns, flags FROM span WHERE trace_id = ? AND span_id = ? AND side = 0"
 _SENT_SPANS_WITH = f"""
@@ -151,8 +154,8 @@ def add_session_log(connection: apsw.Connection, row: SessionLog) -> None:
 
 def _values(row: SessionLog) -> tuple[Any, ...]:
     return (
-        row.log, row.session, row.time_ns, row.start_ns, row.place, row.kind, row.key, row.lane,
-        int(row.loose), row.trace_id,
+        row.log, row.session, row.time_ns, row.start_ns, row.entry_type, row.kind, row.key,
+        row.sequence, int(row.lacks_prompt), row.trace_id,
     )  # fmt: skip
 
 
@@ -199,11 +202,11 @@ def is_first_prompt(connection: apsw.Connection, session: str, time_ns: int) -> 
     return connection.execute(_HAS_EARLIER_PROMPT, (session, time_ns)).get is None
 
 
-def loose_logs(
+def logs_without_prompt(
     connection: apsw.Connection, session: str, *, from_ns: int, before_ns: int
 ) -> list[SessionLog]:
     """Return the records of a time that name no prompt."""
-    return _rows(connection, _LOOSE, (session, from_ns, before_ns))
+    return _rows(connection, _WITHOUT_PROMPT, (session, from_ns, before_ns))
 
 
 def logs_of_trace(connection: apsw.Connection, trace_id: bytes) -> list[SessionLog]:
@@ -211,24 +214,26 @@ def logs_of_trace(connection: apsw.Connection, trace_id: bytes) -> list[SessionL
     return _rows(connection, _OF_TRACE, (trace_id,))
 
 
-def logs_in_places(
-    connection: apsw.Connection, trace_id: bytes, places: Iterable[str]
+def logs_of_types(
+    connection: apsw.Connection, trace_id: bytes, types: Iterable[str]
 ) -> list[SessionLog]:
-    """Return the records of a trace that have one of the places."""
-    return [row for place in places for row in _rows(connection, _OF_PLACES, (trace_id, place))]
+    """Return the records of a trace of these entry types."""
+    return [row for one in types for row in _rows(connection, _OF_TYPE, (trace_id, one))]
 
 
-def logs_in_lane(connection: apsw.Connection, trace_id: bytes, lane: str) -> list[SessionLog]:
-    """Return the records of a trace that stand in a lane."""
-    return _rows(connection, _OF_LANE, (trace_id, lane))
+def logs_in_sequence(
+    connection: apsw.Connection, trace_id: bytes, sequence: str
+) -> list[SessionLog]:
+    """Return the records of one sequence of a trace."""
+    return _rows(connection, _OF_SEQUENCE, (trace_id, sequence))
 
 
 def turn_near(
-    connection: apsw.Connection, session: str, time_ns: int, *, but_lane: str
+    connection: apsw.Connection, session: str, time_ns: int, *, but_sequence: str
 ) -> bytes | None:
     """Return the trace of the last record before a time, else of the first one after it."""
     for sql in (_LAST_TURN, _NEXT_TURN):
-        found: bytes | None = connection.execute(sql, (session, time_ns, but_lane)).get
+        found: bytes | None = connection.execute(sql, (session, time_ns, but_sequence)).get
         if found is not None:
             return found
     return None

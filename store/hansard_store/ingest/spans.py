@@ -160,15 +160,15 @@ _LAST = last_id("span")
 _REPLACE = f"""
 UPDATE span SET ({_SPAN_COLUMNS}) = ({", ".join("?" * _COUNT)}) WHERE id = ?
 """
-_KEEP_LOSER = """
-INSERT INTO span_loser (span, mac, received_ns, record)
+_KEEP_DUPLICATE = """
+INSERT INTO span_duplicate (span, mac, received_ns, record)
 SELECT span, mac, received_ns, record FROM span_record WHERE span = ?
 """
 _NUMBER = "SELECT id FROM span WHERE trace_id = ? AND span_id = ? AND side = ?"
 _DROP_SPAN = "DELETE FROM span WHERE id = ?"
 _DROP_RECORD = "DELETE FROM span_record WHERE span = ?"
-_ADD_LOSER = "INSERT INTO span_loser (span, mac, received_ns, record) VALUES (?, ?, ?, ?)"
-_LOST_BEFORE = "SELECT 1 FROM span_loser WHERE span = ? AND mac = ?"
+_ADD_DUPLICATE = "INSERT INTO span_duplicate (span, mac, received_ns, record) VALUES (?, ?, ?, ?)"
+_IS_KNOWN_DUPLICATE = "SELECT 1 FROM span_duplicate WHERE span = ? AND mac = ?"
 _ADD_LINK = """
 INSERT OR IGNORE INTO span_link (span, ordinal, to_trace_id, to_span_id) VALUES (?, ?, ?, ?)
 """
@@ -261,7 +261,10 @@ class SpanWriter:
         identity = {"trace_id": span.trace_id, "span_id": span.span_id, "side": span.side}
         known: Any = self._execute(_FIND, identity | {"huge": _HUGE}).fetchone()
         number, mac, *richness = known
-        if mac == span.mac or self._execute(_LOST_BEFORE, (number, span.mac)).get is not None:
+        if (
+            mac == span.mac
+            or self._execute(_IS_KNOWN_DUPLICATE, (number, span.mac)).get is not None
+        ):
             return Placed(Outcome.DUPLICATE, number, is_shown=False)
         was_open = not richness[0]
         if span.is_open and not was_open:
@@ -270,11 +273,11 @@ class SpanWriter:
         told = tuple(richness)
         if span.richness < told or (span.richness == told and not both_open):
             record = pack_record(span.message, span.large, self._contents, run=run.id)
-            self._execute(_ADD_LOSER, (number, span.mac, span.received_ns, record))
+            self._execute(_ADD_DUPLICATE, (number, span.mac, span.received_ns, record))
             run.changed = True
             return Placed(Outcome.DUPLICATE, number, is_shown=False)
         if not was_open:
-            self._execute(_KEEP_LOSER, (number,))
+            self._execute(_KEEP_DUPLICATE, (number,))
         old = read_replaced(self._connection, run, number)
         self.replace(number, span, projection, run)
         settle_replaced(self._connection, self._runs, run, old=old, new=span)

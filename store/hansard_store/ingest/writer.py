@@ -21,7 +21,7 @@ from hansard_store.database.compression import pack
 from hansard_store.database.disk import need_room_for_ingest
 from hansard_store.database.transactions import begin_after_others, rolled_back_on_error
 from hansard_store.ingest.derived_rows import SpanProjection
-from hansard_store.ingest.liveness import Pulse, keep_pulse
+from hansard_store.ingest.liveness import Keepalive, add_keepalive
 from hansard_store.ingest.logs import LogWriter
 from hansard_store.ingest.otlp_records import LargeValue
 from hansard_store.ingest.redactions import RedactionWriter
@@ -63,7 +63,7 @@ class Batch:
     redactions: RedactionWriter
     expect: Callable[[Sequence[LargeValue], Sequence[SpanProjection]], None]  # see _expect
     write_held: Callable[[], None]  # before records or contents of this transaction are read
-    pulses: list[Pulse] = field(default_factory=list)
+    keepalives: list[Keepalive] = field(default_factory=list)
 
 
 class IngestWriter:
@@ -123,8 +123,8 @@ class IngestWriter:
             follow_roots(self.connection, runs.changed())
             runs.flush()
             if now_ns is not None:
-                for pulse in batch.pulses:
-                    keep_pulse(self.connection, pulse, now_ns=now_ns)
+                for keepalive in batch.keepalives:
+                    add_keepalive(self.connection, keepalive, now_ns=now_ns)
                 ledger.flush(self.connection, now_ns=now_ns)
 
     def commit(self) -> None:

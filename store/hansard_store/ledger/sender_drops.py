@@ -1,4 +1,4 @@
-"""What senders say that they lost before it got here."""
+"""What senders dropped before it was received, as they report it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import apsw
 
-_KEEP = """
-INSERT INTO loss (service, instance, signal, reason, items, first_ns, last_ns)
+_ADD = """
+INSERT INTO sender_drop (service, instance, signal, reason, items, first_ns, last_ns)
 VALUES (:service, :instance, :signal, :reason, :items, :now, :now)
 ON CONFLICT (service, instance, signal, reason) DO UPDATE SET
   last_ns = CASE WHEN excluded.items > items THEN excluded.last_ns ELSE last_ns END,
@@ -15,14 +15,14 @@ ON CONFLICT (service, instance, signal, reason) DO UPDATE SET
 """
 _LIST = """
 SELECT service, signal, reason, sum(items), count(*), min(first_ns), max(last_ns)
-FROM loss GROUP BY service, signal, reason ORDER BY max(last_ns) DESC, service, signal, reason
-LIMIT :limit
+FROM sender_drop GROUP BY service, signal, reason
+ORDER BY max(last_ns) DESC, service, signal, reason LIMIT :limit
 """
 
 
 @dataclass(frozen=True, slots=True)
-class ToldLoss:
-    """A count that one process tells: how much it lost since it started."""
+class DropCount:
+    """What one process reports: how much it dropped since it started."""
 
     service: str
     instance: str
@@ -32,8 +32,8 @@ class ToldLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class LossSum:
-    """What all processes of a service lost for one reason."""
+class DropSum:
+    """What all processes of a service dropped for one reason."""
 
     service: str  # '' where it did not name itself
     signal: str
@@ -44,19 +44,19 @@ class LossSum:
     last_ns: int
 
 
-def keep_loss(connection: apsw.Connection, loss: ToldLoss, *, now_ns: int) -> None:
-    """Keep a count, inside a transaction. Told twice it counts once: the larger one holds."""
+def add_drops(connection: apsw.Connection, count: DropCount, *, now_ns: int) -> None:
+    """Store a count, inside a transaction; of two reports of one the larger holds."""
     values = {
-        "service": loss.service,
-        "instance": loss.instance,
-        "signal": loss.signal,
-        "reason": loss.reason,
-        "items": loss.items,
+        "service": count.service,
+        "instance": count.instance,
+        "signal": count.signal,
+        "reason": count.reason,
+        "items": count.items,
         "now": now_ns,
     }
-    connection.execute(_KEEP, values)
+    connection.execute(_ADD, values)
 
 
-def list_losses(connection: apsw.Connection, *, limit: int = 100) -> list[LossSum]:
-    """Return what was lost by service, signal and reason, the one that grew last first."""
-    return [LossSum(*row) for row in connection.execute(_LIST, {"limit": limit})]
+def list_drops(connection: apsw.Connection, *, limit: int = 100) -> list[DropSum]:
+    """Return what was dropped by service, signal and reason, the one that grew last first."""
+    return [DropSum(*row) for row in connection.execute(_LIST, {"limit": limit})]

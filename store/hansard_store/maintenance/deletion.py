@@ -119,7 +119,7 @@ _OF_SPAN = (
     "DELETE FROM span_link WHERE span = ?",
     "DELETE FROM usage_sum WHERE span = ?",
     "DELETE FROM call WHERE span = ?",
-    "DELETE FROM span_loser WHERE span = ?",
+    "DELETE FROM span_duplicate WHERE span = ?",
     "DELETE FROM span_record WHERE span = ?",
     "DELETE FROM redaction WHERE signal = 'traces' AND item = ?",
     "DELETE FROM span WHERE id = ?",
@@ -245,8 +245,8 @@ class _Remover:
 # ---- which runs are to go, and which stay
 
 
-_OLD = "SELECT trace_id FROM run WHERE news_ns < :before AND pinned = 0 ORDER BY id"
-_OLDEST = "SELECT trace_id FROM run WHERE pinned = 0 ORDER BY news_ns, id LIMIT :limit"
+_OLD = "SELECT trace_id FROM run WHERE last_received_ns < :before AND pinned = 0 ORDER BY id"
+_OLDEST = "SELECT trace_id FROM run WHERE pinned = 0 ORDER BY last_received_ns, id LIMIT :limit"
 _PIN = """
 UPDATE run SET pinned = :pinned, version = version + 1, change_seq = 1 + max(
   (SELECT max(change_seq) FROM run),

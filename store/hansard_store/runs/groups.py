@@ -224,7 +224,7 @@ def _whole(members: Sequence[RunItem], repeats: Repeats) -> RunItem:
         user_id=_first(one.user_id for one in members),
         started_ns=min(one.started_ns for one in members),
         ended_ns=max(one.ended_ns or one.started_ns for one in members) if has_end else None,
-        news_ns=max(one.news_ns for one in members),
+        last_received_ns=max(one.last_received_ns for one in members),
         change_seq=max(one.change_seq for one in members),
         version=sum(one.version for one in members),
         span_count=sum(one.span_count for one in members),
@@ -242,7 +242,7 @@ def _whole(members: Sequence[RunItem], repeats: Repeats) -> RunItem:
         last_output=said[-1] if said else None,
         has_receipts=any(one.has_receipts for one in members),
         pinned=any(one.pinned for one in members),
-        has_pulse=any(one.has_pulse for one in members),
+        has_keepalive=any(one.has_keepalive for one in members),
         notes=dict(notes),
         models=tuple(dict.fromkeys(name for one in members for name in one.models)),
         service_names=tuple(dict.fromkeys(name for one in members for name in one.service_names)),
@@ -260,7 +260,7 @@ def _status(members: Sequence[RunItem], last: RunItem) -> str:
 
 
 def _heard_until(run: RunItem) -> tuple[int, int]:
-    return max(run.ended_ns or run.news_ns, run.started_ns), run.id
+    return max(run.ended_ns or run.last_received_ns, run.started_ns), run.id
 
 
 def _first(values: Iterable[str | None]) -> str | None:

@@ -50,7 +50,7 @@ class RunState:
     times_rank: int
     started_ns: int
     ended_ns: int
-    news_ns: int
+    last_received_ns: int
     span_count: int
     step_count: int
     open_count: int
@@ -253,7 +253,7 @@ SELECT 'last_change', max(change_seq) FROM run WHERE true
 ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
 """
 _NOT_DERIVED = (
-    "id", "trace_id", "change_seq", "version", "news_ns", "span_count", "started_ns",
+    "id", "trace_id", "change_seq", "version", "last_received_ns", "span_count", "started_ns",
     "ended_ns",
 )  # fmt: skip
 _COUNTS = (
@@ -402,7 +402,7 @@ class RunWriter:
             run.place_in_group()
             change += 1
             run.change_seq, run.version = change, run.version + 1
-            run.news_ns = run.news_ns if self._now_ns is None else self._now_ns
+            run.last_received_ns = run.last_received_ns if self._now_ns is None else self._now_ns
             values = [getattr(run, column) for column in _COLUMNS[2:]]
             self._execute(_UPDATE, (*values, run.id))
         self._execute(_FACETS, (as_json(sorted(self._facets)),))
@@ -425,7 +425,13 @@ def keep_numbers(execute: Callable[[str], object]) -> None:
 def _new_run(number: int, trace_id: bytes, *, start_ns: int, synthetic: bool) -> RunState:
     blank: dict[str, Any] = dict.fromkeys(_COLUMNS)
     blank |= dict.fromkeys(_COUNTS, 0)
-    blank |= {"id": number, "trace_id": trace_id, "change_seq": 0, "version": 0, "news_ns": 0}
+    blank |= {
+        "id": number,
+        "trace_id": trace_id,
+        "change_seq": 0,
+        "version": 0,
+        "last_received_ns": 0,
+    }
     blank |= {"synthetic": int(synthetic), "root_rank": NO_ROOT, "name": "", "status": "ok"}
     blank |= {"started_ns": start_ns, "ended_ns": start_ns, "has_receipts": 0, "notes": "{}"}
     blank |= {"times_rank": NO_TIMES}

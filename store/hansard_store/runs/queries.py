@@ -47,7 +47,7 @@ class RunItem:
     status: str  # ok error open no_end blocked cancelled
     started_ns: int
     ended_ns: int | None  # None while there is no end
-    news_ns: int  # when something of it last arrived
+    last_received_ns: int  # when something of it last arrived
     span_count: int
     step_count: int
     open_count: int
@@ -65,7 +65,7 @@ class RunItem:
     synthetic: bool
     group_id: str | None  # of the traces of one prompt of one session
     work_count: int  # steps of an agent's work
-    has_pulse: bool  # its process says that it lives, as long as it does
+    has_keepalive: bool  # its process reported that it is alive, while it was
     notes: Mapping[str, int]  # what was repaired, missing or refused -> how many spans
     models: tuple[str, ...]
     service_names: tuple[str, ...]
@@ -113,7 +113,7 @@ class RunFacets:
 
 RUN_COLUMNS = f"""
   run.id, run.trace_id, run.version, run.change_seq, run.name, run.agent_name, run.domain,
-  run.status, run.started_ns, run.ended_ns, run.news_ns, run.span_count, run.step_count,
+  run.status, run.started_ns, run.ended_ns, run.last_received_ns, run.span_count, run.step_count,
   run.open_count, run.error_count, run.model_calls, run.tool_calls, run.tokens_input,
   run.tokens_output, run.tokens_cache_read, run.tokens_cache_write, run.tokens_reasoning,
   run.cost_usd_nano, run.conversation_id, run.user_id, run.first_input, run.last_output,
@@ -372,7 +372,7 @@ def _item(
         status=status,
         started_ns=row[8],
         ended_ns=None if row[7] == "open" else row[9],
-        news_ns=row[10],
+        last_received_ns=row[10],
         span_count=row[11],
         step_count=row[12],
         open_count=row[13],
@@ -391,7 +391,7 @@ def _item(
         notes=read_only(json.loads(row[30])),
         work_count=row[34],
         group_id=None if row[35] is None else row[35].hex(),
-        has_pulse=bool(row[32]),
+        has_keepalive=bool(row[32]),
         models=tuple(models),
         service_names=tuple(services),
         marks=marks,

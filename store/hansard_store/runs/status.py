@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from hansard_store.steps.flags import SpanFlag
 
-# A span or run that is open without news for so long will get no end any more (DESIGN §6).
-NO_NEWS_NS = 15 * 60 * 1_000_000_000
-# Until when a run that is open may be believed to be: by the pulses of its processes, if any.
-ALIVE_UNTIL = f"coalesce(run.alive_until_ns, run.news_ns + {NO_NEWS_NS})"
+# A span or run that is open and of which nothing came for so long gets no end any more (DESIGN §6).
+SILENCE_NS = 15 * 60 * 1_000_000_000
+# Until when a run that is open may be believed to be: by the keepalives of its processes, if any.
+ALIVE_UNTIL = f"coalesce(run.alive_until_ns, run.last_received_ns + {SILENCE_NS})"
 # Until when an approval of a run waits for somebody, whoever notices that its time is over; 0 none.
 WAITS_UNTIL = """coalesce((SELECT max(approval.expires_ns) FROM approval INDEXED BY approval_waits
   WHERE approval.trace_id = run.trace_id AND approval.status IN ('awaiting', 'revised')), 0)"""

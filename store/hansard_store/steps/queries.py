@@ -89,7 +89,7 @@ class RunTree:
     run: int  # run.id
     run_id: str
     version: int
-    news_ns: int
+    last_received_ns: int
     tree: Tree
 
 
@@ -102,7 +102,7 @@ class LinkEnd:
     step: StepSkeleton | None
 
 
-_RUN = "SELECT id, trace_id, version, news_ns FROM run WHERE trace_id = ?"
+_RUN = "SELECT id, trace_id, version, last_received_ns FROM run WHERE trace_id = ?"
 _NODES = f"""
 SELECT id, span_id, {shared_side("span")}, parent_span_id, resource, start_ns, end_ns, sort_ns,
   status, role, flags
@@ -114,7 +114,8 @@ _COLUMNS = f"""
   span.flags, span.resource, span.scope, span.agent_name, span.tool_name, span.model,
   span.tokens_input, span.tokens_output, span.tokens_cache_read, span.tokens_cache_write,
   span.tokens_reasoning, span.cost_usd_nano, span.summary,
-  coalesce((SELECT alive_until_ns FROM pulse WHERE pulse.resource = span.resource), {ALIVE_UNTIL}),
+  coalesce((SELECT alive_until_ns FROM process_keepalive AS alive
+    WHERE alive.resource = span.resource), {ALIVE_UNTIL}),
   {shared_side("span")}, {STEP_WAITS_UNTIL}
 """
 _STEPS = f"""
@@ -164,14 +165,14 @@ def get_tree(
         row: Any = connection.execute(_RUN, (trace_id,)).fetchone()
         if row is None:
             raise NotFoundError("run", run_id)
-        run, _, version, news_ns = row
+        run, _, version, last_received_ns = row
         tree = cache.find(run, version) if cache is not None else None
         if tree is None:
             make = Node._make
             tree = build_tree([make(node) for node in connection.execute(_NODES, (trace_id,))])
             if cache is not None:
                 cache.keep(run, version, tree)
-    return RunTree(run, trace_id.hex(), version, news_ns, tree)
+    return RunTree(run, trace_id.hex(), version, last_received_ns, tree)
 
 
 def tree_rows(
@@ -334,7 +335,7 @@ def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:
 _REDACTIONS = """
 SELECT rule, field, count FROM redaction WHERE signal = 'traces' AND item = :span ORDER BY id
 """
-_LOSERS = "SELECT count(*) FROM span_loser WHERE span = :span"
+_COUNT_DUPLICATES = "SELECT count(*) FROM span_duplicate WHERE span = :span"
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +352,6 @@ def list_redactions(connection: apsw.Connection, span: int) -> list[Redaction]:
     return [Redaction(*row) for row in connection.execute(_REDACTIONS, {"span": span})]
 
 
-def count_losers(connection: apsw.Connection, span: int) -> int:
+def count_other_reports(connection: apsw.Connection, span: int) -> int:
     """Return how many poorer reports of the same span are kept beside it."""
-    return int(connection.execute(_LOSERS, {"span": span}).get)
+    return int(connection.execute(_COUNT_DUPLICATES, {"span": span}).get)

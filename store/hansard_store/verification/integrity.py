@@ -502,10 +502,10 @@ _TABLES = {
         "span_record.span",
         _span,
     ),
-    "span_loser": _Look(
+    "span_duplicate": _Look(
         "other reports of spans",
-        "SELECT span_loser.id, record, run FROM span_loser JOIN span ON span.id = span",
-        "span_loser.id",
+        "SELECT span_duplicate.id, record, run FROM span_duplicate JOIN span ON span.id = span",
+        "span_duplicate.id",
         _span,
     ),
     "log_record": _Look("logs", "SELECT id, record FROM log_record", "id", _log),

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import apsw
 
+from hansard_compiler.renamed import current_table
 from hansard_store.audit.seal_marks import Mark, read_marks
 from hansard_store.audit.seal_tables import (
     BLOCK,
@@ -149,7 +150,7 @@ class SealCheck:
             self.report.since_ns = self.report.since_ns or time_ns
             self.report.last_ns = time_ns
             for name, key in told.get("lost", ()):
-                yield name, shown(key), _LOST
+                yield current_table(name), shown(key), _LOST
             if told.get("lost_count", 0) > len(told.get("lost", ())):
                 yield "event", str(seq), f"names {told['lost_count']} rows: each {_LOST}"
             if altered := told.get("altered"):

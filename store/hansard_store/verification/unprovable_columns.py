@@ -21,7 +21,7 @@ UNPROVABLE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "version": "counts changes, for readers that follow them",
             "pinned": "that a person keeps the run from gc; the row changes with every span, so "
             "that it has no seal",
-            "news_ns": "when something of the run last arrived; a rebuild cannot know it",
+            "last_received_ns": "when something of the run last arrived; a rebuild cannot know it",
             "alive_until_ns": "until when the program of an open run is assumed to be alive",
         },
         "text": {
@@ -32,7 +32,7 @@ UNPROVABLE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "id": "the order of the marks of the last seconds; each mark is signed, and the next "
             "seal removes it",
         },
-        "session_claim": {
+        "traced_turn": {
             ALL: "to which trace the log records of a turn were given: the first claim counts"
         },
         "log_record": {
@@ -57,6 +57,6 @@ UNPROVABLE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "memory_embedding": {
             ALL: "made by an embedder, which no check runs again; links that follow are sealed"
         },
-        "pulse": {ALL: "until when a process is assumed to be alive"},
+        "process_keepalive": {ALL: "until when a process is assumed to be alive"},
     }
 )

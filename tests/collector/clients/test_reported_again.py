@@ -30,7 +30,7 @@ def test_whatever_the_bare_report_ends_the_one_with_attributes_is_shown(
 
     assert ingesting.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
     assert ingesting.one("SELECT model_calls, tokens_input FROM run") == (1, 5)
-    assert ingesting.one("SELECT count(*) FROM span_loser") == 1
+    assert ingesting.one("SELECT count(*) FROM span_duplicate") == 1
 
 
 def bare_end() -> Span:

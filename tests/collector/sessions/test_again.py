@@ -23,7 +23,7 @@ def forget_sessions(store: Ingesting) -> None:
     connection = open_for_ingest(store.folder)
     connection.execute("""
         DELETE FROM session_log;
-        DELETE FROM session_claim;
+        DELETE FROM traced_turn;
         UPDATE log_record SET trace_id = NULL, span_id = NULL;
         PRAGMA foreign_keys = OFF;
         DELETE FROM span WHERE flags & 16384;
@@ -88,7 +88,7 @@ def test_a_record_that_is_understood_otherwise_now_moves(stopped: Ingesting) -> 
     connection = open_for_ingest(stopped.folder)
     # As an older version might have taken them: answers for notes, a prompt for nothing.
     connection.execute(
-        "UPDATE session_log SET place = 'note', kind = '', key = '' WHERE log % 3 = 0"
+        "UPDATE session_log SET entry_type = 'note', kind = '', key = '' WHERE log % 3 = 0"
     )
     connection.execute("DELETE FROM session_log WHERE log % 5 = 0")
     connection.close()

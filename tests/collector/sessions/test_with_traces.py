@@ -267,7 +267,7 @@ def test_records_with_ids_that_an_older_version_left_on_the_turn_are_brought_to_
     ingesting.send(traced_turn())
     ingesting.send(request([with_ids(record, PROMPT) for record in logged_turn()]))
     older = open_for_maintenance(ingesting.folder)
-    older.execute("DELETE FROM session_log WHERE place <> 'prompt'")
+    older.execute("DELETE FROM session_log WHERE entry_type <> 'prompt'")
     older.execute("UPDATE log_record SET span_id = ?", (span_id(PROMPT),))
     older.close()
 

@@ -70,7 +70,7 @@ def test_what_a_sender_lost_is_in_the_ledger(api: Api) -> None:
     lost.attributes.extend(pairs(told))
     api.send(logs(lost, service="bot"))
 
-    [loss] = api.get("/v1/ledger")["losses"]
+    [loss] = api.get("/v1/ledger")["drops"]
 
     assert (loss["service"], loss["signal"], loss["reason"]) == ("bot", "spans", "spool full")
     assert (loss["items"], loss["processes"]) == (3, 1)

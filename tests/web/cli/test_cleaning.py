@@ -164,7 +164,7 @@ def test_what_is_young_stays(on: Cli) -> None:
 def test_what_has_had_no_news_for_too_long_goes(store: Path, on: Cli) -> None:
     folder = DataFolder(store)
     connection = open_for_maintenance(folder)
-    newest = connection.execute("SELECT max(news_ns) FROM run").get
+    newest = connection.execute("SELECT max(last_received_ns) FROM run").get
 
     cleaned = clean(folder, connection, Limits(keep_ns=10), now_ns=newest + 10)
     connection.close()
@@ -184,11 +184,15 @@ def test_a_store_over_its_size_loses_its_oldest_runs(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     connection = open_for_maintenance(folder)
     full = disk_use(folder, connection).used_bytes
-    order = [row[0] for row in connection.execute("SELECT id FROM run ORDER BY news_ns, id")]
+    order = [
+        row[0] for row in connection.execute("SELECT id FROM run ORDER BY last_received_ns, id")
+    ]
 
     cleaned = clean(folder, connection, Limits(max_bytes=full * 3 // 4), now_ns=0)
 
-    left = [row[0] for row in connection.execute("SELECT id FROM run ORDER BY news_ns, id")]
+    left = [
+        row[0] for row in connection.execute("SELECT id FROM run ORDER BY last_received_ns, id")
+    ]
     connection.close()
     assert 0 < cleaned.too_much < RUNS
     assert left == order[cleaned.too_much :]
@@ -199,7 +203,7 @@ def test_a_server_cleans_by_itself(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         assert export(grpc_exporter(server), spans(3))
     connection = apsw.Connection(str(tmp_path / "hansard.db"))
-    connection.execute("UPDATE run SET news_ns = 1")
+    connection.execute("UPDATE run SET last_received_ns = 1")
     connection.close()
 
     with serving(tmp_path, "--keep", "1d") as server:

@@ -344,7 +344,7 @@ class Queue(Body):
     max_bytes: int
 
 
-class Loss(Body):
+class Drop(Body):
     service: str
     signal: str = Field(description="spans or logs")
     reason: str
@@ -360,7 +360,7 @@ class Ledger(Answer):
     metric_points: LedgerCount
     senders: list[Sender]
     refusals: list[Refusal]
-    losses: list[Loss] = Field(description="what senders say that they lost on the way here")
+    drops: list[Drop] = Field(description="what senders report that they dropped")
     queue: Queue | None = Field(description="of this process; null where it only reads")
 
 

@@ -18,7 +18,7 @@ from hansard_store.ledger.queries import (
     list_refusals,
     list_senders,
 )
-from hansard_store.ledger.sender_drops import LossSum, list_losses
+from hansard_store.ledger.sender_drops import DropSum, list_drops
 from hansard_web.api.openapi import answers
 from hansard_web.api.responses import Answer
 from hansard_web.api.router import noun_router
@@ -41,13 +41,13 @@ def ledger(site: SiteDep) -> Answer:
         totals = ledger_totals(connection)
         senders = list_senders(connection)
         refusals = list_refusals(connection)
-        losses = list_losses(connection)
+        drops = list_drops(connection)
     return Answer(
         {
             **{name: asdict(totals[signal]) for signal, name in _ITEMS.items()},
             "senders": [_sender(one) for one in senders],
             "refusals": [_refusal(one) for one in refusals],
-            "losses": [_loss(one) for one in losses],
+            "drops": [_drop(one) for one in drops],
             "queue": _queue(site),
         }
     )
@@ -85,15 +85,15 @@ def _refusal(refusal: LedgerRefusal) -> Body:
     }
 
 
-def _loss(loss: LossSum) -> Body:
+def _drop(drop: DropSum) -> Body:
     return {
-        "service": loss.service,
-        "signal": loss.signal,
-        "reason": loss.reason,
-        "items": loss.items,
-        "processes": loss.processes,
-        "first_at": time_text(loss.first_ns),
-        "last_at": time_text(loss.last_ns),
+        "service": drop.service,
+        "signal": drop.signal,
+        "reason": drop.reason,
+        "items": drop.items,
+        "processes": drop.processes,
+        "first_at": time_text(drop.first_ns),
+        "last_at": time_text(drop.last_ns),
     }
 
 

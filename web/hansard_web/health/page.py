@@ -27,7 +27,7 @@ from hansard_store.ledger.queries import (
     ledger_lines,
     list_refusals,
 )
-from hansard_store.ledger.sender_drops import LossSum, list_losses
+from hansard_store.ledger.sender_drops import DropSum, list_drops
 from hansard_store.policy.rules import policy_problem
 from hansard_web.app.connections import DESCRIPTORS
 from hansard_web.app.site import Site, SiteDep
@@ -39,7 +39,7 @@ _NS_PER_S: Final = 1_000_000_000
 _PERIODS: Final = {"1h": ("1 hour", 3600), "24h": ("24 hours", 86_400), "7d": ("7 days", 604_800)}
 _DEFAULT: Final = "24h"
 _REFUSALS: Final = 50
-_LOSSES: Final = 20
+_DROPS: Final = 20
 _SPARK_POINTS: Final = 96
 _SPARK_HEIGHT: Final = 22
 _ITEMS: Final = {"traces": "spans", "logs": "log records", "metrics": "metric points"}
@@ -104,7 +104,7 @@ class HealthPage:
     sums: tuple[Sum, ...]
     rows: tuple[LedgerRow, ...]
     refusals: tuple[LedgerRefusal, ...]
-    losses: tuple[LossSum, ...]  # what senders lost on the way here, the latest first
+    drops: tuple[DropSum, ...]  # what senders dropped, the latest first
     unread: tuple[UnreadLogs, ...]  # agents whose log records made no run
     gauges: tuple[Gauge, ...]
     facts: tuple[tuple[str, str, str], ...]  # (label, value, what it means)
@@ -133,7 +133,7 @@ def _health_page(site: Site, period: str) -> HealthPage:
     with site.readers.read() as connection:
         lines = ledger_lines(connection, since_ns=now_ns - length_s * _NS_PER_S, until_ns=now_ns)
         refusals = list_refusals(connection, limit=_REFUSALS)
-        losses = list_losses(connection, limit=_LOSSES)
+        drops = list_drops(connection, limit=_DROPS)
         facts = _facts(site, connection)
         unfinished = unfinished_rebuild(site.folder, connection)
         unread = unread_logs(connection)
@@ -153,7 +153,7 @@ def _health_page(site: Site, period: str) -> HealthPage:
         sums=tuple(_sums(lines)),
         rows=tuple(_row(line) for line in lines),
         refusals=tuple(refusals),
-        losses=tuple(losses),
+        drops=tuple(drops),
         unread=tuple(unread),
         gauges=tuple(_gauges(site)),
         facts=tuple(facts),

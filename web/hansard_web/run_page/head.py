@@ -113,7 +113,7 @@ def _status_why(run: RunItem) -> str:
     if run.status == "open":
         return f"{plural(run.open_count, 'step')} still open"
     if run.status == "no_end":
-        if run.has_pulse:
+        if run.has_keepalive:
             return "No end was received, and its process is not heard of any more"
         return "No end was received, and nothing was heard of it for 15 minutes"
     return ""

@@ -637,7 +637,7 @@ def _tree(
 
 def _moment(found: RunItem, now_ns: int) -> Moment:
     is_running = found.status == "open"
-    return Moment(now_ns, now_ns if is_running else found.news_ns, is_running)
+    return Moment(now_ns, now_ns if is_running else found.last_received_ns, is_running)
 
 
 def _pane(

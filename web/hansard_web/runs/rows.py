@@ -110,7 +110,7 @@ def _row(
 ) -> RunRow:
     length_ns = run.duration_ns
     if length_ns is None:
-        last_ns = now_ns if run.status == "open" else run.news_ns
+        last_ns = now_ns if run.status == "open" else run.last_received_ns
         length_ns = max(last_ns - run.started_ns, 0)
     tokens = run.tokens
     cached_pct = None

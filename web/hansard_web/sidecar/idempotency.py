@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from fastapi import Header
 
 from hansard_compiler.calls import Json
-from hansard_store.database.idempotency_keys import AskedRequests
+from hansard_store.database.idempotency_keys import IdempotencyKeys
 from hansard_web.api.responses import Answer
 from hansard_web.sidecar.errors import KeyReused, StillWorking
 
@@ -43,7 +43,7 @@ class Done:
 class Once:
     """One request with its key. `repeats`: to do it twice does no harm, the ids are the same."""
 
-    asked: AskedRequests
+    keys: IdempotencyKeys
     route: str
     key: str | None
     body: bytes
@@ -58,13 +58,15 @@ class Once:
         """Do it, or answer what was done; `again` finds the content of an earlier answer."""
         if self.key is None:
             return work().answer()
-        known = self.asked.begin(self.route, self.key, self.body, now_ns=time.time_ns())
+        known = self.keys.begin(self.route, self.key, self.body, now_ns=time.time_ns())
         if known is not None:
             if not known.is_same:
                 raise KeyReused
-            if known.answer is not None and known.status is not None:
-                content = {} if again is None else again(known.answer)
-                return Answer({**known.answer, **content}, status_code=known.status, headers=_AGAIN)
+            if known.response is not None and known.status is not None:
+                content = {} if again is None else again(known.response)
+                return Answer(
+                    {**known.response, **content}, status_code=known.status, headers=_AGAIN
+                )
             if not self.repeats:
                 raise StillWorking
         return self._work(self.key, work)
@@ -73,7 +75,7 @@ class Once:
         try:
             done = work()
         except BaseException:
-            self.asked.give_up(self.route, key)
+            self.keys.give_up(self.route, key)
             raise
-        self.asked.end(self.route, key, status=done.status, answer=done.kept)
+        self.keys.end(self.route, key, status=done.status, response=done.kept)
         return done.answer()

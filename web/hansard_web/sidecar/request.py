@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database.idempotency_keys import AskedRequests
+from hansard_store.database.idempotency_keys import IdempotencyKeys
 from hansard_store.principals.model import Scope
 from hansard_web.app.site import Site
 from hansard_web.principals.requests import principal_of
@@ -27,13 +27,13 @@ class Door:
     """The sidecar of one app; made with the app."""
 
     sidecar: Sidecar
-    asked: AskedRequests
+    keys: IdempotencyKeys
     key: bytes
     site: Site
 
     def once(self, route: str, key: str | None, body: bytes, *, repeats: bool = True) -> Once:
         """Return a request that is done once."""
-        return Once(self.asked, route, key, body, repeats)
+        return Once(self.keys, route, key, body, repeats)
 
     def ids(self, route: str, key: str | None) -> Ids:
         """Return what makes a request's ids: the same for the same key."""
@@ -46,7 +46,7 @@ def make_door(site: Site) -> Door | None:
         return None
     key = site.folder.key()
     outlet = Outlet(site.folder, site.ingest, RetentionMode(site.settings.retention), Redactor(key))
-    return Door(Sidecar(site.readers, outlet), AskedRequests(site.folder), key, site)
+    return Door(Sidecar(site.readers, outlet), IdempotencyKeys(site.folder), key, site)
 
 
 # async: see `site_of`.

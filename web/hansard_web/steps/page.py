@@ -31,7 +31,7 @@ from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import (
     Redaction,
     StepSkeleton,
-    count_losers,
+    count_other_reports,
     get_step,
     links_from,
     links_to_step,
@@ -614,9 +614,9 @@ def _notes(
         notes.append("Another trace reports the same call; it is counted there.")
     elif step.duplicate:
         notes.append("Another step reports the same call; this one is not counted.")
-    losers = count_losers(connection, step.id)
-    if losers:
-        notes.append(f"{plural(losers, 'poorer report')} of the same span came as well.")
+    others = count_other_reports(connection, step.id)
+    if others:
+        notes.append(f"{plural(others, 'poorer report')} of the same span came as well.")
     return tuple(dict.fromkeys(note[:1].upper() + note[1:] for note in notes if note))
 
 
