@@ -1,7 +1,8 @@
-"""What a process says of itself: that it lives, and what it lost; and runs that fell silent.
+"""What a process reports of itself, that it is alive and what it dropped; and silent runs.
 
-Both come as log records, so they pass any collector in between: `hansard.pulse` and
-`hansard.loss`. They are not stored as logs."""
+Both come as log records, so they pass any collector in between: `hansard.keepalive` and
+`hansard.dropped`. They are not stored as logs.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +22,18 @@ from hansard import semconv
 from hansard_collector.background import Background
 from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.pipeline.preparation import Envelope
+from hansard_compiler.renamed import current_attributes, current_event
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
 from hansard_store.ingest.liveness import silent_runs, touch_runs
 from hansard_store.ledger.sender_drops import DropCount
 
-BAD_PULSE: Final = f"a pulse without {semconv.PULSE_TRACES} and {semconv.PULSE_INTERVAL_MS}"
-BAD_LOSS: Final = "a loss without its signal, its reason and its count"
-_MISSED: Final = 3  # pulses that may fail to come before their process is held to be gone
+BAD_KEEPALIVE: Final = (
+    f"a keepalive without {semconv.KEEPALIVE_TRACES} and {semconv.KEEPALIVE_INTERVAL_MS}"
+)
+BAD_DROPPED: Final = "a count of dropped items without its signal, its reason and its count"
+_MISSED: Final = 3  # keepalives that may be missing before their process counts as gone
 _GRACE_NS: Final = 5_000_000_000
 _LONGEST_MS: Final = 300_000
 _MOST_TRACES: Final = 1000
@@ -39,7 +43,7 @@ _MOST_ITEMS: Final = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class PreparedKeepalive:
-    """A pulse; its resource is the process."""
+    """A keepalive; its resource is the process."""
 
     envelope: Envelope
     traces: tuple[bytes, ...]
@@ -48,31 +52,41 @@ class PreparedKeepalive:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDrops:
-    """A count of what never came."""
+    """A count of what was dropped."""
 
     envelope: Envelope
     count: DropCount
     received_ns: int
 
 
-def read_presence(
+def read_report(
     record: LogRecord, envelope: Envelope, *, received_ns: int
 ) -> PreparedKeepalive | PreparedDrops | str | None:
-    """Return what a record says of its process; None for any other, a sentence for a bad one."""
-    if record.event_name == semconv.EVENT_PULSE:
-        pulse = _pulse(attributes_dict(record.attributes), received_ns=received_ns)
-        return BAD_PULSE if pulse is None else PreparedKeepalive(envelope, *pulse)
-    if record.event_name == semconv.EVENT_LOSS:
-        loss = _loss(attributes_dict(record.attributes), envelope)
-        return BAD_LOSS if loss is None else PreparedDrops(envelope, loss, received_ns)
+    """Return what a record reports of its process; None for any other, a sentence for a bad one."""
+    event = current_event(record.event_name)
+    if event == semconv.EVENT_KEEPALIVE:
+        keepalive = _keepalive(_attributes(record), received_ns=received_ns)
+        return BAD_KEEPALIVE if keepalive is None else PreparedKeepalive(envelope, *keepalive)
+    if event == semconv.EVENT_DROPPED:
+        count = _drops(_attributes(record), envelope)
+        return BAD_DROPPED if count is None else PreparedDrops(envelope, count, received_ns)
     return None
 
 
-def _pulse(told: Mapping[str, Any], *, received_ns: int) -> tuple[tuple[bytes, ...], int] | None:
-    traces, interval_ms = told.get(semconv.PULSE_TRACES), told.get(semconv.PULSE_INTERVAL_MS)
+def _attributes(record: LogRecord) -> Mapping[str, Any]:
+    return current_attributes(attributes_dict(record.attributes))
+
+
+def _keepalive(
+    found: Mapping[str, Any], *, received_ns: int
+) -> tuple[tuple[bytes, ...], int] | None:
+    traces, interval_ms = (
+        found.get(semconv.KEEPALIVE_TRACES),
+        found.get(semconv.KEEPALIVE_INTERVAL_MS),
+    )
     if not isinstance(traces, list | tuple) or type(interval_ms) is not int or interval_ms <= 0:
         return None
-    if told.get(semconv.PULSE_LAST) is True:
+    if found.get(semconv.KEEPALIVE_LAST) is True:
         until_ns = received_ns - 1
     else:
         wait_ns = _MISSED * min(interval_ms, _LONGEST_MS) * 1_000_000
@@ -90,9 +104,9 @@ def _trace_ids(texts: Iterable[Any]) -> Iterable[bytes]:
             yield trace_id
 
 
-def _loss(told: Mapping[str, Any], envelope: Envelope) -> DropCount | None:
-    signal, reason = told.get(semconv.LOSS_SIGNAL), told.get(semconv.LOSS_REASON)
-    items = told.get(semconv.LOSS_ITEMS)
+def _drops(found: Mapping[str, Any], envelope: Envelope) -> DropCount | None:
+    signal, reason = found.get(semconv.DROPPED_SIGNAL), found.get(semconv.DROPPED_REASON)
+    items = found.get(semconv.DROPPED_ITEMS)
     if not isinstance(signal, str) or not isinstance(reason, str) or type(items) is not int:
         return None
     if not 0 < items <= _MOST_ITEMS:
@@ -127,7 +141,7 @@ class SilenceWatch:
             self._look,
             every_s=every_s,
             log=_log,
-            put_off="runs without a pulse are marked later",
+            put_off="runs without a keepalive are marked later",
         )
 
     @contextmanager

@@ -32,20 +32,29 @@ CODES: Final[Mapping[str, str]] = {
 """Codes of errors, as attributes, replays and phases of the heartbeat hold them."""
 
 EVENTS: Final[Mapping[str, str]] = {
+    "hansard.loss": "hansard.dropped",
+    "hansard.pulse": "hansard.keepalive",
     "hansard.tool.result_again": "hansard.tool.duplicate_result",
 }
-"""Names of span events."""
+"""Names of span events and of log records."""
 
 ATTRIBUTES: Final[Mapping[str, str]] = {
     "hansard.call.shortfall": "hansard.call.incomplete_reason",
     "hansard.counted.input_tokens": "hansard.token_count.input_tokens",
     "hansard.left_open": "hansard.unended",
+    "hansard.loss.items": "hansard.dropped.items",
+    "hansard.loss.reason": "hansard.dropped.reason",
+    "hansard.loss.signal": "hansard.dropped.signal",
+    "hansard.pulse.interval_ms": "hansard.keepalive.interval_ms",
+    "hansard.pulse.last": "hansard.keepalive.last",
+    "hansard.pulse.trace_ids": "hansard.keepalive.trace_ids",
     "hansard.request.left_out": "hansard.request.omitted",
     "hansard.request.left_out_ref": "hansard.request.omitted_ref",
     "hansard.request.left_out_size": "hansard.request.omitted_size",
+    "hansard.request_ref": "hansard.request.ref",
     "hansard.tool.told": "hansard.tool.recorded_part",
 }
-"""Attributes of spans and of their events."""
+"""Attributes of spans, of their events and of log records."""
 
 TABLES: Final[Mapping[str, str]] = {
     "asked": "idempotency_key",
@@ -85,7 +94,7 @@ def current_table(name: str) -> str:
 
 
 def current_event(name: str) -> str:
-    """Return what a span event is called now."""
+    """Return what a span event or log record is called now."""
     return EVENTS.get(name, name)
 
 

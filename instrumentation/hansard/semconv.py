@@ -68,19 +68,19 @@ REF_SUFFIX: Final = "_ref"
 SIZE_SUFFIX: Final = "_size"
 
 EVENT_PAYLOAD: Final = "hansard.payload"
-EVENT_PULSE: Final = "hansard.pulse"
-EVENT_LOSS: Final = "hansard.loss"
+EVENT_KEEPALIVE: Final = "hansard.keepalive"
+EVENT_DROPPED: Final = "hansard.dropped"
 PAYLOAD_DIGEST: Final = "hansard.payload.digest"
 PAYLOAD_MEDIA_TYPE: Final = "hansard.payload.media_type"
 
-# Of hansard.pulse: this process lives, and these traces have spans of it that have not ended.
-PULSE_TRACES: Final = "hansard.pulse.trace_ids"  # string[], 32 hex digits each
-PULSE_INTERVAL_MS: Final = "hansard.pulse.interval_ms"  # int; when to expect the next one
-PULSE_LAST: Final = "hansard.pulse.last"  # bool; the process ends, so these spans will not
-# Of hansard.loss: what of a process never reached the collector, since the process started.
-LOSS_SIGNAL: Final = "hansard.loss.signal"  # "spans" or "logs"
-LOSS_REASON: Final = "hansard.loss.reason"  # one of hansard._export.dropped.Reason
-LOSS_ITEMS: Final = "hansard.loss.items"  # int; only ever grows
+# Of hansard.keepalive: this process is alive, and these traces have open spans of it.
+KEEPALIVE_TRACES: Final = "hansard.keepalive.trace_ids"  # string[], 32 hex digits each
+KEEPALIVE_INTERVAL_MS: Final = "hansard.keepalive.interval_ms"  # int; when to expect the next one
+KEEPALIVE_LAST: Final = "hansard.keepalive.last"  # bool; the process ends, so these spans will not
+# Of hansard.dropped: what a process dropped before it reached the collector, since its start.
+DROPPED_SIGNAL: Final = "hansard.dropped.signal"  # "spans" or "logs"
+DROPPED_REASON: Final = "hansard.dropped.reason"  # one of hansard._export.dropped.Reason
+DROPPED_ITEMS: Final = "hansard.dropped.items"  # int; only ever grows
 
 # Of compiles, and of the calls made of them; the columns are named in hansard_compiler.
 COMPILE_ID: Final = "hansard.compilation.id"

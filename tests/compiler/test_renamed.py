@@ -25,6 +25,12 @@ def test_attributes_of_before_are_read_under_the_names_of_now() -> None:
     }
 
 
+def test_the_reference_to_a_request_is_read_under_both_of_its_names() -> None:
+    assert renamed.current_attributes({"hansard.request_ref": "sha256:0"}) == {
+        "hansard.request.ref": "sha256:0"
+    }
+
+
 def test_attributes_without_a_name_of_before_are_not_copied() -> None:
     sent = {"a": 1, "hansard.unended": True}
 

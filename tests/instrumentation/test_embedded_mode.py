@@ -163,7 +163,7 @@ def test_a_server_beside_it_shows_the_run_while_it_runs_and_that_it_was_killed(
 ) -> None:
     with (
         serving(tmp_path) as server,
-        running(WAITING, embedded(tmp_path, HANSARD_PULSE_INTERVAL_MS="100")) as program,
+        running(WAITING, embedded(tmp_path, HANSARD_KEEPALIVE_INTERVAL_MS="100")) as program,
     ):
         assert program.stdout is not None
         run_id = program.stdout.readline().strip()

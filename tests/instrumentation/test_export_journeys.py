@@ -150,8 +150,8 @@ def runs(server: Serving, own: Path) -> dict[str, tuple[str, int]]:
     return {one["name"]: (one["status"], one["span_count"]) for one in _runs_of(server, own)}
 
 
-def _pulse_of(server: Serving, own: Path) -> bool:
-    """Say whether the store holds a pulse of a program; no answer of the API tells."""
+def _keepalive_of(server: Serving, own: Path) -> bool:
+    """Say whether the store holds a keepalive of a program; no answer of the API tells."""
     connection = open_reader(DataFolder(server.data))
     try:
         known = (
@@ -195,9 +195,11 @@ def test_a_run_is_seen_while_it_runs_and_has_no_end_when_its_process_is_killed(
     server: Serving, tmp_path: Path, protocol: str
 ) -> None:
     variables = settings(tmp_path, endpoint(server, protocol), protocol)
-    with living(variables | {"HANSARD_PULSE_INTERVAL_MS": "200"}) as process:
+    with living(variables | {"HANSARD_KEEPALIVE_INTERVAL_MS": "200"}) as process:
         assert until(lambda: runs(server, tmp_path) == {"root": ("open", 4)})
-        assert until(lambda: _pulse_of(server, tmp_path))  # a request of its own, after the spans
+        assert until(
+            lambda: _keepalive_of(server, tmp_path)
+        )  # a request of its own, after the spans
         process.kill()
         process.wait()
 

@@ -126,14 +126,16 @@ def test_a_poison_span_costs_only_itself(program: MakeProgram) -> None:
     with collecting(decide) as collector:
         made = program(collector.url, export_delay_ms=200)
         made.spans("a", "b", "poison", "c", "d")
-        collector.wait_for(lambda: any(one.event_name == "hansard.loss" for one in collector.logs))
+        collector.wait_for(
+            lambda: any(one.event_name == "hansard.dropped" for one in collector.logs)
+        )
 
         assert sorted(collector.names) == ["a", "b", "c", "d"]
         [aside] = refused_files(made.data / "spool")
         assert (aside.items, b"poison" in aside.read()) == (1, True)
         told = {pair.key: pair.value for pair in collector.logs[0].attributes}
-        assert told[semconv.LOSS_ITEMS].int_value == 1
-        assert told[semconv.LOSS_REASON].string_value == "refused by the collector"
+        assert told[semconv.DROPPED_ITEMS].int_value == 1
+        assert told[semconv.DROPPED_REASON].string_value == "refused by the collector"
 
 
 def test_a_batch_that_breaks_the_collector_is_not_sent_for_ever(program: MakeProgram) -> None:
@@ -164,12 +166,14 @@ def test_a_torn_file_is_counted_and_the_rest_arrives(program: MakeProgram) -> No
 
     with collecting() as collector:
         second = program(collector.url)
-        collector.wait_for(lambda: any(one.event_name == "hansard.loss" for one in collector.logs))
+        collector.wait_for(
+            lambda: any(one.event_name == "hansard.dropped" for one in collector.logs)
+        )
         second.close()
 
         assert collector.names == ["c"]
         told = {pair.key: pair.value for pair in collector.logs[0].attributes}
-        assert told[semconv.LOSS_ITEMS].int_value == 2
+        assert told[semconv.DROPPED_ITEMS].int_value == 2
         assert not folder.exists()
 
 
@@ -187,7 +191,9 @@ def test_a_full_spool_drops_the_oldest_and_tells_how_many(program: MakeProgram) 
 
         switch.is_well = True
         program(collector.url)
-        collector.wait_for(lambda: any(one.event_name == "hansard.loss" for one in collector.logs))
+        collector.wait_for(
+            lambda: any(one.event_name == "hansard.dropped" for one in collector.logs)
+        )
 
         assert collector.names == [f"span {number}" for number in range(6, 10)]
         assert [one.body.string_value for one in collector.logs] == [
@@ -298,8 +304,8 @@ def test_open_spans_are_sent_once_and_only_to_hansard(
 
         long = [span for span in collector.spans if span.name == "long"]
         assert [bool(span.end_time_unix_nano) for span in long] == [False, True][not is_hansard :]
-        pulses = [one for one in collector.logs if one.event_name == "hansard.pulse"]
-        assert bool(pulses) == is_hansard
+        keepalives = [one for one in collector.logs if one.event_name == "hansard.keepalive"]
+        assert bool(keepalives) == is_hansard
         assert not any(SECRET.encode() in span.SerializeToString() for span in collector.spans)
 
 

@@ -98,7 +98,7 @@ def test_a_log_record_from_its_bytes_has_the_same_bytes(
         severity_text="INFO",
         body=body,
         attributes=attributes,
-        event_name="hansard.pulse",
+        event_name="hansard.keepalive",
     )
     scope = InstrumentationScope("hansard", "1")
     one = ReadableLogRecord(record, Resource({"service.name": "s"}), scope)

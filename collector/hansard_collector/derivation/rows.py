@@ -159,7 +159,7 @@ def _text(value: Any) -> str | None:
 
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 11
+DERIVED_VERSION = 12
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 # <session_context> of Gemini CLI, <environment_context> of Codex, <system-reminder> of Claude Code.

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from hansard_collector.liveness import PreparedDrops, PreparedKeepalive, read_presence
+from hansard_collector.liveness import PreparedDrops, PreparedKeepalive, read_report
 from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.otlp.signals import CONTRACTS
 from hansard_collector.payloads import PayloadStage, SentPayload
@@ -367,7 +367,7 @@ def _prepare_span(batch: Batch, item: Item) -> Sequence[PreparedSpan]:
 def _prepare_log(
     batch: Batch, item: Item
 ) -> Sequence[PreparedLog | PreparedKeepalive | PreparedDrops | None]:
-    presence = read_presence(item.message, item.envelope, received_ns=item.received_ns)
+    presence = read_report(item.message, item.envelope, received_ns=item.received_ns)
     if isinstance(presence, str):
         batch.reasons[presence] += 1
         return (None,)

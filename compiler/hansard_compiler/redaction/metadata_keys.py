@@ -156,8 +156,8 @@ hansard.replay.mode hansard.policy.rule_ids hansard.policy.versions hansard.poli
 hansard.payload.media_type hansard.item.tokens_before hansard.item.tokens_after
 hansard.item.scores hansard.item.missed_tokens hansard.item.missed_scores hansard.item.related
 hansard.compilation.provider hansard.compilation.model hansard.compilation.counter
-hansard.compilation.ports hansard.pulse.trace_ids
-hansard.loss.signal hansard.loss.reason hansard.compilation.counter hansard.compilation.ports
+hansard.compilation.ports hansard.keepalive.trace_ids
+hansard.dropped.signal hansard.dropped.reason hansard.compilation.counter hansard.compilation.ports
 hansard.policy.hash hansard.policy.actions hansard.policy.subjects hansard.policy.effects
 hansard.policy.rule_sets hansard.policy.reasons hansard.policy.obligations
 hansard.tokens.estimator hansard.call.incomplete_reason hansard.error.code
@@ -182,7 +182,7 @@ _DIGESTS = """
 hansard.compilation.hash hansard.stable_prefix_hash hansard.volatile_suffix_hash
 hansard.transcript.prefix_hash
 hansard.compilation.stable_prefix_hash hansard.compilation.volatile_suffix_hash
-hansard.request.ref hansard.response.ref hansard.request_ref hansard.result_ref
+hansard.request.ref hansard.response.ref hansard.result_ref
 hansard.compilation.request_ref hansard.compilation.result_ref hansard.recipe.ref
 hansard.compilation.policy_ref hansard.policy.checks_ref hansard.item.payload_refs
 hansard.item.final_refs hansard.step.input_refs

@@ -67,7 +67,7 @@ class Settings:
     max_batch_spans: int = 512
     exit_timeout_ms: int = 2_000
     spool_max_bytes: int = 256 << 20
-    pulse_interval_ms: int = 10_000
+    keepalive_interval_ms: int = 10_000
     capture_max_bytes: int = 16 << 20
     hook_threshold: float = 0.75
     hook_classifier: str | None = None
@@ -111,7 +111,8 @@ SETTINGS: Final = (
     _row("traces_endpoint", values.read_url, "the endpoint and /v1/traces", "address",
          "Where spans go, taken as it is.", _OTLP + "TRACES_ENDPOINT"),
     _row("logs_endpoint", values.read_url, "the endpoint and /v1/logs", "address",
-         "Where payloads, pulses and loss counts go, taken as it is.", _OTLP + "LOGS_ENDPOINT"),
+         "Where payloads, keepalives and counts of drops go, taken as it is.",
+         _OTLP + "LOGS_ENDPOINT"),
     _row("http_endpoint", values.read_url, "the endpoint, with protocol http/protobuf", "address",
          "Hansard's HTTP address, for uploads of payloads over 1 MiB. Only where spans do not go "
          "there themselves: by gRPC, or through another collector.", "HANSARD_HTTP_ENDPOINT"),
@@ -151,8 +152,9 @@ SETTINGS: Final = (
     _row("spool_max_bytes", values.read_size_bytes, "256MB", "size",
          "How much the disk spool holds at most; the oldest is dropped and counted.",
          "HANSARD_SPOOL_MAX_BYTES"),
-    _row("pulse_interval_ms", values.at_least(100), "10000", "ms",
-         "How often a program with open spans says that it lives.", "HANSARD_PULSE_INTERVAL_MS"),
+    _row("keepalive_interval_ms", values.at_least(100), "10000", "ms",
+         "How often a program with open spans reports that it is alive.",
+         "HANSARD_KEEPALIVE_INTERVAL_MS"),
     _row("capture_max_bytes", values.read_size_bytes, "16MB", "size",
          "How much of one argument list or result is kept; the rest is cut and marked.",
          "HANSARD_CAPTURE_MAX_BYTES"),

@@ -66,7 +66,7 @@ class EmbeddedSender:
         return self._send("traces", partial(encode, Kind.TRACES, spans))
 
     def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
-        """Store log records: pulses, losses."""
+        """Store log records: keepalives, counts of dropped items."""
         return self._send("logs", partial(encode, Kind.LOGS, records))
 
     def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:

@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from hansard import semconv
 from hansard._export.dropped import Losses, Reason, Sender, load_losses
-from hansard._export.heartbeat import pulses
+from hansard._export.keepalive import keepalives
 from hansard._export.otlp.batches import Courier, encode, items_of
 from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
-from hansard._export.otlp.log_records import loss_records, pulse_records
+from hansard._export.otlp.log_records import drop_records, keepalive_records
 from hansard._export.spool import Kind, SpoolFile, SpoolFolder, abandoned, remove
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError
@@ -135,14 +135,14 @@ class OrphanedSpool:
         """Report its dropped items, and that its open spans will not end. Safe to call twice."""
         losses = self._losses.unreported()
         if losses:
-            answer = courier.deliver(Kind.LOGS, loss_records(losses)).answer
+            answer = courier.deliver(Kind.LOGS, drop_records(losses)).answer
             if answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
                 return answer
             self._losses.note_reported(losses)
         if self._open and courier.is_hansard():
             for resource in self._open.values():
                 traces = {trace for trace, other in self._open.items() if other == resource}
-                last = pulse_records(resource, pulses(traces, interval_s=1, is_last=True))
+                last = keepalive_records(resource, keepalives(traces, interval_s=1, is_last=True))
                 answer = courier.deliver(Kind.LOGS, last).answer
                 if answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
                     return answer

@@ -27,11 +27,11 @@ from opentelemetry.context import (
 
 from hansard._export.backoff import Contact
 from hansard._export.dropped import Reason
-from hansard._export.heartbeat import OpenSpans
+from hansard._export.keepalive import OpenSpans
 from hansard._export.orphaned_spools import OrphanedSpools, forward, may_do_later, tell_refused
 from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import Answer, Outcome
-from hansard._export.otlp.log_records import loss_records, pulse_records
+from hansard._export.otlp.log_records import drop_records, keepalive_records
 from hansard._export.queue import Batch, Put, Waiting
 from hansard._export.spool import FOLDER, Kind, Spool, SpoolFile
 from hansard._runtime.forks import apart_from_forks
@@ -98,7 +98,7 @@ class BatchExportWorker:
         self._threads: list[threading.Thread] = []
         # The spans that have not ended; the program's threads add to it and take from it.
         self.open_spans = OpenSpans(
-            delay_s=self._delay_s, interval_s=settings.pulse_interval_ms / 1000
+            delay_s=self._delay_s, interval_s=settings.keepalive_interval_ms / 1000
         )
 
     def start(self) -> None:
@@ -179,7 +179,7 @@ class BatchExportWorker:
         """Say that spans that are open now will not end; only where that is understood."""
         words = self.open_spans.last_words()
         if words and self._contact.is_known and not self._contact.is_ill:
-            for record in pulse_records(self._resource, words):
+            for record in keepalive_records(self._resource, words):
                 self.put(Kind.LOGS, record, 1024)
 
     # ---- what both threads do
@@ -352,7 +352,7 @@ class BatchExportWorker:
 
     def _send_losses(self) -> None:
         losses = self._spool.unreported()
-        answer = self._courier.deliver(Kind.LOGS, loss_records(losses)).answer
+        answer = self._courier.deliver(Kind.LOGS, drop_records(losses)).answer
         self._report_s = time.monotonic() + _REPORT_S
         self._after(answer, Kind.LOGS)
         if not may_do_later(answer, Kind.LOGS):
@@ -374,9 +374,9 @@ class BatchExportWorker:
             if self._contact.is_ill:
                 self.open_spans.untell(spans)
                 return
-        pulses = self.open_spans.take_pulse(at_once=bool(spans))
-        if pulses:
-            records = pulse_records(self._resource, pulses)
+        keepalives = self.open_spans.take_keepalives(at_once=bool(spans))
+        if keepalives:
+            records = keepalive_records(self._resource, keepalives)
             self._after(self._courier.deliver(Kind.LOGS, records).answer, Kind.LOGS)
 
     def _send_orphans(self) -> None:
@@ -469,7 +469,7 @@ class BatchExportWorker:
             spans = self.open_spans.take_due()
             if spans and self._write(Kind.OPENS, self._ready(Kind.OPENS, spans)) is None:
                 self.open_spans.untell(spans)
-            self.open_spans.take_pulse()  # nobody hears it now; the next one is due later
+            self.open_spans.take_keepalives()  # nobody hears it now; the next one is due later
 
     def _keep_the_rest(self, flight: _Flight | None, rest: list[Batch]) -> None:
         """Write to disk what was not sent, however late it is: nothing else has it."""
@@ -513,9 +513,9 @@ class BatchExportWorker:
 
 
 def _is_own_news(item: Any) -> bool:
-    """Say whether an item is of no use later: a pulse, which nobody misses."""
+    """Say whether an item is of no use later: a keepalive, which nobody misses."""
     record = getattr(item, "log_record", None)
-    return record is not None and record.event_name == "hansard.pulse"
+    return record is not None and record.event_name == "hansard.keepalive"
 
 
 def _has_form(kind: Kind, item: Any) -> bool:

@@ -253,7 +253,7 @@ def paging(listed: Listing, state: ContextState, path: str) -> Paging | None:
 
 _PREVIEW_BYTES: Final = 16 * 1024
 _PARSED_BYTES: Final = 1024 * 1024
-_SENT_KEYS: Final = ("hansard.request.ref", "hansard.request_ref")
+_SENT_KEY: Final = "hansard.request.ref"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,7 @@ def shown_requests(
 def _sent(connection: apsw.Connection, record: Record, *, whole: bool) -> Iterator[Shown]:
     for call in record.calls[:1]:
         attributes = read_step(connection, call.id).view.attributes
-        ref = next((attributes[key] for key in _SENT_KEYS if key in attributes), None)
+        ref = attributes.get(_SENT_KEY)
         if not isinstance(ref, str):
             continue
         payload = stored_payload(connection, ref)

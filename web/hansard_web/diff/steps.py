@@ -205,7 +205,7 @@ def _ref(digest: bytes | None) -> str | None:
     return None if digest is None else f"sha256:{digest.hex()}"
 
 
-_REQUEST_KEYS: Final = ("hansard.request.ref", "hansard.request_ref")
+_REQUEST_KEY: Final = "hansard.request.ref"
 _SAME_SAID: Final = frozenset({"same", "retold"})
 _NO_DIFF: Final = JsonDiff(())
 _CALLS: Final = frozenset({"llm", "embedding"})
@@ -491,8 +491,8 @@ def _as_text(value: Any) -> str:
 
 def _request(connection: apsw.Connection, reading: StepReading) -> tuple[bytes | None, str]:
     attributes = reading.view.attributes
-    ref = next((ref for key in _REQUEST_KEYS if isinstance(ref := attributes.get(key), str)), None)
-    if ref is None:
+    ref = attributes.get(_REQUEST_KEY)
+    if not isinstance(ref, str):
         return None, ""
     standing, payload = standing_of(connection, ref)
     if payload is None:

@@ -327,7 +327,7 @@ def _close_all(*exporters: Any) -> None:
         thread.join(_CLOSE_S)
 
 
-# ---- whether the collector is Hansard: only it is sent start records and pulses
+# ---- whether the collector is Hansard: only it is sent start records and keepalives
 
 # Another back end would show a span without an end as broken, and store pulses as logs. It is
 # tried on the sender's thread after something arrived there, so it costs the program nothing; a

@@ -1,4 +1,4 @@
-"""The SDK's own log records: payloads, pulses and losses, as the stock log exporter takes them."""
+"""The SDK's own log records, as the stock exporter takes them: payloads, keepalives, drops."""
 
 from __future__ import annotations
 
@@ -63,15 +63,17 @@ def _parts() -> _Parts:
     return _Parts(LogRecord, ReadableLogRecord, SeverityNumber.INFO, scope)
 
 
-def pulse_records(
-    resource: Resource, pulses: Sequence[Mapping[str, Any]]
+def keepalive_records(
+    resource: Resource, keepalives: Sequence[Mapping[str, Any]]
 ) -> list[ReadableLogRecord]:
-    """Return pulses as records; the resource says whose they are."""
-    return [make_record(resource, semconv.EVENT_PULSE, None, pulse) for pulse in pulses]
+    """Return keepalives as records; the resource says whose they are."""
+    return [
+        make_record(resource, semconv.EVENT_KEEPALIVE, None, keepalive) for keepalive in keepalives
+    ]
 
 
-def loss_records(losses: Sequence[Loss]) -> list[ReadableLogRecord]:
-    """Return counts of what was lost as records of the sender that lost it."""
+def drop_records(losses: Sequence[Loss]) -> list[ReadableLogRecord]:
+    """Return counts of what was dropped as records of the sender that dropped it."""
     return [
         make_record(
             Resource(
@@ -80,12 +82,12 @@ def loss_records(losses: Sequence[Loss]) -> list[ReadableLogRecord]:
                     semconv.SERVICE_INSTANCE_ID: loss.sender.instance,
                 }
             ),
-            semconv.EVENT_LOSS,
+            semconv.EVENT_DROPPED,
             f"{loss.items} {loss.signal} were lost: {loss.reason}",
             {
-                semconv.LOSS_SIGNAL: loss.signal,
-                semconv.LOSS_REASON: loss.reason,
-                semconv.LOSS_ITEMS: loss.items,
+                semconv.DROPPED_SIGNAL: loss.signal,
+                semconv.DROPPED_REASON: loss.reason,
+                semconv.DROPPED_ITEMS: loss.items,
             },
         )
         for loss in losses

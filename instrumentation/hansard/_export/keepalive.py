@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 _MOST_OPEN: Final = 10_000  # spans followed at once; the others are seen when they end
-_MOST_TRACES: Final = 256  # named by one pulse
+_MOST_TRACES: Final = 256  # named by one keepalive
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class OpenSpans:
         self.interval_s = interval_s
         self._lock = threading.Lock()
         self._open: dict[tuple[int, int], _Open] = {}
-        self._pulsed_s: float | None = None  # when the last pulse was made
+        self._sent_keepalive_s: float | None = None  # when the last keepalive was made
         self._look_s = 0.0  # until then whoever tells them looks again, on the monotonic clock
         self._told_traces: set[int] = set()
 
@@ -73,8 +73,8 @@ class OpenSpans:
             ]
             if self._look_s > now_s:
                 waiting.append(self._look_s)
-            if self._open and self._pulsed_s is not None:
-                waiting.append(self._pulsed_s + self.interval_s)
+            if self._open and self._sent_keepalive_s is not None:
+                waiting.append(self._sent_keepalive_s + self.interval_s)
             return min(waiting, default=None)
 
     def take_due(self) -> list[MadeSpan]:
@@ -99,40 +99,42 @@ class OpenSpans:
                 if one is not None:
                     one.is_reported = False
 
-    def take_pulse(self, *, at_once: bool = False) -> list[dict[str, Any]]:
-        """Return the attributes of the pulses that are due: one, or several for many traces."""
+    def take_keepalives(self, *, at_once: bool = False) -> list[dict[str, Any]]:
+        """Return the attributes of the keepalives that are due: one, or several for many traces."""
         now_s = time.monotonic()
         with self._lock:
             if (
-                self._pulsed_s is not None
+                self._sent_keepalive_s is not None
                 and not at_once
-                and now_s - self._pulsed_s < self.interval_s
+                and now_s - self._sent_keepalive_s < self.interval_s
             ):
                 return []
             traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
             if not traces:
-                self._pulsed_s = None
+                self._sent_keepalive_s = None
                 return []
-            self._pulsed_s = now_s
+            self._sent_keepalive_s = now_s
             self._told_traces |= traces
-        return pulses(traces, interval_s=self.interval_s)
+        return keepalives(traces, interval_s=self.interval_s)
 
     def last_words(self) -> list[dict[str, Any]]:
         """Return the attributes of the records that say: this process ends, and these are open."""
         with self._lock:
             traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
             self._open.clear()
-        return pulses(traces, interval_s=self.interval_s, is_last=True)
+        return keepalives(traces, interval_s=self.interval_s, is_last=True)
 
 
-def pulses(traces: set[int], *, interval_s: float, is_last: bool = False) -> list[dict[str, Any]]:
-    """Return the attributes of pulses that name these traces."""
+def keepalives(
+    traces: set[int], *, interval_s: float, is_last: bool = False
+) -> list[dict[str, Any]]:
+    """Return the attributes of keepalives that name these traces."""
     names = [f"{trace_id:032x}" for trace_id in sorted(traces)]
     return [
         {
-            semconv.PULSE_TRACES: tuple(names[at : at + _MOST_TRACES]),
-            semconv.PULSE_INTERVAL_MS: round(interval_s * 1000),
-            semconv.PULSE_LAST: is_last,
+            semconv.KEEPALIVE_TRACES: tuple(names[at : at + _MOST_TRACES]),
+            semconv.KEEPALIVE_INTERVAL_MS: round(interval_s * 1000),
+            semconv.KEEPALIVE_LAST: is_last,
         }
         for at in range(0, len(names), _MOST_TRACES)
     ]
