@@ -1,13 +1,13 @@
 """What Hansard is not: no domain in the core, no vectors, no accounts, no second distribution.
 
-Names are walked: of modules, classes, functions, arguments, fields, tables, columns, routes,
-commands and settings. What they do is judged by other tests; that nothing is called so is here.
+Held by structure: what the packages need, which tables lead where, what a page can change, and
+what a compile decides when its subjects are renamed.
 """
 
 from __future__ import annotations
 
-import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import distribution
@@ -15,150 +15,158 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import click
 import pytest
 
-from hansard_web.app.config import SETTINGS
-from hansard_web.cli import COMMANDS, ServerCommand
+from tests.compiler.compiling import compiled, item
 from tests.store.empty import empty_store
-from tests.test_floors import FOLDERS, ROOT, modules
+from tests.test_floors import FLOORS, ROOT, imports, modules
+from tests.web.html import parse
 from tests.web.test_scopes import CHANGES
 
-CORE = ("hansard_compiler", "hansard_store")
-# Words of a domain, that of the demo first.
-OF_A_DOMAIN = {
-    "repo", "repos", "repository", "git", "codebase", "pytest", "unittest", "lint", "linter", "ide",
-    "coder", "coding", "stacktrace", "python", "javascript", "typescript",
-    "ticket", "crm", "customer", "helpdesk", "support", "invoice", "shop", "patient", "legal",
-    "research", "researcher", "paper", "bibliography",
+# What the two floors of the core import besides one another and Python: formats, hashing, SQL and
+# the HTTP client and the embeddings of providers. Nothing of these knows a domain.
+NEEDED_BY_CORE = {
+    "hansard_compiler": {
+        "google", "httpx2", "numpy", "pydantic", "pydantic_core", "re2", "safetensors",
+        "tokenizers", "yaml",
+    },
+    "hansard_store": {"apsw", "google", "opentelemetry", "orjson", "platformdirs", "zstandard"},
 }  # fmt: skip
-# Where such a word stands for something else than the core's own work.
-PERMITTED = {
-    "hansard_compiler/policy/files.py": {"coding", "research", "support"},  # shipped rule sets
-    "hansard_compiler/redaction/metadata_keys.py": {"coding"},  # whose keys they are
-}
-OTHER_MEANINGS = {"validate_python", "LEGAL", "is_legal"}  # pydantic's; lawful transitions
-OF_ANOTHER_PRODUCT = {
-    "tenant", "tenants", "billing", "subscription", "organisation", "organization", "seat",
-    "checkout", "workflow", "workflows", "dag", "canvas", "orchestrator", "scheduler",
-    "leaderboard", "vector", "vectors", "ide", "editor",
-}  # fmt: skip
+# The same sentences about another subject: terms of equal length and of as many tokens.
+RENAMED = {"repository": "laboratory", "pytest": "dosage", "commit": "tablet", "patch": "serum"}
 # Every package that the distribution or an extra of it needs: none stores, queues or orchestrates.
-LOOKED_AT = {
+REVIEWED = {
     "PyYAML", "anthropic", "apsw", "bpe-openai", "click", "confusable-homoglyphs", "fastapi",
     "genai-prices", "google-re2", "googleapis-common-protos", "grpcio", "hansard", "httptools",
     "jinja2", "markdown-it-py", "mcp", "nh3", "openai", "opentelemetry-exporter-otlp",
     "opentelemetry-sdk", "orjson", "platformdirs", "pydantic", "pytest", "python-multipart", "rich",
     "uvicorn", "uvloop", "wordllama", "zstandard",
 }  # fmt: skip
-OF_OTHER_STORES = re.compile(
-    r"faiss|chroma|qdrant|pinecone|weaviate|milvus|lance|pgvector|sqlite-vec|annoy|hnsw|numpy|torch"
-    r"|psycopg|asyncpg|sqlalchemy|redis|celery|kafka|boto|minio|s3fs|langgraph|temporal|prefect"
-)
-
-
-def words(name: str) -> set[str]:
-    """Return the words of a name in snake, camel or kebab case."""
-    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
-
-
-def names_of(path: Path) -> Iterator[str]:
-    """Yield what a module names, and the short strings it compares with."""
-    yield path.stem
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for attribute in ("id", "attr", "name", "arg", "asname"):
-            name = getattr(node, attribute, None)
-            if isinstance(name, str):
-                yield name
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from re.findall(r"\A[\w:./-]{1,40}\Z", node.value)
+# Everything that a request can change, as the first part of its path: records of agents, decisions
+# about them, and what a browser needs. No workflow, account, plan or ranking is among them.
+CHANGED = {
+    "annotations", "approvals", "compile", "events", "logs", "mcp", "memory", "messages", "metrics",
+    "model", "payloads", "policy", "replay", "replays", "reports", "runs", "scores", "signin",
+    "signout", "tasks", "theme", "tools", "traces", "transcripts",
+}  # fmt: skip
+# The packages of the web floor that send a request to a model: a replay, a call for a program, the
+# demo, and what the server is set up with.
+CALLS_MODELS = {"app", "demo", "replay", "replay_page", "sidecar"}
 
 
 @pytest.fixture(scope="module")
-def schema(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
-    """Every table and view with each of its columns."""
+def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
+    """A store that all migrations made."""
     connection = apsw.Connection(str(empty_store(tmp_path_factory.mktemp("bounds")).database))
-    rows = connection.execute(
-        "SELECT list.name, one.name FROM pragma_table_list AS list, "
-        "pragma_table_xinfo(list.name) AS one WHERE list.schema = 'main'"
-    ).fetchall()
+    yield connection
     connection.close()
-    return [(str(table), str(column)) for table, column in rows]
 
 
 @pytest.mark.covers("AC-03", "NG-09")
-@pytest.mark.parametrize("package", CORE)
-def test_no_name_of_the_core_is_of_a_domain(package: str) -> None:
-    found = set()
-    for path in modules(package):
-        place = str(path.relative_to(ROOT / FOLDERS[package]))
-        for name in set(names_of(path)) - OTHER_MEANINGS:
-            foreign = words(name) & OF_A_DOMAIN - PERMITTED.get(place, set())
-            found |= {(place, name)} if foreign else set()
+@pytest.mark.parametrize("package", NEEDED_BY_CORE)
+def test_the_core_needs_nothing_that_knows_a_domain(package: str) -> None:
+    needed = {
+        module.partition(".")[0] for path in modules(package) for _, module in imports(path)
+    } - {*sys.stdlib_module_names, *FLOORS}
 
-    assert found == set()
+    assert needed == NEEDED_BY_CORE[package]
+
+
+def _outcome(rename: dict[str, str]) -> Any:
+    """Compile a crowd with a tight budget; every decision with its reason and its tokens."""
+    texts = [
+        ("system", "system", "Say when you are unsure."),
+        ("rules", "retrieval_doc", "A commit to the repository is checked with pytest. " * 20),
+        ("twin", "retrieval_doc", "A commit to the repository is checked with pytest. " * 20),
+        ("patch", "retrieval_doc", "The patch of Monday failed in pytest. " * 8),
+        ("aside", "retrieval_doc", "Lunch is at noon. " * 40),
+        ("note", "memory", "The patch is a commit of Ada."),
+        ("rumour", "memory", "The patch is a commit of Bob."),
+        ("asked", "user_msg", "which patch failed in pytest?"),
+    ]
+    for old, new in rename.items():
+        texts = [(name, kind, text.replace(old, new)) for name, kind, text in texts]
+
+    result = compiled([item(*one) for one in texts], budget=500)
+    return [(one.item_id, one.reason.value, one.final_tokens) for one in result.receipts]
 
 
 @pytest.mark.covers("AC-03", "NG-09")
-def test_no_table_and_no_column_is_of_a_domain(schema: list[tuple[str, str]]) -> None:
-    assert len(schema) > 600
-    assert {(t, c) for t, c in schema if (words(t) | words(c)) & OF_A_DOMAIN} == set()
+def test_a_compile_decides_the_same_about_another_subject() -> None:
+    decided = _outcome({})
 
-
-def test_the_words_of_a_domain_would_be_found() -> None:
-    assert words("GitRepository_of-pytest") & OF_A_DOMAIN == {"git", "repository", "pytest"}
-
-
-def commands() -> Iterator[str]:
-    for entry in COMMANDS:
-        yield entry.name
-        command = ServerCommand(entry).load()
-        if isinstance(command, click.Group):
-            yield from command.commands
+    assert len({reason for _, reason, _ in decided}) > 2
+    assert decided == _outcome(RENAMED)
 
 
 @pytest.mark.covers("NG-01", "NG-03", "NG-04", "NG-07", "NG-08")
-def test_nothing_is_offered_that_is_another_product(schema: list[tuple[str, str]]) -> None:
-    offered = {*CHANGES, *commands(), *(setting.name for setting in SETTINGS)}
-    offered |= {table for table, _ in schema} | {column for _, column in schema}
-    offered |= {path.stem for path in modules("hansard_web")}
+def test_a_request_changes_records_and_decisions_and_nothing_else() -> None:
+    paths = [route.partition(" ")[2].removeprefix("/v1") for route in CHANGES]
 
-    assert {name for name in offered if words(name) & OF_ANOTHER_PRODUCT} == set()
+    assert {path.split("/")[1] for path in paths} == CHANGED
+
+
+@pytest.mark.covers("NG-01", "NG-08")
+def test_no_page_is_a_canvas_or_an_editor() -> None:
+    templates = sorted((ROOT / "web" / "hansard_web" / "templates").rglob("*.html"))
+    found = [
+        path.name
+        for path in templates
+        if re.search(r"<canvas|contenteditable|draggable=", path.read_text(encoding="utf-8"))
+    ]
+
+    assert len(templates) > 50
+    assert found == []
+    assert parse("<canvas></canvas>").all("canvas")  # such an element would be one of ours
+
+
+@pytest.mark.covers("NG-03", "NG-04")
+def test_what_is_recorded_belongs_to_the_store_and_to_no_account(schema: apsw.Connection) -> None:
+    of_tokens = schema.execute(
+        "SELECT list.name FROM pragma_table_list AS list, pragma_foreign_key_list(list.name) AS key"
+        " WHERE list.schema = 'main' AND key.\"table\" = 'principal_token'"
+    ).fetchall()
+
+    assert {str(name) for (name,) in of_tokens} == {"browser_session", "sign_in_link"}
+
+
+@pytest.mark.covers("NG-07")
+def test_only_replays_and_calls_for_a_program_ask_a_model() -> None:
+    calling = {
+        path.relative_to(ROOT / "web" / "hansard_web").parts[0]
+        for path in modules("hansard_web")
+        for _, module in imports(path)
+        if module.startswith("hansard_compiler.providers")
+    }
+
+    assert calling == CALLS_MODELS
+    stores = [module for path in modules("hansard_store") for _, module in imports(path)]
+    assert [one for one in stores if one.startswith("hansard_compiler.providers")] == []
 
 
 def requirements() -> list[str]:
     """Everything that any extra of the distribution brings."""
-    told: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = told["optional-dependencies"].items()
-    return told["dependencies"] + [one for name, of in extras if name != "dev" for one in of]
+    read: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = read["optional-dependencies"].items()
+    return read["dependencies"] + [one for name, of in extras if name != "dev" for one in of]
 
 
-@pytest.mark.covers("NG-05", "NG-02", "ST-06")
-def test_no_vector_database_no_other_store_and_no_orchestrator_is_needed() -> None:
-    needed = requirements()
-
-    assert len(needed) > 10
-    assert [one for one in needed if OF_OTHER_STORES.search(one)] == []
-
-
-@pytest.mark.covers("NG-05", "NG-02", "ST-06")
-def test_each_package_that_is_needed_was_looked_at() -> None:
+@pytest.mark.covers("NG-05", "NG-02", "ST-06", "ME-23")
+def test_each_package_that_is_needed_was_reviewed() -> None:
     """A list of forbidden names misses the next one: what is new has to be added here, by hand."""
     names = {re.split(r"[^\w.-]", one, maxsplit=1)[0] for one in requirements()}
 
-    assert names - LOOKED_AT == set(), (
+    assert names - REVIEWED == set(), (
         "a database, an index of vectors or a queue? then it is not to be"
     )
-    assert LOOKED_AT - names == set()
+    assert REVIEWED - names == set()
 
 
-@pytest.mark.covers("NG-05")
-def test_what_is_searched_is_searched_as_text(tmp_path: Path) -> None:
-    connection = apsw.Connection(str(empty_store(tmp_path / "data").database))
-    virtual = connection.execute(
+@pytest.mark.covers("NG-05", "ME-23")
+def test_what_is_searched_is_searched_as_text(schema: apsw.Connection) -> None:
+    virtual = schema.execute(
         "SELECT sql FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
     ).fetchall()
-    connection.close()
 
     assert len(virtual) >= 3
     assert all(re.search(r"USING fts5\b", str(sql)) for (sql,) in virtual)

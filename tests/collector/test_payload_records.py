@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from hansard_collector.payloads import records as payload_records
+from hansard_collector import payloads
 from hansard_store.content.payloads import INLINE_BYTES, get_payload, read_payload
 from tests.collector.ingesting import Ingesting, log, logs
 from tests.collector.payload_maker import (
@@ -99,7 +99,7 @@ def test_a_digest_that_is_none_is_refused_singly(ingesting: Ingesting, ref: str)
     result = ingesting.send(logs([record(BODY, ref=ref), record(b"good"), log()]))
 
     assert (result.accepted, result.rejected) == (2, 1)
-    assert payload_records.NO_DIGEST in result.message
+    assert payloads.NO_DIGEST in result.message
     assert stored(ingesting, b"good") == b"good"
     assert [path for path in ingesting.folder.blobs.rglob("*") if path.is_file()] == []
 
@@ -108,8 +108,8 @@ def test_bytes_of_another_digest_are_refused_singly_and_counted(ingesting: Inges
     result = ingesting.send(logs([record(BODY, ref=ref_of(b"other")), record(b"good")]))
 
     assert (result.accepted, result.rejected) == (1, 1)
-    assert payload_records.WRONG_DIGEST in result.message
-    assert ingesting.one("SELECT message FROM refusal") == payload_records.WRONG_DIGEST
+    assert payloads.WRONG_DIGEST in result.message
+    assert ingesting.one("SELECT message FROM refusal") == payloads.WRONG_DIGEST
     assert ingesting.ledger("logs")["rejected"] == 1
     assert ingesting.all("SELECT size FROM payload") == [(4,)]
 
@@ -118,7 +118,7 @@ def test_a_body_that_is_no_bytes_is_refused_singly(ingesting: Ingesting) -> None
     result = ingesting.send(logs([record(BODY, body=AnyValue(int_value=7)), record(b"good")]))
 
     assert (result.accepted, result.rejected) == (1, 1)
-    assert payload_records.NO_BYTES in result.message
+    assert payloads.NO_BYTES in result.message
 
 
 def test_a_media_type_that_is_none_is_not_kept(ingesting: Ingesting) -> None:
@@ -181,7 +181,7 @@ def test_metadata_only_keeps_no_byte_of_a_payload_and_says_so(open_store: Open) 
     result = ingesting.send(logs([record(data), record(b"violet-canary-77")]))
 
     assert (result.accepted, result.rejected) == (0, 2)
-    assert payload_records.NOT_KEPT in result.message
+    assert payloads.NOT_KEPT in result.message
     assert ingesting.ledger("logs")["rejected"] == 2
     assert ingesting.one("SELECT count(*) FROM payload") == 0
     assert kept_somewhere(ingesting, b"violet-canary-77") == []

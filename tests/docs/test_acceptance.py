@@ -27,6 +27,5 @@ def test_each_row_names_the_tests_that_show_it() -> None:
     rows = dict(re.findall(r"^\| (AC-\d\d) \| .+? \| (.+) \|$", PAGE, re.MULTILINE))
     named = {row: set(re.findall(r"`P ([^`]+)`", cell)) for row, cell in rows.items()}
 
-    assert len(named) == 16
     assert {row for row, tests in named.items() if not tests} == ONLY_A_READER
     assert {row: tests for row, tests in named.items() if tests} == marked()

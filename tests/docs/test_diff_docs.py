@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_compiler import diff
 from hansard_compiler.diff import changes
-from hansard_compiler.diff import counterfactuals as causes
 from hansard_compiler.diff import explanations as because
 
 PAGE = (Path(__file__).parents[2] / "docs" / "diff.md").read_text(encoding="utf-8")
@@ -34,8 +32,3 @@ def test_every_kind_of_cause_is_told() -> None:
                  "score", "unknown"):  # fmt: skip
         assert f"`{kind}`" in PAGE
         assert f'"{kind}"' in sources
-
-
-def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
-    assert f"after {causes.MOST_COMPILES} compiles" in PAGE
-    assert all(hasattr(diff, name) for name in ("align_steps", "align_messages", "request_diff"))

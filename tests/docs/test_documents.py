@@ -17,6 +17,7 @@ from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import SETTINGS
 from hansard_web.cli import COMMANDS, ServerCommand
+from tests.test_floors import FOLDERS
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -29,7 +30,6 @@ PAGES = [
 _ROW = re.compile(r"^\| ([A-Z]{2}-\d{2}) \| (.+?) \| (core|deep|beyond) \| (.+) \|$", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\| `(\w+)` \| (primary|derived) \| (.+) \|$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_REQUIREMENTS = 658
 
 
 def _text(name: str) -> str:
@@ -79,10 +79,11 @@ def test_every_table_is_listed_as_primary_or_derived(tmp_path: Path) -> None:
 # ---- requirements
 
 
-def test_the_rows_are_all_there_once() -> None:
+def test_no_row_is_there_twice() -> None:
     ids = [row[0] for row in _ROW.findall(_text("requirements.md"))]
 
-    assert len(ids) == len(set(ids)) == _REQUIREMENTS
+    assert ids
+    assert len(ids) == len(set(ids))
 
 
 def test_every_marker_names_a_row() -> None:
@@ -100,13 +101,6 @@ def test_every_marker_names_a_row() -> None:
 
     assert claimed
     assert [claim for claim in sorted(claimed) if claim[1] not in known] == []
-
-
-def test_rows_that_only_a_person_can_judge_have_a_sentence() -> None:
-    boundaries = [row for row in _ROW.findall(_text("requirements.md")) if row[0][:2] == "NG"]
-
-    assert len(boundaries) == 12
-    assert all(row[3].endswith(".*") for row in boundaries)
 
 
 # ---- pages
@@ -156,20 +150,27 @@ def _code(page: Path) -> str:
     return "\n".join((*fenced, *re.findall(r"`(hansard [^`\n]+)`", text)))
 
 
-@pytest.mark.covers("DC-10", "DC-11", "NG-12")
-def test_the_readme_says_what_it_is_and_how_to_run_it() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    first = text.split("\n\n")[1]
+@pytest.mark.covers("NG-12", "DC-11")
+def test_the_readme_begins_with_a_paragraph_and_then_runs_make() -> None:
+    """What the paragraph says is for a reader to judge."""
+    title, first, *rest = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")
+    code = _code(ROOT / "README.md")
 
-    for words in ("memory and receipts layer", "OpenTelemetry-native", "runtime"):
-        assert words in first.replace("\n", " ")
-    for words in (
-        "make demo",
-        "make test",
-        "hansard serve",
-        "## A general layer, and coding agents",
-    ):
-        assert words in text
+    assert title.startswith("# ")
+    assert re.match(r"\w", first)
+    assert {"demo", "test"} <= set(re.findall(r"^make ([a-z-]+)", code, re.MULTILINE))
+    assert re.search(r"^\S*hansard serve$", code, re.MULTILINE)
+    assert rest
+
+
+@pytest.mark.covers("DC-10")
+def test_the_readme_leads_to_the_demo_and_to_another_domain() -> None:
+    """The coding demo, another domain's walk-through and agents of other kinds: a page each."""
+    linked = set(_LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+    headings = re.findall(r"^## (.+)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+
+    assert {"docs/walkthrough.md", "docs/walkthrough-research.md", "examples/README.md"} <= linked
+    assert any("coding agents" in heading for heading in headings)
 
 
 @pytest.mark.covers("DC-11")
@@ -195,14 +196,15 @@ def test_what_a_page_has_one_install_and_make_is_there(page: Path) -> None:
 
 
 @pytest.mark.covers("DC-02", "EX-18")
-def test_the_architecture_page_gives_every_package_a_home() -> None:
-    text = _text("architecture.md")
+@pytest.mark.parametrize(("package", "folder"), FOLDERS.items())
+def test_the_architecture_page_leads_to_every_package_of_a_floor(package: str, folder: str) -> None:
+    linked = {
+        (DOCS / target.partition("#")[0]).resolve()
+        for target in _LINK.findall(_text("architecture.md"))
+    }
+    floor = ROOT / folder / package
 
-    for name in ("context_core", "`sdk`", "recorder", "services/api", "dashboard",
-                 "provider adapters", "MCP bridge"):  # fmt: skip
-        assert name in text
-    for package in ("compiler", "store", "instrumentation", "collector", "web"):
-        assert f"`{package}/`" in text
+    assert [path for path in linked if path.is_relative_to(floor) and path.is_file()]
 
 
 def test_decisions_are_numbered_in_their_order() -> None:

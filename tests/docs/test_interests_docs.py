@@ -1,4 +1,4 @@
-"""The page on interests says what is so: its commands run, its settings load, its figures hold."""
+"""The page on interests says what is so: its commands run, its settings load."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bench.quality.interests import HALVES, groups, measured
-from hansard_collector.interests import finder
-from hansard_collector.interests.phrases import PhraseExtractor
+from bench.quality.interests import groups
 from hansard_store.memory.service import MemoryBook
 from hansard_web.app.config import CONFIG_FILE, judges_of, load_config
 from hansard_web.cli import commands
@@ -62,27 +60,3 @@ def test_the_settings_of_the_page_choose_what_it_says(tmp_path: Path) -> None:
     assert judges.for_task("topic").name == "openai_compatible:gemma3:1b"
     assert judges.for_task("irreversible").name == "offline/1"
     assert judges.need_embedder().name == "wordllama/1"
-
-
-@pytest.mark.covers("IN-10", "IN-11")
-def test_the_figures_of_the_page_are_those_that_are_measured() -> None:
-    rows = re.findall(
-        r"^\| (\d+) groups .*? \| (\d+) of (\d+) \| (\d+) of (\d+) \|", PAGE, re.MULTILINE
-    )
-    counts = [sum(one.half == half for one in groups()) for half in HALVES]
-
-    scores = [measured(PhraseExtractor(), half) for half in HALVES]
-
-    assert [tuple(map(int, row)) for row in rows] == [
-        (count, one.right, one.topics, one.found, one.labels)
-        for count, one in zip(counts, scores, strict=True)
-    ]
-    assert f"on {sum(counts)} groups" in PAGE
-
-
-@pytest.mark.covers("IN-04", "IN-12")
-def test_the_page_names_what_is_left_out() -> None:
-    said = " ".join(PAGE.split())
-    assert all(f"`{prefix}`" in said for prefix in finder.PREFIXES)
-    assert f"last {finder.WINDOW_NS // (24 * 3_600 * 10**9)} days" in said
-    assert f"at most {finder.MOST_OF_TYPE} of each type" in said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from importlib.metadata import requires
 from pathlib import Path
 
 import click
@@ -40,19 +39,6 @@ def test_the_program_runs_and_the_second_run_compiles_what_the_first_one_wrote(
     kinds = [row[0] for row in connection.execute("SELECT kind FROM memory_access ORDER BY id")]
     connection.close()
     assert kinds == ["write", "write", "write", "read"]
-
-
-VECTORS = re.compile(
-    "annoy|chroma|faiss|hnsw|lance|milvus|pgvector|pinecone|qdrant|sqlite-ve|usearch|weaviate|torch"
-)
-
-
-@pytest.mark.covers("ME-23")
-def test_no_dependency_of_any_extra_stores_vectors() -> None:
-    wanted = requires("hansard") or []
-
-    assert "apsw" in " ".join(wanted)  # the list is the real one
-    assert [one for one in wanted if VECTORS.search(one.lower())] == []
 
 
 def test_the_commands_run(tmp_path: Path) -> None:

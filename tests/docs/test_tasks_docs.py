@@ -1,4 +1,4 @@
-"""docs/tasks.md: every rule, state, bound and route that it tells of is there."""
+"""docs/tasks.md: every rule, state and route is listed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_compiler.models.tasks import MOST_NOTE
-from hansard_store.detection.error_fingerprints import MOST_CHARS, signature_of
-from hansard_store.detection.failed_steps import MOST_ERRORS
+from hansard_store.detection.error_fingerprints import signature_of
 from hansard_store.detection.rules import RULES
-from hansard_store.detection.scan import MOST_FINDINGS
 from hansard_store.tasks.rows import STATES
-from hansard_store.tasks.service import MOST_EVIDENCE
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
 from hansard_web.tasks.api import router
@@ -32,11 +28,9 @@ def test_every_rule_is_told_with_its_level_threshold_and_window() -> None:
     assert rows == [(rule.name, rule.level, rule.numbers) for rule in RULES]
 
 
-def test_every_state_bound_and_route_is_told() -> None:
+def test_every_state_and_route_is_listed() -> None:
     for state in STATES:
         assert f"| `{state}` |" in PAGE
-    for bound in (MOST_NOTE, MOST_ERRORS, MOST_FINDINGS, MOST_CHARS, MOST_EVIDENCE):
-        assert f" {bound:,} " in " ".join(PAGE.split())
     for route in router.routes:
         assert f"{next(iter(route.methods))} {route.path}" in PAGE  # type: ignore[attr-defined]  # each an APIRoute
 

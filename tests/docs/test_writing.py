@@ -1,4 +1,4 @@
-"""docs/adapters.md and docs/dialects.md, followed as they stand; docs/comparison.md names pages."""
+"""docs/adapters.md and docs/dialects.md, followed as they stand."""
 
 from __future__ import annotations
 
@@ -90,17 +90,3 @@ def test_the_page_on_dialects_names_readers_that_there_are() -> None:
     assert [name for name in sorted(names) if not callable(getattr(sources, name, None))] == []
     for path in re.findall(r"`((?:tests|compiler|collector)/[\w/*.]+)`", DIALECTS + ADAPTERS):
         assert list(ROOT.glob(path)), path
-
-
-@pytest.mark.parametrize("tool", ["Phoenix", "Langfuse", "MLflow", "Laminar", "Jaeger", "Inspect"])
-def test_each_tool_is_compared_by_what_it_does_better_and_by_pages(tool: str) -> None:
-    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
-    section = page.partition(f"\n## {tool}\n")[2].partition("\n## ")[0]
-    better, _, rest = section.partition("\nElse: ")
-    said, _, pages = rest.partition("\nPages: ")
-
-    assert better.lstrip().startswith("Better: ")
-    assert len(better) > len(said)
-    assert re.search(r"\*[^*]+\*", pages)
-    assert re.search(r"`[\w.]+\.[a-z]{2,}[\w./-]*`", pages)
-    assert tool in page.partition("\n## In short\n")[2].partition("\n## ")[0]
