@@ -148,7 +148,7 @@ def requirements() -> list[str]:
     """Everything that any extra of the distribution brings."""
     read: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = read["optional-dependencies"].items()
-    return read["dependencies"] + [one for name, of in extras if name != "dev" for one in of]
+    return [*read["dependencies"], *(one for name, of in extras if name != "dev" for one in of)]
 
 
 @pytest.mark.covers("NG-05", "NG-02", "ST-06", "ME-23")

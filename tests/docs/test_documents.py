@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import click
@@ -32,6 +33,7 @@ _TABLE_ROW = re.compile(r"^\| `(\w+)` \| (primary|derived) \| (.+) \|$", re.MULT
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
+@cache
 def _text(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
@@ -114,7 +116,8 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
-def _known_commands() -> set[str]:
+@cache
+def _known_commands() -> frozenset[str]:
     known = set()
     for entry in COMMANDS:
         command = ServerCommand(entry).load()
@@ -128,7 +131,7 @@ def _known_commands() -> set[str]:
         loaded = lazy.load() if isinstance(lazy, LazyCommand) else lazy
         if isinstance(loaded, click.Group):
             known |= {f"{name} {verb}" for verb in loaded.commands}
-    return known
+    return frozenset(known)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -144,7 +144,7 @@ def test_rows_as_hansard_wrote_them_fit_and_what_is_not_sealed_is_counted(
 # Half of the tables are altered at once: each of them is named, and none of the other half.
 
 
-def _halves(*without: Iterable[str]) -> Any:
+def _halves(*without: Iterable[str]) -> pytest.MarkDecorator:
     """Run a test for every other table, and for the rest."""
     tables = sorted(_schema().keys() - {table for some in without for table in some})
     return pytest.mark.parametrize(

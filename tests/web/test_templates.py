@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
 
 from hansard_web.ui.assets import Assets
 from hansard_web.ui.render import make_environment
@@ -39,9 +40,14 @@ def test_a_template_holds_nothing_the_csp_refuses(source: Path) -> None:
     assert found == []
 
 
+@pytest.fixture(scope="module")
+def templates() -> Environment:
+    return make_environment(Assets())
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_template_compiles(name: str) -> None:
-    make_environment(Assets()).get_template(name)
+def test_a_template_compiles(templates: Environment, name: str) -> None:
+    templates.get_template(name)
 
 
 def test_every_icon_a_template_names_is_in_the_sprite() -> None:
