@@ -11,7 +11,7 @@ from hansard_compiler.compile.engine import compile_context
 from hansard_compiler.compile.ports import Ports
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
-from hansard_web.demo.coding.candidates import (
+from hansard_web.demo.coding.coder import (
     CONSTRAINTS,
     REQUEST,
     constraints,

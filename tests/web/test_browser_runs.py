@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
-from hansard_web.live.feed import MOST_PENDING
+from hansard_web.live import MOST_PENDING
 from tests.collector.ingesting import SENDER, span, traces
 from tests.web.conftest import Served
 from tests.web.makers import RunMaker

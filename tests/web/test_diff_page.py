@@ -234,8 +234,8 @@ def test_a_prompt_that_grows_is_written_once(world: World) -> None:
 def test_a_saved_run_is_bounded_and_says_what_it_left_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hansard_web.html_export.runs.MOST_STEPS", 4)
-    monkeypatch.setattr("hansard_web.html_export.runs.MOST_CHARS", 10)
+    monkeypatch.setattr("hansard_web.html_export.MOST_STEPS", 4)
+    monkeypatch.setattr("hansard_web.html_export.MOST_CHARS", 10)
     text = world.http.get(f"/v1/runs/{RIGHT}/export?format=html").text
     assert "Left out of this file: 3 steps after the first" in text
     assert "the content of" in text

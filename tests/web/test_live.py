@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from hansard_web.live.feed import MOST_PENDING, Batch, RunFeed
+from hansard_web.live import MOST_PENDING, Batch, RunFeed
 from tests.web.conftest import Served
 from tests.web.html import Element, parse
 from tests.web.makers import RunMaker
@@ -109,7 +109,7 @@ def with_late_poller(
             may_run.wait()
             super().run()
 
-    monkeypatch.setattr("hansard_web.live.feed.Thread", Late)
+    monkeypatch.setattr("hansard_web.live.Thread", Late)
     feed = RunFeed(runs.folder)
     before()
 

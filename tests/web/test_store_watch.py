@@ -7,7 +7,7 @@ import anyio
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.rows import version_of
 from hansard_store.approvals.service import Accountability
-from hansard_web.live.store_watch import StoreWatch
+from hansard_web.live import StoreWatch
 from tests.web.makers import RunMaker
 
 

@@ -11,7 +11,7 @@ from httpx2 import Response
 
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_web.annotations import dataset
-from hansard_web.annotations.dataset_schemas import DatasetLine
+from hansard_web.annotations.schemas import DatasetLine
 from hansard_web.app.config import Scope, Token, WebSettings
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import chat, log, logs, pairs, run_id, span, step_id, traces

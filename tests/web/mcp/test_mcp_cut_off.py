@@ -11,7 +11,7 @@ import pytest
 from hansard_compiler.calls import Json
 from hansard_store.approvals.service import Accountability
 from hansard_web.mcp.api_client import Api, Refused, app_client
-from hansard_web.mcp.gated_tools import Action, confirmed
+from hansard_web.mcp.tools import Action, confirmed
 from tests.web.sidecar.conftest import House
 
 STATES = {"returns": "done", "is refused": "failed", "breaks": "unknown", "is cancelled": "unknown"}

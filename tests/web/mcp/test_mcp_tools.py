@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
-from hansard_web.mcp.bounds import MOST_CHARACTERS
+from hansard_web.mcp.server import MOST_CHARACTERS
 from hansard_web.mcp.tools import TOOLS
 from tests.web.mcp.conftest import AGENT, SENDER, Office
 from tests.web.replay.stage import item

@@ -15,7 +15,7 @@ from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
 from hansard_web.app.config import Config
 from hansard_web.app.server import running
-from hansard_web.cli.user import user_name
+from hansard_web.cli.base import user_name
 from hansard_web.principals.attempts import MOST_ADDRESSES, Attempts
 from tests.journeys.processes import hansard as run_command
 from tests.journeys.processes import hosting

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hansard_web.context import compile_schemas as compile_models
+from hansard_web.context import schemas as compile_models
 from hansard_web.policy import schemas as policy_models
 from hansard_web.sidecar import schemas as sidecar_models
 from tests.web.sidecar.conftest import Agent

@@ -18,7 +18,7 @@ from hansard_compiler.providers.formats.sse import read_events
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
-from hansard_web.context import compile_schemas as compile_models
+from hansard_web.context import schemas as compile_models
 from tests.instrumentation.clients.provider import (
     EVENTS,
     STREAMS,

@@ -39,8 +39,7 @@ from hansard_web.annotations.service import AnnotationsDep
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import FEW, Cursor, ScoreText, TagText, one_of, read_limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
 

@@ -28,12 +28,11 @@ from hansard_web.cli.base import (
     json_option,
     print_json,
     setting_options,
+    user_name,
     write_bytes,
 )
-from hansard_web.cli.services import opened_book
-from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.store import find_store, open_store, opened_book, reading
 from hansard_web.cli.tables import Column, print_lines, print_table
-from hansard_web.cli.user import user_name
 from hansard_web.ui import format as fmt
 
 _SOURCES = click.Choice(["human", "code", "llm"])

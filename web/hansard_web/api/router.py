@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
+from starlette.responses import Response
 
 from hansard_web.api.parameters import check_schema_version
+from hansard_web.api.values import SCHEMA_VERSION, Body, dump
 
 
 def noun_router(
@@ -24,3 +26,22 @@ def noun_router(
         route_class=route_class,
         dependencies=[Depends(check_schema_version), *dependencies],
     )
+
+
+# The answer that every route of the API gives.
+
+
+class Answer(Response):
+    """A JSON object with its schema version.
+
+    Routes answer it instead of a model: validating what was just read from the store would cost
+    more than reading it. `models.py` describes the same bodies, and tests hold them together.
+    """
+
+    media_type = "application/json"
+
+    def __init__(
+        self, body: Body, *, status_code: int = 200, headers: Mapping[str, str] = {}
+    ) -> None:
+        content = dump({"schema_version": SCHEMA_VERSION, **body})
+        super().__init__(content, status_code=status_code, headers=dict(headers))

@@ -7,8 +7,7 @@ from fastapi.routing import APIRoute
 from hansard_web.annotations.api import router as annotations_router
 from hansard_web.approvals import api as approvals
 from hansard_web.audit import api as events
-from hansard_web.context import compilations_api as compilations
-from hansard_web.context import compile_api as compile
+from hansard_web.context import api as compile
 from hansard_web.diff import api as diff
 from hansard_web.diff import saved_api as saved
 from hansard_web.evaluation import api as evaluations
@@ -23,7 +22,6 @@ from hansard_web.reports import api as reports
 from hansard_web.runs import api as runs
 from hansard_web.runs import export_api as export
 from hansard_web.search import api as search
-from hansard_web.search import sql_api as sql
 from hansard_web.sidecar import api as sidecar_runs
 from hansard_web.steps import api as steps
 from hansard_web.tasks import api as tasks
@@ -35,7 +33,6 @@ ROUTERS = (
     steps.router,
     export.router,
     search.router,
-    sql.router,
     usage.router,
     payloads.router,
     policy.router,
@@ -50,7 +47,6 @@ ROUTERS = (
     sidecar_runs.router,
     compile.router,
     ledger.router,
-    compilations.router,
     diff.router,
     saved.router,
     receipts.router,

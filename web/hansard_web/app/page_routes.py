@@ -27,18 +27,15 @@ def page_routers() -> list[APIRouter]:
     from hansard_web.runs import live as live_runs
     from hansard_web.runs import page as runs
     from hansard_web.search import page as search
-    from hansard_web.steps import context_page as step_context
     from hansard_web.steps import page as step
-    from hansard_web.steps import texts as step_texts
     from hansard_web.tasks import page as tasks
-    from hansard_web.transcripts import list_page as transcripts
-    from hansard_web.transcripts import transcript_page as transcript
+    from hansard_web.transcripts import page as transcripts
     from hansard_web.ui import theme
     from hansard_web.usage import page as usage
 
     pages = (
-        runs, step, step_context, step_texts, run, live_runs, approvals, live_approvals, events,
-        conversations, transcripts, transcript, diff, replay, replay_result, search, memory,
+        runs, step, run, live_runs, approvals, live_approvals, events,
+        conversations, transcripts, diff, replay, replay_result, search, memory,
         annotating, tasks, reports, receipts, usage, health, theme, signin,
     )  # fmt: skip
     return [page.router for page in pages]

@@ -15,18 +15,45 @@ from http import HTTPStatus
 from typing import Final, Literal
 
 from anyio import to_thread
-from fastapi.routing import APIRouter
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
+from hansard_compiler.errors import NotFoundError
 from hansard_web.health.api import router as ledger_router
 from hansard_web.principals import signin
 from hansard_web.runs import live as live_runs
 from hansard_web.runs import page as runs
-from hansard_web.ui.assets import package_assets
-from hansard_web.ui.static_route import static_router
+from hansard_web.ui.assets import Assets, package_assets
+
+# The route of static files.
+
+_A_YEAR = "public, max-age=31536000, immutable"
+
+
+def static_router(assets: Assets) -> APIRouter:
+    """Return the route below /static; the files are in memory, so it answers on the loop."""
+    router = APIRouter()
+
+    async def static(request: Request, build: str, path: str) -> Response:
+        asset = assets.find(path)
+        if asset is None:
+            raise NotFoundError("file", path)
+        # A page of an older build may still ask: it gets today's file, but must ask again.
+        is_current = build == assets.build
+        etag = f'"{assets.build}"'
+        headers = {"Cache-Control": _A_YEAR if is_current else "no-cache", "ETag": etag}
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        return Response(asset.body, headers={"Content-Type": asset.media_type, **headers})
+
+    router.add_api_route(
+        "/static/{build}/{path:path}", static, methods=["GET", "HEAD"], include_in_schema=False
+    )
+    return router
+
 
 OPENAPI: Final = "/v1/openapi.json"
 _OPENAPI_ALIAS: Final = "/openapi.json"  # where generators of clients look for it

@@ -64,7 +64,7 @@ from hansard_web.app.route_loading import RouteLoading
 from hansard_web.app.server_file import Doors, announce, withdraw
 from hansard_web.app.site import Site
 from hansard_web.app.store_limits import Janitor, Limits
-from hansard_web.cli.user import user_name
+from hansard_web.cli.base import user_name
 from hansard_web.heartbeat.process import HeartbeatProcesses
 from hansard_web.principals.attempts import Attempts
 

@@ -33,8 +33,7 @@ from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals import bodies
 from hansard_web.approvals.worker import Accounts, AccountsDep

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 from rich.text import Text
 
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay.provider_side_effects import TOOL as REPLAY_TOOL
+from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.json import (
     approval_json,
     event_json,
@@ -28,16 +33,80 @@ from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import StoredEvent
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.ids import short_id
+from hansard_store.policy.check_rows import CheckKeeper
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import limit_of
-from hansard_web.approvals.cli_service import SETTINGS, accounting, read_arguments
-from hansard_web.cli.base import Group, Misused, confirm, json_option, print_json, setting_options
-from hansard_web.cli.store import reading
+from hansard_web.app.readers import Readers
+from hansard_web.app.strict_json import parse_json
+from hansard_web.cli.base import (
+    Group,
+    Misused,
+    confirm,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+    user_name,
+)
+from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
-from hansard_web.cli.user import user_name
+from hansard_web.policy.service import PolicyBook, policy_of
+from hansard_web.sidecar.errors import BadBody
 from hansard_web.ui.format import day_time, plural, printable, shorten, status_word
+
+# Opening approvals and the audit log from a command: on the data folder, without a server.
+
+SETTINGS = ("data", "policy", "retention", "heads_copy")
+
+
+@contextmanager
+def accounting(
+    told: dict[str, Any], *, source: str = "cli", creates: bool = False
+) -> Iterator[Accountability]:
+    """Open accountability for the block, judged by the rules that a server here would use.
+
+    `told` holds the settings of the command, and loses them.
+    """
+    given = {name: told.pop(name) for name in SETTINGS if name in told}
+    config = read_config(**given)
+    if creates and not DataFolder(config.data).has_store:
+        open_for_ingest(DataFolder(config.data)).close()
+    folder = find_store(given.get("data"))
+    open_store(folder).close()  # of this version, or refused
+    readers = Readers(folder)
+    key, mode = folder.key(), RetentionMode(config.retention)
+    book = PolicyBook(folder, readers.read, config.policy)
+    policy = policy_of(book, CheckKeeper(mode, Redactor(key), key), folder)
+    desk = Accountability(
+        folder,
+        retention=mode,
+        policy=policy,
+        source=source,
+        heads_copy=config.heads_copy,
+        decide="anyone" if config.decide == "anyone" else "claimed",
+    )
+    try:
+        yield desk.acting(CLAIMED)
+    finally:
+        desk.close()
+        readers.close()
+
+
+def read_arguments(text: str) -> Json:
+    """Return the arguments of a call; what could be read in two ways is refused."""
+    try:
+        value = parse_json(text.encode("utf-8", "surrogateescape"))
+    except BadBody as error:
+        told = str(error).replace("the body is", "they are", 1)
+        raise ConfigError(f"the arguments cannot be read: {told}") from None
+    if not isinstance(value, dict):
+        raise ConfigError("the arguments are a JSON object: names and values")
+    return value
+
 
 _AT_ONCE = 500
 _STATUSES = [*(str(one) for one in Status), "pending", "all"]

@@ -17,8 +17,7 @@ from starlette.responses import Response
 from hansard_compiler.errors import NotFoundError
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.page import StateDep, page_of
-from hansard_web.approvals.page_state import InboxState
-from hansard_web.approvals.pending_count import read_badge
+from hansard_web.approvals.page_state import InboxState, read_badge
 from hansard_web.approvals.worker import Accounts, AccountsDep
 
 router = APIRouter()

@@ -30,8 +30,7 @@ from hansard_store.principals.model import is_same, name_text, read_as
 from hansard_web.app.addresses import way_back
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.app.strict_json import parse_json
-from hansard_web.approvals.detail import Ask, read_ask
-from hansard_web.approvals.history import Change, changes_between
+from hansard_web.approvals.detail import Ask, Change, changes_between, read_ask
 from hansard_web.approvals.labels import SOON_NS, Standing, clean, one_line, standing, time_left
 from hansard_web.approvals.page_state import (
     DECIDED,

@@ -7,8 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import apsw
+
+from hansard_compiler.errors import HansardError
 from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.rows import count_by_status
 from hansard_store.approvals.states import TERMINAL, Status
+from hansard_web.app.readers import Readers
 
 DECIDED: Final = "decided"
 OPEN: Final = "open"
@@ -73,3 +78,23 @@ def terminal() -> tuple[str, ...]:
 
 def _is_run(text: str) -> bool:
     return len(text) == 32 and all(one in "0123456789abcdef" for one in text)
+
+
+# How many approvals wait for a person: what the head of every page shows.
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    count: int
+
+
+def read_badge(readers: Readers) -> Badge:
+    """Return what waits; nothing where the store does not say now.
+
+    The head of a page must not be why a page fails.
+    """
+    try:
+        with readers.read() as connection:
+            return Badge(count_by_status(connection)[Status.AWAITING])
+    except (HansardError, apsw.Error, OSError):
+        return Badge(0)

@@ -18,7 +18,7 @@ from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import StoredEvent
 from hansard_store.ids import short_id
-from hansard_web.approvals.cli_service import SETTINGS, accounting, read_arguments
+from hansard_web.approvals.cli import SETTINGS, accounting, read_arguments
 from hansard_web.cli.base import Command, setting_options
 from hansard_web.cli.tables import plain
 from hansard_web.ui.format import clock

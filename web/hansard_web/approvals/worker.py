@@ -22,9 +22,9 @@ from hansard_store.principals.authority import ME
 from hansard_store.principals.model import Principal
 from hansard_web.app.site import Site
 from hansard_web.audit.daily_heads import HeadKeeper, Tell, telling
-from hansard_web.live.store_watch import StoreWatch
+from hansard_web.live import StoreWatch
 from hansard_web.policy.decider import PolicyDesk
-from hansard_web.policy.proposals import policy_of
+from hansard_web.policy.service import policy_of
 from hansard_web.principals.requests import principal_of
 from hansard_web.sidecar.recorder import Outlet
 from hansard_web.ui.format import plural

@@ -15,8 +15,7 @@ from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, TimeText, one_of, read_limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.api import run_id_of
 from hansard_web.approvals.bodies import NoteEvent

@@ -17,12 +17,18 @@ from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import limit_of
 from hansard_web.api.values import dump
-from hansard_web.approvals.cli_service import SETTINGS, accounting
+from hansard_web.approvals.cli import SETTINGS, accounting
 from hansard_web.audit.filters import event_filter, read_anchor
-from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
+from hansard_web.cli.base import (
+    Group,
+    json_option,
+    print_json,
+    setting_options,
+    user_name,
+    write_bytes,
+)
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
-from hansard_web.cli.user import user_name
 from hansard_web.ui.format import day_time, plural
 
 _FILTERS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import getpass
 import json
 import logging
 import os
@@ -18,6 +19,7 @@ import apsw
 import click
 
 from hansard_compiler.errors import ConfigError, HansardError
+from hansard_store.principals.model import is_own_name
 from hansard_web.app.config import Config, load_config, setting
 from hansard_web.ui.format import file_size, printable
 
@@ -210,3 +212,18 @@ def write_bytes(chunks: Iterable[bytes], output: Path | None) -> None:
         raise  # click ends quietly: whoever read has seen enough
     except OSError as error:
         raise Failed(f"cannot write {output or 'to stdout'}: {error.strerror}") from None
+
+
+# Who uses the command line.
+
+
+def user_name() -> str:
+    """Return the name of the user, as the record has it; a number where there is none.
+
+    A user of the system whose name is one of Hansard's own, as servers have it, is `user-hansard`.
+    """
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):  # a process without a name
+        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
+    return f"user-{name}" if is_own_name(name) else name

@@ -15,9 +15,8 @@ from hansard_store.runs.queries import get_run
 from hansard_web.app.addresses import way_back
 from hansard_web.app.config import data_folder
 from hansard_web.app.server_file import Doors, find_server
-from hansard_web.cli.base import Command, Failed, setting_options
+from hansard_web.cli.base import Command, Failed, setting_options, user_name
 from hansard_web.cli.store import reading
-from hansard_web.cli.user import user_name
 
 
 @click.command("open", cls=Command)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from typing import Literal, Protocol, TypeVar
 
 import apsw
 
 from hansard_compiler.errors import HansardError
+from hansard_compiler.retention import RetentionMode
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import latest_version, schema_version
 from hansard_store.errors import StoreError, StoreNewerError
 from hansard_web.app.config import data_folder
+from hansard_web.cli.base import read_config
 
 
 class NoStoreError(HansardError):
@@ -71,3 +74,34 @@ def maintaining(folder: DataFolder, *, secure: bool = False) -> Iterator[apsw.Co
         yield connection
     finally:
         connection.close()
+
+
+# The store's books that commands write into, memory and annotations, opened alike.
+
+
+class Book(Protocol):
+    def close(self) -> None: ...
+
+
+B_co = TypeVar("B_co", bound=Book, covariant=True)
+
+
+class MakeBook(Protocol[B_co]):
+    def __call__(
+        self, folder: DataFolder, mode: RetentionMode, /, *, origin: Literal["cli"]
+    ) -> B_co: ...
+
+
+@contextmanager
+def opened_book(
+    make: MakeBook[B_co], data: str | None, retention: str | None = None
+) -> Iterator[B_co]:
+    """Open a book of the store for the block, under the retention mode that is in force.
+
+    Raises NoStoreError, StoreError or StoreNewerError.
+    """
+    folder = find_store(data)
+    open_store(folder).close()  # of this version, or refused
+    config = read_config(data=data, retention=retention)
+    with closing(make(folder, RetentionMode(config.retention), origin="cli")) as book:
+        yield book

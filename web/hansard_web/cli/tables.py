@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console, JustifyMethod
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -129,3 +138,50 @@ def plain(recorded: str) -> Text:
     They could drive the terminal, or forge a line of the command's own.
     """
     return Text(printable(recorded))
+
+
+# How far long work is, on stderr, for people only.
+
+Tell = Callable[[str, int], None]  # what is done, and how much of it since the last time
+TellOf = Callable[[str, int, int], None]  # what is done, how much by now, and of how much
+
+
+@contextmanager
+def progress() -> Iterator[Tell]:
+    """Count what has no known end, a line a kind; nothing is shown without a terminal."""
+    with _bars() as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(what: str, count: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=None)
+            bars.advance(tasks[what], count)
+
+        yield tell
+
+
+@contextmanager
+def progress_of() -> Iterator[TellOf]:
+    """Show how much is done of what is known to be there."""
+    with _bars() as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield tell
+
+
+def _bars() -> Progress:
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

@@ -14,10 +14,16 @@ from hansard_store.principals.model import CLAIMED, Scope, scopes_text
 from hansard_store.principals.service import Principals
 from hansard_store.principals.tokens import NamedToken
 from hansard_store.times import time_text
-from hansard_web.cli.base import Group, json_option, print_json, read_config, setting_options
+from hansard_web.cli.base import (
+    Group,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+    user_name,
+)
 from hansard_web.cli.store import find_store
 from hansard_web.cli.tables import Column, print_lines, print_table
-from hansard_web.cli.user import user_name
 from hansard_web.ui.format import day_time
 
 _STORE = ("data", "config")

@@ -24,9 +24,8 @@ from hansard_web.cli.base import (
     setting_options,
     write_bytes,
 )
-from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import find_store, open_store, reading
-from hansard_web.cli.tables import print_lines
+from hansard_web.cli.tables import print_lines, progress_of
 from hansard_web.replay.export import recipe_file
 from hansard_web.ui import format as fmt
 

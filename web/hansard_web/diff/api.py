@@ -11,8 +11,7 @@ from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadCursorError, BadQueryError, StaleCursorError
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.bodies import run_diff_body, step_diff_body
 from hansard_web.diff.compaction import compaction_sides

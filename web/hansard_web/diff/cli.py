@@ -37,7 +37,7 @@ from hansard_web.diff.labels import (
 from hansard_web.diff.lookup import are_steps
 from hansard_web.diff.runs import RunDiff, compare_focus, compare_runs
 from hansard_web.diff.steps import StepDiff, compare_steps
-from hansard_web.html_export.diffs import saved_diff
+from hansard_web.html_export import saved_diff
 from hansard_web.ui import format as fmt
 
 _MOST_STEPS = 400  # of a table; --json has all

@@ -9,8 +9,7 @@ from starlette.responses import Response
 from hansard_web.api.router import noun_router
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.api import TIMEOUT_MS
-from hansard_web.html_export.diffs import saved_diff
-from hansard_web.html_export.frame import MEDIA_TYPE
+from hansard_web.html_export import MEDIA_TYPE, saved_diff
 
 router = noun_router("diff")
 

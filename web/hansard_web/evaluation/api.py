@@ -19,8 +19,7 @@ from hansard_store.memory.rows import find_number
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 
 router = noun_router("evaluations")

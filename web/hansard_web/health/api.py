@@ -20,8 +20,7 @@ from hansard_store.ledger.queries import (
 )
 from hansard_store.ledger.sender_drops import DropSum, list_drops
 from hansard_web.api.openapi import answers
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body, time_text
 from hansard_web.app.site import Site, SiteDep
 

@@ -14,8 +14,7 @@ from hansard_store.heartbeat.json import cycle_json
 from hansard_store.times import time_text
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, read_limit
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 
 router = noun_router("heartbeat")

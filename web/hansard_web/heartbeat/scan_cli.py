@@ -36,10 +36,8 @@ from hansard_web.cli.base import (
     read_config,
     setting_options,
 )
-from hansard_web.cli.progress import progress_of
-from hansard_web.cli.services import opened_book
-from hansard_web.cli.store import find_store, reading
-from hansard_web.cli.tables import Column, print_lines, print_table
+from hansard_web.cli.store import find_store, opened_book, reading
+from hansard_web.cli.tables import Column, print_lines, print_table, progress_of
 from hansard_web.ui import format as fmt
 
 _SERVICE = "hansard.scan"

@@ -32,13 +32,13 @@ def mcp(*, url: str | None, token: str | None, **arguments: Any) -> None:
     try:
         import anyio
 
-        from hansard_web.mcp import stdio
+        from hansard_web.mcp import server
     except ModuleNotFoundError as missing:
         raise Misused(
             f"the package {missing.name!r} is missing: pip install 'hansard[mcp,server]'"
         ) from None
     source = _folder_api(read_config(**arguments)) if url is None else _url_api(url, token)
-    anyio.run(stdio.serve, source)
+    anyio.run(server.serve, source)
 
 
 @asynccontextmanager

@@ -30,13 +30,12 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, SearchText, TimeText, one_of, read_limit
 from hansard_web.api.queries import read_times
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.memory import service as books
+from hansard_web.memory.record import use_json, uses_of
 from hansard_web.memory.service import BookDep, DoorDep
-from hansard_web.memory.uses import use_json, uses_of
 
 router = noun_router("memory", route_class=JsonRoute)
 

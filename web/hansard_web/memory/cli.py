@@ -31,11 +31,10 @@ from hansard_web.cli.base import (
     json_option,
     print_json,
     setting_options,
+    user_name,
 )
-from hansard_web.cli.services import opened_book
-from hansard_web.cli.store import find_store, maintaining, reading
+from hansard_web.cli.store import find_store, maintaining, opened_book, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
-from hansard_web.cli.user import user_name
 from hansard_web.memory.api import memory_detail, read_memory_filter
 
 # Records of memory as the terminal shows them.

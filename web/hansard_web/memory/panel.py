@@ -14,7 +14,7 @@ from hansard_store.memory.records import Access, Memory
 from hansard_store.memory.rows import find_number, memories_by_number
 from hansard_web.compile_view.labels import DECISIONS
 from hansard_web.memory.labels import ACCESSES, STATES, place_of, title_of, type_words
-from hansard_web.memory.uses import uses_in_run
+from hansard_web.memory.record import uses_in_run
 from hansard_web.ui.format import plural
 
 _SHOWN = 40

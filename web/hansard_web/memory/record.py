@@ -8,8 +8,9 @@ from typing import Final
 
 import apsw
 
+from hansard_compiler.calls import Json
 from hansard_compiler.compile.models import EXTERNAL
-from hansard_store.compilations.receipts import FoundReceipt
+from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, list_receipts
 from hansard_store.ids import short_id
 from hansard_store.memory.access_log import accesses_of, reads_by_day
 from hansard_store.memory.maintenance.supersessions import Supersession, links_of
@@ -17,6 +18,7 @@ from hansard_store.memory.records import Access, Memory
 from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import get_memory, versions_of
 from hansard_store.principals.model import CLAIMED, person_text
+from hansard_web.api.values import time_text
 from hansard_web.compile_view.item_origins import safe_address
 from hansard_web.compile_view.labels import DECISIONS
 from hansard_web.diff.page.words import Piece, word_diff
@@ -30,8 +32,39 @@ from hansard_web.memory.labels import (
     type_words,
     writer_words,
 )
-from hansard_web.memory.uses import uses_of
 from hansard_web.ui.format import agent_words, plural
+
+# Where memory was used: the compiles that had it among their candidates.
+
+
+def uses_of(connection: apsw.Connection, memory_id: str, *, limit: int = 50) -> list[FoundReceipt]:
+    """Return what compiles did with a record, the newest first."""
+    wanted = ReceiptFilter(item=memory_id)
+    return list(list_receipts(connection, wanted, limit=limit).items)
+
+
+def uses_in_run(
+    connection: apsw.Connection, run_id: str, *, limit: int = 200
+) -> list[FoundReceipt]:
+    """Return what the compiles of a run did with memory, the newest first."""
+    wanted = ReceiptFilter(kind="memory", run=run_id)
+    return list(list_receipts(connection, wanted, limit=limit).items)
+
+
+def use_json(found: FoundReceipt) -> Json:
+    """Return one use."""
+    one = found.receipt
+    return {
+        "compilation_id": found.compilation_id,
+        "run_id": found.run_id,
+        "step_id": found.step_id,
+        "at": time_text(found.started_ns),
+        "decision": one.decision,
+        "reason": one.reason,
+        "tokens_before": one.tokens_before,
+        "tokens_after": one.tokens_after,
+    }
+
 
 _SHOWN = 12
 # By state, and whether the record shown is the older of both.

@@ -25,8 +25,7 @@ from hansard_store.content.payloads import (
 )
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import PayloadRef
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 

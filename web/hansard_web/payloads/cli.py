@@ -39,8 +39,8 @@ from hansard_web.cli.base import (
     setting_options,
     write_bytes,
 )
-from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import NoStoreError, find_store, open_store
+from hansard_web.cli.tables import progress_of
 from hansard_web.ui import format as fmt
 
 # Where `hansard payload` gets bytes: a data folder on this machine, or a server over HTTP.

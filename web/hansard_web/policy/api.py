@@ -22,8 +22,7 @@ from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, read_limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.policy.bodies import AskPolicy, PutRules

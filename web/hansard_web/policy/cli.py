@@ -20,10 +20,16 @@ from hansard_store.policy.checks import record_check
 from hansard_store.policy.rules import list_policies, rule_history
 from hansard_web.app.config import Config
 from hansard_web.app.readers import Readers
-from hansard_web.cli.base import Group, json_option, print_json, read_config, setting_options
+from hansard_web.cli.base import (
+    Group,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+    user_name,
+)
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
-from hansard_web.cli.user import user_name
 from hansard_web.policy.bodies import AskPolicy
 from hansard_web.policy.decider import decision_body
 from hansard_web.policy.json import rule_version_body, rules_body, version_body

@@ -24,8 +24,11 @@ from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.policy.files import read_document, shipped_document
 from hansard_compiler.policy.rules import parse_rule_set
+from hansard_store.approvals.records import PolicyNote
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, StoreError
+from hansard_store.policy.check_rows import CheckKeeper
+from hansard_store.policy.checks import record_check
 from hansard_store.policy.rules import (
     GivenSet,
     PolicyVersion,
@@ -34,6 +37,7 @@ from hansard_store.policy.rules import (
     put_policy,
     rule_sets_of,
 )
+from hansard_store.policy.stored_policy import AskPolicy, PolicyQuestion, ids_of, note_of
 
 SHIPPED_PREFIX: Final = "shipped:"
 _log = logging.getLogger("hansard.policy")
@@ -227,3 +231,22 @@ def _stamp(path: Path) -> _Stamp | None:
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+# How proposals are judged by the rules in force.
+
+
+def policy_of(book: PolicyBook, keeper: CheckKeeper, folder: DataFolder) -> AskPolicy:
+    """Return how proposals are judged by the rules of a book; every check is recorded."""
+
+    def ask(asked: PolicyQuestion) -> PolicyNote:
+        current = book.in_force()
+        if not current.put and not current.read:
+            return PolicyNote(facts=asked.facts)  # nobody set up any rules
+        check = asked.check(current.policy)
+        row = keeper.row(check, now_ns=time.time_ns())
+        trace_id, span_id = ids_of(asked)
+        number = record_check(folder, row, trace_id=trace_id, span_id=span_id)
+        return note_of(check, asked, check_id=number)
+
+    return ask

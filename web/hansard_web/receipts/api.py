@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 from fastapi import Depends, Query
@@ -10,9 +11,9 @@ from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, TimeText, read_limit
 from hansard_web.api.queries import read_times
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
+from hansard_web.context.compilation_bodies import compilation_body
 from hansard_web.receipts.bodies import found_body
 
 router = noun_router("receipts")
@@ -72,3 +73,21 @@ def receipts(
     return Answer(
         {"items": [found_body(one) for one in page.items], "next_cursor": page.next_cursor}
     )
+
+
+# One compile, whole: what was weighed, what went in, and why.
+
+
+@router.get(
+    "/v1/compilations/{compilation_id}",
+    response_class=Answer,
+    responses=answers("receipts.schemas.Compilation"),
+)
+def one_compilation(site: SiteDep, compilation_id: str) -> Answer:
+    """Show a compile by its id, or a unique beginning of it of 8 characters or more.
+
+    Score terms, notes, passes and the hashes of sections stand in the stored result; where that
+    is missing or withheld they are null, and `result.state` says so.
+    """
+    with site.readers.read() as connection:
+        return Answer(compilation_body(connection, compilation_id, now_ns=time.time_ns()))

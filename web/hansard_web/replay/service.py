@@ -16,8 +16,7 @@ from hansard_store.policy.check_rows import CheckKeeper
 from hansard_web.app.config import Config, script_in
 from hansard_web.app.readers import Readers
 from hansard_web.policy.decider import PolicyDesk
-from hansard_web.policy.proposals import policy_of
-from hansard_web.policy.service import PolicyBook
+from hansard_web.policy.service import PolicyBook, policy_of
 from hansard_web.replay.engine import Replays
 from hansard_web.replay.transport.provider_gate import ReplayGate
 from hansard_web.sidecar.recorder import Outlet

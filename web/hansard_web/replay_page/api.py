@@ -21,8 +21,7 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, LimitText
 from hansard_web.api.queries import limit_of
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person

@@ -28,10 +28,10 @@ from hansard_web.cli.base import (
     print_json,
     read_config,
     setting_options,
+    user_name,
 )
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import print_facts, print_lines
-from hansard_web.cli.user import user_name
 from hansard_web.policy.service import read_file
 from hansard_web.replay.descriptions import BASES
 from hansard_web.replay.engine import Replays

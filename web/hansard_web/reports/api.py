@@ -10,8 +10,7 @@ from hansard_compiler.models.tasks import AcknowledgeReport
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import read_limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.reports.service import ReportsDep
 
 router = noun_router("reports", route_class=JsonRoute)

@@ -20,11 +20,11 @@ from hansard_web.cli.base import (
     print_json,
     read_config,
     setting_options,
+    user_name,
     write_bytes,
 )
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import Column, print_table
-from hansard_web.cli.user import user_name
 from hansard_web.ui import format as fmt
 
 

@@ -4,22 +4,295 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
+import apsw
 from fastapi import APIRouter, Form
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from hansard_collector.reports import Waiting, recorded_trends
+from hansard_collector.trends.model import Trend, trend_text
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.heartbeat.cycles import CycleRecord, PhaseRecord, list_cycles, phase_history
+from hansard_store.memory.records import words_of
+from hansard_store.memory.rows import get_memory
+from hansard_store.principals.model import person_text
+from hansard_store.reports.audit_events import State
 from hansard_store.reports.errors import BadAck
+from hansard_store.reports.files import Report
+from hansard_store.reports.state import Correction, recent_corrections
+from hansard_store.tasks.rows import Task, count_tasks, list_tasks
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.principals.requests import may_not_decide, must_sign_in
-from hansard_web.reports.board import Board, read_board
 from hansard_web.reports.service import ReportsDep, ReportService
+from hansard_web.ui.format import day_time, plural, shorten
 from hansard_web.ui.forms import OwnForm
 from hansard_web.ui.markdown import to_html
+
+# Everything the page of reports shows beside the report itself.
+
+_TASKS, _CORRECTIONS, _TRENDS, _REPORTS = 8, 8, 12, 30
+_RUNS: Final = 96  # of maintenance in its picture
+_WIDTH, _HEIGHT = 100, 24
+_MAINTENANCE: Final = (
+    ("contradictions", ("contradictions_found", "contradictions")),
+    ("corrections linked", ("corrections_linked", "linked")),
+    ("superseded", ("supersessions_applied", "superseded")),
+    ("stale", ("stale_entries", "stale")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AckRow:
+    """A person to whom a report goes, and whether it was read."""
+
+    who: str
+    at_ns: int | None  # None: not acknowledged
+    state: str  # in words, where it was not
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """A report in the list."""
+
+    name: str
+    href: str
+    written_ns: int
+    is_shown: bool
+    mark: str
+    word: str
+    readers: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The report that is shown."""
+
+    name: str
+    written_ns: int
+    text: str
+    acks: tuple[AckRow, ...]
+    waits_for: str  # "" nobody
+    may_acknowledge: bool  # this reader has not yet
+    state: State  # what the audit log says of the file
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    name: str
+    status: str  # a mark: ok error cancelled
+    word: str
+    duration_ns: int
+    summary: str
+    step_id: str
+    figures: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """A figure of maintenance over its runs, as a path in a box of 100 by 24."""
+
+    label: str
+    last: int
+    most: int
+    line: str
+    area: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionRow:
+    correction: Correction
+    claim: str  # what it corrects, as far as it is kept
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrendRow:
+    text: str
+    step_id: str | None
+    is_worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The page."""
+
+    reports: tuple[ReportRow, ...]
+    more: str
+    shown: Shown | None
+    tasks: tuple[Task, ...]
+    blocked: int
+    cycle: CycleRecord | None
+    phases: tuple[PhaseRow, ...]
+    sparks: tuple[Spark, ...]
+    maintenance_runs: int
+    corrections: tuple[CorrectionRow, ...]
+    trends: tuple[TrendRow, ...]
+
+
+def read_board(
+    connection: apsw.Connection, service: ReportService, name: str, *, now_ns: int
+) -> Board:
+    """Read the page with one report, the newest unless named. Raises NotFoundError."""
+    reports = service.reports.list()
+    shown = service.reports.get(name) if name else next(iter(reports), None)
+    cycles = list_cycles(connection, limit=1)
+    runs = [one for one in phase_history(connection, "maintenance", limit=_RUNS)
+            if one.status == "done"]  # fmt: skip
+    corrections = recent_corrections(connection, now_ns=now_ns, limit=_CORRECTIONS)
+    listed = reports[:_REPORTS]
+    return Board(
+        reports=tuple(_row(one, service, shown) for one in listed),
+        more=plural(len(reports) - len(listed), "older report") if len(reports) > _REPORTS else "",
+        shown=None if shown is None else _shown(shown, service),
+        tasks=tuple(list_tasks(connection, state="blocked", limit=_TASKS).items),
+        blocked=count_tasks(connection)["blocked"],
+        cycle=cycles[0] if cycles else None,
+        phases=tuple(map(_phase, cycles[0].phases)) if cycles else (),
+        sparks=tuple(_sparks(runs[::-1])),
+        maintenance_runs=len(runs),
+        corrections=tuple(_correction(connection, one, now_ns) for one in corrections),
+        trends=tuple(map(_trend, recorded_trends(connection, now_ns=now_ns)[:_TRENDS])),
+    )
+
+
+def _row(one: Report, service: ReportService, shown: Report | None) -> ReportRow:
+    waiting = service.waiting(one)
+    if waiting is None:
+        mark, word = "ok", "read"
+    elif waiting.passed_over:
+        mark, word = "error", f"passed to {waiting.recipient}"
+    else:
+        mark, word = "awaiting", f"waits for {waiting.recipient or 'a reader'}"
+    return ReportRow(
+        name=one.name,
+        href=f"/reports/{one.name}",
+        written_ns=one.written_ns,
+        is_shown=shown is not None and shown.name == one.name,
+        mark=mark,
+        word=word,
+        readers=", ".join(
+            [
+                *(person_text(ack.who, ack.method) for ack in one.acks),
+                *(f"{ack.who} (not recorded)" for ack in one.unrecorded),
+            ]
+        ),
+    )
+
+
+def _shown(one: Report, service: ReportService) -> Shown:
+    waiting = service.waiting(one)
+    acks = [AckRow(person_text(ack.who, ack.method), ack.at_ns, "") for ack in one.acks]
+    acks += [AckRow(ack.who, None, "not recorded") for ack in one.unrecorded]
+    acks += [
+        AckRow(who, None, _absence(who, waiting))
+        for who in service.recipients
+        if not one.is_read_by(who)
+    ]
+    return Shown(
+        name=one.name,
+        written_ns=one.written_ns,
+        text=service.reports.text(one.name),
+        acks=tuple(acks),
+        waits_for="" if waiting is None else waiting.recipient or "a reader",
+        may_acknowledge=not service.is_read(one),
+        state=one.state,
+    )
+
+
+def _absence(who: str, waiting: Waiting | None) -> str:
+    if waiting is None:
+        return "not needed"
+    if who in waiting.passed_over:
+        return "did not answer in time"
+    return "it waits for this one" if who == waiting.recipient else "comes later"
+
+
+_MARKS: Final[Mapping[str, str]] = {"done": "ok", "failed": "error", "skipped": "cancelled"}
+
+
+def _phase(one: PhaseRecord) -> PhaseRow:
+    return PhaseRow(
+        name=one.name.replace("_", " "),
+        status=_MARKS[one.status],
+        word=one.status,
+        duration_ns=one.duration_ns,
+        summary=one.summary,
+        step_id=one.step_id,
+        figures=_figures(one.figures),
+    )
+
+
+def _figures(figures: Mapping[str, Any]) -> str:
+    """Return the plain numbers of a phase in one line."""
+    told = [
+        f"{name.replace('_', ' ')} {value:,}"
+        for name, value in figures.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    return shorten(" · ".join(told), 160)
+
+
+def _sparks(runs: Sequence[PhaseRecord]) -> list[Spark]:
+    """Return a picture of each figure that maintenance tells, the oldest run first."""
+    if len(runs) < 2:
+        return []
+    found = []
+    for label, names in _MAINTENANCE:
+        read = _reader(names)
+        values = [read(one.figures) for one in runs]
+        if any(value is not None for value in values):
+            found.append(_spark(label, [value or 0 for value in values]))
+    return found
+
+
+def _reader(names: Sequence[str]) -> Callable[[Mapping[str, Any]], int | None]:
+    def read(figures: Mapping[str, Any]) -> int | None:
+        for name in names:
+            value = figures.get(name)
+            if isinstance(value, int):
+                return int(value)
+            if isinstance(value, list):
+                return len(value)
+        return None
+
+    return read
+
+
+def _spark(label: str, values: Sequence[int]) -> Spark:
+    most, step = max(*values, 1), _WIDTH / (len(values) - 1)
+    places = [
+        f"{number * step:.2f} {_HEIGHT - 1 - (_HEIGHT - 2) * value / most:.2f}"
+        for number, value in enumerate(values)
+    ]
+    line = "M" + " L".join(places)
+    says = f"{label} in the last {plural(len(values), 'run')}: now {values[-1]:,}, most {most:,}"
+    area = f"{line} L{_WIDTH} {_HEIGHT} L0 {_HEIGHT} Z"
+    return Spark(label, values[-1], max(values), line, area, says)
+
+
+def _correction(connection: apsw.Connection, one: Correction, now_ns: int) -> CorrectionRow:
+    claim = ""
+    if one.claim_id:
+        try:
+            found = get_memory(connection, one.claim_id, now_ns=now_ns)
+            claim = " ".join(words_of(found.content))
+        except (NotFoundError, AmbiguousIdError):
+            claim = ""
+    return CorrectionRow(one, shorten(claim, 200), shorten(one.says, 300))
+
+
+def _trend(one: Trend) -> TrendRow:
+    day = "" if one.since_ns is None else day_time(one.since_ns)[:10]
+    text = trend_text(one, shorten(one.subject, 60), since=day)
+    return TrendRow(text[:1].upper() + text[1:], one.step_id, one.is_worse)
+
 
 # A report as the page shows it: its Markdown with links to what it names.
 

@@ -30,12 +30,11 @@ from hansard_web.cli.base import (
     json_option,
     print_json,
     setting_options,
+    user_name,
     write_bytes,
 )
-from hansard_web.cli.progress import progress
 from hansard_web.cli.store import find_store, maintaining, reading
-from hansard_web.cli.tables import Column, print_facts, print_table, status_text
-from hansard_web.cli.user import user_name
+from hansard_web.cli.tables import Column, print_facts, print_table, progress, status_text
 from hansard_web.runs.export import open_export
 from hansard_web.runs.records import by_start, run_record, step_records
 from hansard_web.ui import format as fmt

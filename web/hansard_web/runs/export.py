@@ -55,7 +55,7 @@ def open_raw(readers: Readers, step_id: str) -> Iterator[bytes]:
 
 
 def _as_html(readers: Readers, run_id: str) -> Export:
-    from hansard_web.html_export.runs import saved_run  # loads what draws the pages
+    from hansard_web.html_export import saved_run  # loads what draws the pages
 
     with readers.read(timeout_ms=_HTML_TIMEOUT_MS) as connection:
         file = saved_run(connection, run_id, trees=get_tree, now_ns=time.time_ns())

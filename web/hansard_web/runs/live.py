@@ -17,7 +17,7 @@ from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.groups import RunGroup, get_groups
 from hansard_store.runs.queries import RunItem, list_runs
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.live.feed import Batch
+from hansard_web.live import Batch
 from hansard_web.runs.filters import ListState, newest_first, to_filter
 from hansard_web.runs.list import PAGE_ROWS
 from hansard_web.runs.page import StateDep

@@ -6,14 +6,15 @@ import time
 from typing import Annotated
 
 from fastapi import Depends, Query
+from pydantic import WithJsonSchema
 
+from hansard_store.database.sql_console import MOST_SQL, read_sql
 from hansard_store.runs.filters import ANY_KIND, RUN_KINDS, parse_kind
 from hansard_store.search.full_text import search_texts
 from hansard_web.api.bodies import hit_body
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, SearchText, one_of, read_limit
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 
 router = noun_router("search")
@@ -45,3 +46,26 @@ def search(
             cursor=cursor,
         )
     return Answer({"items": [hit_body(hit) for hit in page.items], "next_cursor": page.next_cursor})
+
+
+# Questions in SQL: one SELECT over the documented views, within limits.
+
+_SELECT = WithJsonSchema({"type": "string", "format": "sql", "maxLength": MOST_SQL})
+
+
+@router.get("/v1/sql", response_class=Answer, responses=answers("api.schemas.SqlRows"))
+def sql(
+    site: SiteDep,
+    limit: Annotated[int, Depends(read_limit)],
+    q: Annotated[str, _SELECT, Query(description=f"one SELECT, up to {MOST_SQL:,} characters")],
+) -> Answer:
+    """Answer one SELECT over the views of the data model, in two seconds or not at all."""
+    found = read_sql(site.folder, q, limit=limit)
+    return Answer(
+        {
+            "columns": list(found.columns),
+            "rows": [list(row) for row in found.rows],
+            "has_more": found.is_more,
+            "truncated_cells": found.cut_cells,
+        }
+    )

@@ -10,8 +10,7 @@ from starlette.requests import Request
 
 from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.sidecar.bodies import AnswerTool, AppendStep, CallTool, EndRun, StartRun
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
 from hansard_web.sidecar.request import SidecarDep

@@ -12,7 +12,7 @@ from fastapi import Header
 
 from hansard_compiler.calls import Json
 from hansard_store.database.idempotency_keys import IdempotencyKeys
-from hansard_web.api.responses import Answer
+from hansard_web.api.router import Answer
 from hansard_web.sidecar.errors import KeyReused, StillWorking
 
 IdempotencyKey = Annotated[

@@ -23,10 +23,10 @@ from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_web.sidecar.addresses import Place
 from hansard_web.sidecar.compile_bodies import OPTIONS, AskModel
+from hansard_web.sidecar.compiles import RecalledStep, recall
 from hansard_web.sidecar.errors import NoProvider, NotKept, ProviderNotSetUp
 from hansard_web.sidecar.idempotency import Done
 from hansard_web.sidecar.request import Door
-from hansard_web.sidecar.stored_compiles import RecalledStep, recall
 
 _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effort")
 

@@ -17,9 +17,8 @@ from hansard_web.app.site import Site
 from hansard_web.principals.requests import principal_of
 from hansard_web.sidecar.errors import RecordingOff
 from hansard_web.sidecar.idempotency import Once
-from hansard_web.sidecar.ids import Ids
 from hansard_web.sidecar.recorder import Outlet
-from hansard_web.sidecar.runs import Sidecar
+from hansard_web.sidecar.runs import Ids, Sidecar
 
 
 @dataclass(frozen=True, slots=True)

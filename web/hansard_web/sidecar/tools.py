@@ -15,9 +15,8 @@ from hansard_store.runs.open_steps import find_answer, open_steps
 from hansard_web.sidecar.addresses import Place, find_place, place_of
 from hansard_web.sidecar.bodies import AnswerTool, CallTool, ToolCall, ToolResult
 from hansard_web.sidecar.errors import AlreadyAnswered
-from hansard_web.sidecar.ids import Ids, traceparent_of
 from hansard_web.sidecar.recorder import SCOPE, Recording
-from hansard_web.sidecar.runs import Sidecar, close, end_ns_of, ns_of
+from hansard_web.sidecar.runs import Ids, Sidecar, close, end_ns_of, ns_of, traceparent_of
 
 
 @dataclass(frozen=True, slots=True)

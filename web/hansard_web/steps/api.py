@@ -24,8 +24,7 @@ from hansard_store.steps.queries import (
 from hansard_web.annotations.panel import target_of
 from hansard_web.api.bodies import skeleton_body
 from hansard_web.api.openapi import answers
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body, milliseconds, plain, time_text
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.step_history import gated

@@ -13,16 +13,19 @@ import apsw
 from fastapi import APIRouter
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from hansard_collector.derivation.rows import plain_text
 from hansard_collector.derivation.stored_span import StepReading, read_step
-from hansard_collector.derived_context.context import PlacedCall, place_call
+from hansard_collector.derived_context.context import PlacedCall, place_call, said
 from hansard_collector.dialects.engine.item_views import EventView, LogView
 from hansard_collector.dialects.engine.references import READ_BYTES
 from hansard_collector.dialects.engine.values import real
 from hansard_collector.otlp.json_codec import encode_json
 from hansard_collector.payloads import OF_ITEMS, NamedPayload, PayloadStanding, named_payloads
+from hansard_compiler.errors import NotFoundError
 from hansard_store.compilations.queries import ID_KEY, Compilation
+from hansard_store.content.messages import find_text
 from hansard_store.content.payloads import Payload, folder_of, peek_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_store.heartbeat.hook_rates import WARNED
@@ -40,7 +43,7 @@ from hansard_store.steps.queries import (
     steps_by_number,
 )
 from hansard_web.annotations import panel as annotating
-from hansard_web.app.site import SiteDep
+from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.step_history import Gated, gated
 from hansard_web.capture import Uncaptured, uncaptured
 from hansard_web.compile_view.record import compilation_for
@@ -59,13 +62,14 @@ from hansard_web.steps.conversation import (
     is_unwritten,
     unwritten_tab,
 )
-from hansard_web.steps.copy_as import FORMS
+from hansard_web.steps.copy_as import FORMS, copy_as
 from hansard_web.steps.facts import Among, Figure, Problem, among, problem_of, step_figures
 from hansard_web.steps.values import (
     AttributesTab,
     Section,
     attributes_tab,
     io_sections,
+    io_value,
 )
 from hansard_web.ui.format import duration, file_size, plural
 from hansard_web.ui.json_tree import JsonNode, json_tree, parsed
@@ -691,3 +695,84 @@ def step_page(
     if pane.context and pane.context.baseline_href:
         previous = f"{pane.context.baseline_href}?tab={pane.tab}"
     return StepPage(pane, run, previous, step_comparisons(connection, found, run, now_ns=now_ns))
+
+
+# The context of a step as a page of its own: what the agent knew, and why.
+
+
+@router.get("/steps/{step_id}/context")
+def context(request: Request, site: SiteDep, step_id: str) -> Response:
+    page = _page(request, site, step_id)
+    if isinstance(page, str):
+        return RedirectResponse(page, 303)
+    return site.renderer.page(request, "step.html", here="runs", page=page)
+
+
+@router.get("/fragments/steps/{step_id}/context")
+def context_body(request: Request, site: SiteDep, step_id: str) -> Response:
+    """What changes on the page of a context when a filter, a page or an item is chosen."""
+    page = _page(request, site, step_id)
+    if request.headers.get("HX-Request") != "true":
+        return RedirectResponse(f"/steps/{step_id}/context?{request.url.query}", 303)
+    if isinstance(page, str) or page.step.native is None:
+        return Response(status_code=204, headers={"HX-Refresh": "true"})
+    return site.renderer.fragment(request, "step/_body.html", page=page)
+
+
+def _page(request: Request, site: Site, step_id: str) -> StepPage | str:
+    """Return the page, or where it stands: by the step's whole id, and only if it has a context."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    with site.readers.read() as connection:
+        now_ns = time.time_ns()
+        found = get_step(connection, step_id, now_ns=now_ns)
+        if found.step_id != step_id:
+            return f"/steps/{found.step_id}/context{query}"
+        page = step_page(connection, found, request.query_params, now_ns=now_ns, tab="context")
+    return page if page.step.tab == "context" else f"/steps/{found.step_id}"
+
+
+# What a step was sent and said, each piece whole, as plain text: copies, inputs, messages.
+
+
+@router.get("/steps/{step_id}/copy/{form}")
+def copy(site: SiteDep, step_id: str, form: str) -> Response:
+    found, reading = _read(site, step_id)
+    call = reading.normal.call
+    if call is None or form not in COPY_LABELS:
+        raise NotFoundError("copy", f"{form} of {found.step_id}")
+    with site.readers.read() as connection:
+        removed = sum(one.count for one in list_redactions(connection, found.id))
+    notes = [f"{plural(removed, 'value')} was redacted before storing"] if removed else []
+    text = copy_as(call, next(one for one in FORMS if one == form), notes=notes)
+    return _plain_text(text)
+
+
+@router.get("/steps/{step_id}/io/{part}")
+def io_part(site: SiteDep, step_id: str, part: str) -> Response:
+    found, reading = _read(site, step_id)
+    value = io_value(reading, part)
+    if value is None:
+        raise NotFoundError("part", f"{part} of {found.step_id}")
+    return _plain_text(value)
+
+
+@router.get("/texts/{digest}")
+def text(site: SiteDep, digest: str) -> Response:
+    """One message whole, as text: what "show all" leads to."""
+    with site.readers.read() as connection:
+        message = find_text(connection, digest)
+    if message is None:
+        raise NotFoundError("message", digest)
+    return _plain_text(said(message))
+
+
+def _read(site: Site, step_id: str) -> tuple[StepSkeleton, StepReading]:
+    with site.readers.read() as connection:
+        found = get_step(connection, step_id, now_ns=time.time_ns())
+        return found, read_step(connection, found.id)
+
+
+def _plain_text(value: Any) -> Response:
+    # nosniff comes with every answer (security.py): a browser shows this as text and nothing else.
+    content = plain_text(value).encode("utf-8", "backslashreplace")
+    return PlainTextResponse(content)

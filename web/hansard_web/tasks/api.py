@@ -5,19 +5,33 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 from fastapi import Depends, Query
+from starlette.requests import Request
 
 from hansard_compiler.models.tasks import Decide
 from hansard_store.detection.rules import LEVELS, Level
 from hansard_store.errors import BadQueryError
 from hansard_store.tasks.json import task_json
 from hansard_store.tasks.rows import STATES, State, get_task, list_tasks
+from hansard_store.tasks.service import TaskBook
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
-from hansard_web.tasks.service import TasksDep
+from hansard_web.principals.requests import principal_of
+
+# The tasks of an app, and who may decide about them.
+
+
+# async: see `site_of`.
+async def tasks_of_app(request: Request) -> TaskBook:
+    """Return the tasks of the app, as the principal of a request uses them."""
+    book: TaskBook = request.app.state.tasks
+    return book.acting(principal_of(request))
+
+
+TasksDep = Annotated[TaskBook, Depends(tasks_of_app)]
+
 
 router = noun_router("tasks", route_class=JsonRoute)
 

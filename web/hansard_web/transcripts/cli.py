@@ -38,10 +38,10 @@ from hansard_web.cli.base import (
     print_json,
     read_config,
     setting_options,
+    user_name,
 )
 from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
-from hansard_web.cli.user import user_name
 from hansard_web.transcripts.json import (
     check_body,
     cost_body,

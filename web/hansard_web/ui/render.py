@@ -28,7 +28,7 @@ from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.private_folders import make_private
 from hansard_store.principals.model import Scope
-from hansard_web.approvals.pending_count import Badge, read_badge
+from hansard_web.approvals.page_state import Badge, read_badge
 from hansard_web.principals.requests import principal_of
 from hansard_web.ui import format as figures
 from hansard_web.ui.assets import Assets, package_assets

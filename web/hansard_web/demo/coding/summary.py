@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from hansard_web.app.server_file import Doors
-from hansard_web.demo.claims.chapter import Chapter
-from hansard_web.demo.coding.candidates import CONVENTIONS
+from hansard_web.demo.claims import Chapter
+from hansard_web.demo.coding.coder import CONVENTIONS
 from hansard_web.demo.coding.golden import Golden
 from hansard_web.demo.coding.tools import PROJECT
 

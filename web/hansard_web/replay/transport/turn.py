@@ -37,7 +37,7 @@ from hansard_web.replay.transport.destinations import (
     wire_through,
 )
 from hansard_web.replay.transport.wires import AssertingWire, NoWire, RecordedWire
-from hansard_web.sidecar.stored_compiles import RecalledStep
+from hansard_web.sidecar.compiles import RecalledStep
 
 _SCRIPTED = "scripted"
 _STATUS = "http.response.status_code"

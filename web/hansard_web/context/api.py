@@ -26,8 +26,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
 from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.responses import Answer
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import SCHEMA_VERSION, dump
 from hansard_web.app.problems import problem_of
 from hansard_web.policy.decider import PolicyDeskDep
@@ -175,7 +174,7 @@ MOST_CALLS: Final = 32
 @router.post(
     "/v1/compile",
     response_class=Answer,
-    responses=answers("context.compile_schemas.CompiledAnswer"),
+    responses=answers("context.schemas.CompiledAnswer"),
 )
 def compile_context(
     door: SidecarDep,
@@ -196,7 +195,7 @@ def compile_context(
 @router.post(
     "/v1/model/call",
     response_class=Answer,
-    responses=answers("context.compile_schemas.CalledModel"),
+    responses=answers("context.schemas.CalledModel"),
 )
 async def ask_model(
     door: SidecarDep, request: Request, asked: AskModel, idempotency_key: IdempotencyKey = None

@@ -31,7 +31,13 @@ from hansard_compiler.transcripts.views import (
     handoff,
     veiled,
 )
-from hansard_store.transcripts.queries import StepOfMessage, count_runs, steps_of
+from hansard_store.transcripts.queries import (
+    StepOfMessage,
+    TranscriptItem,
+    count_runs,
+    list_transcripts,
+    steps_of,
+)
 from hansard_store.transcripts.rows import read_rows
 from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.app.site import SiteDep
@@ -300,3 +306,40 @@ def _first_words(kept: SqliteTranscripts, log: LogId) -> str | None:
     mark = current_marks(kept.marks(log)).get(0)
     texts = [call_message(veiled(one.body, mark)).text for one in found]
     return next((text for text in texts if text), None)
+
+
+# Transcripts: the list of them.
+
+_ROWS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptRow:
+    item: TranscriptItem
+    href: str
+    since_fold: int  # messages after the newest fold
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptsPage:
+    rows: tuple[TranscriptRow, ...]
+    more_href: str | None
+    is_first: bool
+
+
+@router.get("/transcripts")
+def transcripts(request: Request, site: SiteDep, cursor: Annotated[str, Query()] = "") -> Response:
+    with site.readers.read() as connection:
+        found = list_transcripts(connection, limit=_ROWS, cursor=cursor or None)
+    more = urlencode({"cursor": found.next_cursor}) if found.next_cursor else ""
+    page = TranscriptsPage(
+        rows=tuple(_row(item) for item in found.items),
+        more_href=f"/transcripts?{more}" if more else None,
+        is_first=not cursor,
+    )
+    return site.renderer.page(request, "transcripts.html", here="transcripts", page=page)
+
+
+def _row(item: TranscriptItem) -> TranscriptRow:
+    folded = 0 if item.folded_until is None else item.folded_until + 1
+    return TranscriptRow(item, f"/transcripts/{item.conversation.id}", item.messages - folded)

@@ -1,13 +1,17 @@
-"""A run as one HTML file: its steps, each with what was said, asked and answered."""
+"""A run or a comparison as one HTML file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import apsw
+from markupsafe import Markup
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_compiler.calls import Message, Tool
@@ -17,11 +21,77 @@ from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import TreeRow, tree_rows
 from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import DECISIONS, meaning
+from hansard_web.diff.page.routes import diff_view, whole_state
 from hansard_web.diff.runs import Trees
 from hansard_web.diff.steps import said_text
-from hansard_web.html_export.frame import SavedFile, saved_file
+from hansard_web.run_page.picture import Recent
+from hansard_web.ui.assets import package_assets
 from hansard_web.ui.format import plural
 from hansard_web.ui.messages import WHO
+from hansard_web.ui.render import Renderer, make_environment
+
+# The frame of a saved file: styles inside, and a policy that lets nothing else in.
+
+_STYLES: Final = ("hansard", "app", "run", "context", "diff")
+_STYLE: Final = Markup("<style>{}</style>")
+MEDIA_TYPE: Final = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPage:
+    """What the frame shows around a view."""
+
+    title: str
+    view: Any
+    made_ns: int  # when it was saved
+    style: Markup
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A file to be kept or sent."""
+
+    name: str
+    body: bytes
+
+
+def saved_file(name: str, template: str, title: str, view: Any, *, now_ns: int) -> SavedFile:
+    """Render a view into one file that opens offline."""
+    css = _css()
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    page = SavedPage(title, view, now_ns, _STYLE.format(Markup(css)), policy)
+    renderer = Renderer(make_environment(package_assets()))
+    text = renderer.text(template, page=page, now_ns=now_ns)
+    return SavedFile(name, text.encode("utf-8", "replace"))
+
+
+@cache
+def _css() -> str:
+    """Return all stylesheets; none of them names another file."""
+    assets = package_assets()
+    found = (assets.find(f"css/{name}.css") for name in _STYLES)
+    return "\n".join(one.body.decode() for one in found if one is not None)
+
+
+# A comparison as one HTML file.
+
+
+def saved_diff(
+    connection: apsw.Connection, left: str, right: str, *, trees: Trees, now_ns: int
+) -> SavedFile:
+    """Compare two runs or two steps into a file; raises as the comparison does.
+
+    2,000 rows of steps and 200 items at most; what was left out is said in it.
+    """
+    state = whole_state(connection, left, right, {})
+    view = diff_view(connection, state, trees=trees, kept=Recent(1), now_ns=now_ns, is_saved=True)
+    names = "-".join(side.short_id for side in view.sides)
+    return saved_file(f"diff-{names}.html", "saved/diff.html", view.title, view, now_ns=now_ns)
+
+
+# A run as one HTML file: its steps, each with what was said, asked and answered.
 
 MOST_STEPS: Final = 2_000
 MOST_CHARS: Final = 6_000_000  # of content, in the whole file

@@ -1,1 +1,0 @@
-"""The live feed: what changed, sent to every open page."""
