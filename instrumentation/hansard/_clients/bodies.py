@@ -1,7 +1,8 @@
 """What the bodies of requests and responses say, in the attributes of the GenAI conventions.
 
 Bodies come from the network, and nothing here raises, whatever stands in them: the readers of
-`hansard_compiler.providers.formats.fields` leave out what has not the expected type.
+`hansard_compiler.providers.formats.fields` leave out what has not the expected type. The module of
+an API is imported when the first response of that API is read: who instruments pays for none.
 """
 
 from __future__ import annotations
@@ -9,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hansard_compiler.calls import Tokens
-from hansard_compiler.providers.formats import anthropic_messages, openai_chat, openai_responses
 from hansard_compiler.providers.formats.fields import (
     Body,
     find,
@@ -28,6 +27,9 @@ from hansard_compiler.providers.formats.fields import (
     tokens_from,
 )
 from hansard_compiler.providers.formats.sse import Event, Streamed, read_events
+
+if TYPE_CHECKING:
+    from hansard_compiler.calls import Tokens
 
 Attribute = str | bool | int | float | list[str]
 Attributes = dict[str, Attribute]
@@ -201,7 +203,7 @@ def _output_type(format: object) -> str | None:
 
 # --- OpenAI: chat completions, completions and embeddings -----------------------------------------
 
-_CHAT_USAGE: Final = openai_chat.USAGE | {
+_AUDIO: Final = {
     "audio_input": "usage.prompt_tokens_details.audio_tokens",
     "audio_output": "usage.completion_tokens_details.audio_tokens",
 }
@@ -314,9 +316,11 @@ def _choice(choice: Body) -> Message:
 
 def _assemble_chat(events: Iterable[Event]) -> Streamed:
     """Add up the chunks; servers that leave `[DONE]` out still say why each choice ended."""
+    from hansard_compiler.providers.formats.openai_chat import assemble
+
     sent = list(events)
     chunks = list(takewhile(lambda event: not event.data.startswith("[DONE]"), sent))
-    found = openai_chat.assemble(_objects(chunks))
+    found = assemble(_objects(chunks))
     return found if len(chunks) == len(sent) else replace(found, is_finished=True)
 
 
@@ -344,12 +348,14 @@ def _embeddings_request(body: Body) -> Request:
 
 def _embeddings_response(body: Body) -> Response:
     """Read an answer of `POST /embeddings`: its vectors are numbers, not content."""
+    from hansard_compiler.providers.formats.openai_chat import USAGE as CHAT_USAGE
+
     own: Mapping[str, Attribute | None] = {
         "gen_ai.response.id": text(body.get("id")),
         "gen_ai.response.model": text(body.get("model")),
         "openai.response.service_tier": text(body.get("service_tier")),
     }
-    usage = usage_attributes(tokens_from(body, _CHAT_USAGE)[0])
+    usage = usage_attributes(tokens_from(body, CHAT_USAGE | _AUDIO)[0])
     return Response(known(own) | usage, failure=failure_of(body.get("error")))
 
 
@@ -436,6 +442,8 @@ def _responses_part(item: Any) -> list[Part]:
 
 
 def _responses_response(body: Body) -> Response:
+    from hansard_compiler.providers.formats import openai_responses
+
     reason = openai_responses.finish_reason_of(body)
     own: Mapping[str, Attribute | None] = {
         "gen_ai.response.id": text(body.get("id")),
@@ -452,7 +460,9 @@ def _responses_response(body: Body) -> Response:
 
 
 def _assemble_response(events: Iterable[Event]) -> Streamed:
-    return openai_responses.assemble(_objects(events))
+    from hansard_compiler.providers.formats.openai_responses import assemble
+
+    return assemble(_objects(events))
 
 
 # --- Anthropic: messages --------------------------------------------------------------------------
@@ -536,6 +546,8 @@ def _messages_media(modality: str, source: Body) -> Part | None:
 
 
 def _messages_response(body: Body) -> Response:
+    from hansard_compiler.providers.formats.anthropic_messages import usage_of
+
     reason = text(body.get("stop_reason"))
     own: Mapping[str, Attribute | None] = {
         "gen_ai.response.id": text(body.get("id")),
@@ -543,14 +555,16 @@ def _messages_response(body: Body) -> Response:
         "gen_ai.response.finish_reasons": None if reason is None else [reason],
     }
     tier = known({"anthropic.response.service_tier": text(find(body, "usage.service_tier"))})
-    usage = usage_attributes(anthropic_messages.usage_of(body)[0]) | tier
+    usage = usage_attributes(usage_of(body)[0]) | tier
     parts = _parts(body.get("content"), _block)
     output = [_ended({"role": "assistant", "parts": parts}, reason)] if parts else []
     return Response(known(own) | usage, output, failure_of(body.get("error")))
 
 
 def _assemble_message(events: Iterable[Event]) -> Streamed:
-    return anthropic_messages.assemble(_objects(events))
+    from hansard_compiler.providers.formats.anthropic_messages import assemble
+
+    return assemble(_objects(events))
 
 
 # --- which paths of which APIs are read -----------------------------------------------------------
