@@ -1,4 +1,4 @@
-"""The attribute, event and link names the SDK writes; `convention` tells what each means.
+"""The attribute, event and link names the SDK writes; docs/semantic-conventions.md explains each.
 
 Upstream names where there are any: `gen_ai.*` as of the GenAI conventions' own repository in
 November 2026 (it has no numbered release), which the package opentelemetry-semantic-conventions
