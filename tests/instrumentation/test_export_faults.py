@@ -42,6 +42,21 @@ def test_a_program_ends_as_ever(tmp_path: Path, protocol: str, kind: str) -> Non
     assert spooled(tmp_path) == ["000001-4.traces"]
 
 
+@pytest.mark.covers("OT-11", "OT-12")
+@pytest.mark.parametrize("kind", ["stopped", "hanging", "503"])
+def test_a_program_that_ends_with_no_time_to_send_has_every_span_on_disk(
+    tmp_path: Path, kind: str
+) -> None:
+    """As on a machine so slow that the time for the end is over before anything is written."""
+    collector = contextlib.nullcontext(closed_port()) if kind == "stopped" else faulty(kind)
+    with collector as port:
+        variables = settings(tmp_path, f"http://127.0.0.1:{port}")
+        ended = run(AGENT, variables | {"HANSARD_EXIT_TIMEOUT_MS": "0"})
+
+    assert (ended.status, ended.output) == (7, "result 42\n")
+    assert spooled(tmp_path) == ["000001-4.traces"]
+
+
 @pytest.mark.covers("OT-11")
 def test_a_program_whose_spans_are_refused_for_ever_ends_as_ever(tmp_path: Path) -> None:
     with faulty("400") as port:
