@@ -167,7 +167,7 @@ def test_an_async_call_waits_in_another_thread(server: Serving, gate: Gate, ran:
         await asyncio.to_thread(approve, server, found[0]["approval_id"])
         return await call
 
-    assert asyncio.run(both()) is None
+    assert asyncio.run(both()).result is None
     assert ran == ["maria@acme.com"]
 
 
