@@ -396,7 +396,7 @@ def _request(number: int) -> IngestRequest:
 def _wait(condition: Any) -> None:
     """Wait for what another thread is about to do."""
     pause = threading.Event()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < until
         pause.wait(0.001)

@@ -68,7 +68,7 @@ def play(
         capture_output=True,
         text=True,
         env=patient(HANSARD_DATA=str(folder), HANSARD_ENDPOINT=server.http, **more),
-        timeout=60,
+        timeout=240,
     )
     assert ended.returncode == 0, ended.stderr
     runs = reversed(get(server, "/v1/runs?limit=500")["items"])
@@ -353,7 +353,7 @@ def test_a_hook_never_stops_the_tool_that_calls_it() -> None:
         capture_output=True,
         text=True,
         env=environment(HANSARD_ENDPOINT="http://127.0.0.1:9"),
-        timeout=60,
+        timeout=240,
     )
 
     assert (ended.returncode, ended.stdout) == (0, "")

@@ -54,7 +54,7 @@ def show(server: Serving, folder: Path, name: str, *arguments: str) -> Shown:
             HANSARD_ENDPOINT=server.http,
             OTEL_EXPORTER_OTLP_ENDPOINT=server.http,
         ),
-        timeout=60,
+        timeout=240,
     )
     assert ended.returncode == 0, ended.stderr
     runs = [run for run in reversed(runs_of(server)) if run["run_id"] not in known]

@@ -30,7 +30,7 @@ def run(*command: str, folder: Path) -> str:
         capture_output=True,
         text=True,
         env=patient(HANSARD_DATA=str(empty_store(folder).path)),
-        timeout=60,
+        timeout=240,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     return ended.stdout
@@ -137,7 +137,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 def post(server: Serving, path: str, body: dict[str, Any]) -> None:
     headers = {"content-type": "application/json", **credential(server.data, path)}
     request = urllib.request.Request(f"{server.http}{path}", json.dumps(body).encode(), headers)
-    urllib.request.urlopen(request, timeout=10).close()
+    urllib.request.urlopen(request, timeout=60).close()
 
 
 def node() -> str:

@@ -53,7 +53,7 @@ def run(code: str, server: Serving, folder: Path) -> str:
         capture_output=True,
         text=True,
         env=patient(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(folder)),
-        timeout=60,
+        timeout=240,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     return ended.stdout
@@ -100,7 +100,7 @@ def test_the_model_call_of_the_readme_is_a_conversation_with_its_tokens(
                 OPENAI_API_KEY="none",
                 OPENAI_BASE_URL=f"{provider.address}/v1",
             ),
-            timeout=60,
+            timeout=240,
         )
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "Grüße!\n", "")

@@ -32,7 +32,7 @@ BLOCKS = [
 @pytest.mark.parametrize(("code", "output"), BLOCKS)
 def test_a_block_prints_what_the_page_says(code: str, output: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=240
     )
 
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -22,7 +22,7 @@ def walk(address: str, *, preamble: str = _PREAMBLE) -> str:
     script = "\n".join(_BLOCK.findall((ROOT / "docs" / "sidecar.md").read_text(encoding="utf-8")))
     script = script.replace("H=http://127.0.0.1:4318", f"H={address}")
     ended = subprocess.run(
-        ["bash", "-c", preamble + script], capture_output=True, text=True, timeout=60
+        ["bash", "-c", preamble + script], capture_output=True, text=True, timeout=240
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
@@ -76,7 +76,7 @@ def test_an_agent_in_shell_tells_its_run(tmp_path: Path) -> None:
             ["sh", str(ROOT / "examples" / "sidecar.sh"), server.http],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
         assert ended.returncode == 0, ended.stderr
         (run,) = runs_of(server)

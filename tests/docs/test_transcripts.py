@@ -26,7 +26,7 @@ def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         env={**os.environ, "HANSARD_DATA": str(tmp_path)},
     )
 

@@ -33,7 +33,7 @@ def ran(code: str, *first: Path) -> str:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=60,
+        timeout=240,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     return ended.stdout

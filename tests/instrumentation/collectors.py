@@ -41,7 +41,7 @@ class Collector:
         """Return the names of the spans that ended, in the order they came."""
         return [span.name for span in self.spans if span.end_time_unix_nano]
 
-    def wait_for(self, is_so: Callable[[], object], *, timeout_s: float = 30) -> None:
+    def wait_for(self, is_so: Callable[[], object], *, timeout_s: float = 100) -> None:
         """Wait until something holds of what arrived."""
         with self.news:
             assert self.news.wait_for(lambda: bool(is_so()), timeout_s), (self.names, self.requests)

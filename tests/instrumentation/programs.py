@@ -50,7 +50,7 @@ def settings(data: Path, endpoint: str, protocol: str = "http/protobuf") -> dict
     )
 
 
-def run(code: str, variables: dict[str, str], *, timeout_s: float = 60) -> Ended:
+def run(code: str, variables: dict[str, str], *, timeout_s: float = 240) -> Ended:
     """Run a program to its end."""
     return _run(["-c", code], variables, timeout_s)
 
@@ -59,7 +59,7 @@ def run_file(code: str, folder: Path, variables: dict[str, str], *arguments: str
     """Run a program that is a file, as workers that are spawned need it, to its end."""
     path = folder / "program.py"
     path.write_text(code)
-    return _run([str(path), *arguments], variables, 120)
+    return _run([str(path), *arguments], variables, 300)
 
 
 def _run(arguments: list[str], variables: dict[str, str], timeout_s: float) -> Ended:

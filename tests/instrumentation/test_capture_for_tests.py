@@ -155,7 +155,7 @@ def test_tests_record_where_the_sdk_is_switched_off() -> None:
         capture_output=True,
         text=True,
         env=os.environ | {"OTEL_SDK_DISABLED": "true", "OTEL_TRACES_SAMPLER": "always_off"},
-        timeout=60,
+        timeout=240,
     )
 
     assert ended.stdout == "x\n", ended.stderr

@@ -45,7 +45,7 @@ def runs_of(server: Serving) -> list[dict[str, Any]]:
     return found
 
 
-def wait_until(is_so: Callable[[], object], *, timeout_s: float = 20) -> None:
+def wait_until(is_so: Callable[[], object], *, timeout_s: float = 60) -> None:
     """Look again and again at what another process does."""
     until_s = time.monotonic() + timeout_s
     while not is_so():
@@ -369,7 +369,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 work("last")
 hansard.shutdown()                      # what waits is tried at once by the next start
 hansard.init(embedded=True)
-until_s = time.monotonic() + 30
+until_s = time.monotonic() + 60
 while list(data.glob("spool/[0-9a-f]*/*-*.*")) and time.monotonic() < until_s:
     time.sleep(0.02)
 """

@@ -80,7 +80,7 @@ def look(wanted):
 
 recorder = hansard.init()
 look("p" * 3_000)
-until_s = time.monotonic() + 30
+until_s = time.monotonic() + 60
 while not list((recorder.settings.data / "spool").glob("*/*.traces")):
     assert time.monotonic() < until_s
     time.sleep(0.05)

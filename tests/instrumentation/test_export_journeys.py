@@ -42,7 +42,7 @@ import time
 import hansard
 
 spool = hansard.init().settings.data / "spool"
-until_s = time.monotonic() + 20
+until_s = time.monotonic() + 60
 while list(spool.glob("*/*-*.*")) and time.monotonic() < until_s:
     time.sleep(0.05)
 hansard.shutdown()
@@ -97,7 +97,7 @@ if __name__ == "__main__":
 """
 
 
-def until(find: Callable[[], Any], *, timeout_s: float = 40) -> Any:
+def until(find: Callable[[], Any], *, timeout_s: float = 100) -> Any:
     """Return what is found as soon as it is."""
     deadline_s = time.monotonic() + timeout_s
     never = threading.Event()  # another process is watched: it sets nothing here
@@ -274,7 +274,7 @@ def test_spawned_processes_send_their_own_spans(server: Serving, tmp_path: Path)
         capture_output=True,
         text=True,
         env=variables,
-        timeout=60,
+        timeout=240,
     )
 
     assert (ended.stdout, ended.stderr) == ("[0, 0]\n", "")

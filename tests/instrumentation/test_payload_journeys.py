@@ -43,7 +43,7 @@ import time
 import hansard
 
 spool = hansard.init().settings.data / "spool"
-until_s = time.monotonic() + 20
+until_s = time.monotonic() + 60
 while any(path.is_file() and path.name != "lock" for path in spool.rglob("*")):
     assert time.monotonic() < until_s, sorted(spool.rglob("*"))
     time.sleep(0.02)
@@ -104,7 +104,8 @@ def test_payloads_leave_before_the_span_that_names_them(tmp_path: Path) -> None:
 
     assert (ended.status, ended.errors) == (0, [])
     paths = [path.partition("sha256")[0] for path, _ in end.requests if path != "/healthz"]
-    assert paths[:3] == ["/v1/payloads/", "/v1/logs", "/v1/traces"]
+    before = paths[: paths.index("/v1/traces")]
+    assert set(before) == {"/v1/payloads/", "/v1/logs"}  # in any order, and again where one failed
 
 
 def test_a_program_without_a_collector_ends_in_time_and_loses_nothing(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_a_secret_in_a_payload_of_2_mb_reaches_neither_spool_nor_store(tmp_path:
         assert text.startswith("word word ")
         assert "word‹redacted:" not in text
         assert "‹redacted:anthropic:" in text
-        page = urllib.request.urlopen(f"{server.http}/", timeout=10).read()
+        page = urllib.request.urlopen(f"{server.http}/", timeout=60).read()
         assert SECRET.encode() not in page
     assert_nowhere(SECRET, own, stored)
 

@@ -107,7 +107,7 @@ def make_agent(tmp_path: Path) -> Iterator[MakeAgent]:
     made: list[Agent] = []
 
     def make(**settings: Any) -> Agent:
-        found = load_settings({"data": str(tmp_path), "timeout_s": 5.0} | settings, {})
+        found = load_settings({"data": str(tmp_path), "timeout_s": 60.0} | settings, {})
         made.append(Agent(found))
         return made[-1]
 
@@ -118,7 +118,7 @@ def make_agent(tmp_path: Path) -> Iterator[MakeAgent]:
 
 def stored(server: Server, ref: str) -> tuple[bytes, str]:
     """Return the bytes and the media type that the server has."""
-    with urllib.request.urlopen(f"{server.doors.http}/v1/payloads/{ref}", timeout=10) as answer:
+    with urllib.request.urlopen(f"{server.doors.http}/v1/payloads/{ref}", timeout=60) as answer:
         return answer.read(), answer.headers["content-type"]
 
 

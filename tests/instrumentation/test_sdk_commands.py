@@ -28,7 +28,7 @@ def _hansard(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=60,
+        timeout=240,
     )
 
 

@@ -309,7 +309,7 @@ def test_a_run_left_open_at_exit_is_closed_with_what_ended_the_program(end: str,
         [sys.executable, "-c", _LEFT_OPEN.format(end=end)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
 
     assert ended.stdout.startswith(line), ended.stderr

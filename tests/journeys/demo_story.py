@@ -27,7 +27,7 @@ class Story:
         return [one for one in questions.split() if one.startswith(f"{self.address}/")]
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.address}{path}", timeout=10) as response:
+        with urllib.request.urlopen(f"{self.address}{path}", timeout=60) as response:
             return json.load(response)
 
     @property
@@ -48,7 +48,7 @@ class Story:
         return {one["item_id"]: one for one in told}
 
     def payload(self, ref: str) -> bytes:
-        with urllib.request.urlopen(f"{self.address}/v1/payloads/{ref}", timeout=10) as response:
+        with urllib.request.urlopen(f"{self.address}/v1/payloads/{ref}", timeout=60) as response:
             data: bytes = response.read()
             return data
 
@@ -61,7 +61,7 @@ class Story:
             {"content-type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=10) as response:
+            with urllib.request.urlopen(request, timeout=60) as response:
                 refused = json.load(response)["refusal"]
                 return None if refused is None else str(refused["reason"])
         except urllib.error.HTTPError as error:

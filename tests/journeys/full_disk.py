@@ -37,7 +37,7 @@ def post(server: ServingProcess, number: int) -> tuple[int, str]:
 
 def answer(request: urllib.request.Request | str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=240) as response:
             return response.status, response.read().decode(errors="replace")
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(errors="replace")

@@ -41,7 +41,7 @@ def patient(**more: str) -> dict[str, str]:
 def hansard(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     return subprocess.run(
-        [HANSARD, *arguments], capture_output=True, text=True, env=environment(**more), timeout=60
+        [HANSARD, *arguments], capture_output=True, text=True, env=environment(**more), timeout=240
     )
 
 
@@ -61,7 +61,7 @@ class Serving:
         return self.doors["grpc"]
 
     def get(self, path: str) -> bytes:
-        with urllib.request.urlopen(f"{self.http}{path}", timeout=10) as response:
+        with urllib.request.urlopen(f"{self.http}{path}", timeout=60) as response:
             content: bytes = response.read()
             return content
 

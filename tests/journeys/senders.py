@@ -58,7 +58,7 @@ class Acknowledged:
 
     def wait_for(self, requests: int) -> None:
         with self._condition:
-            assert self._condition.wait_for(lambda: self.requests >= requests, timeout=60)
+            assert self._condition.wait_for(lambda: self.requests >= requests, timeout=240)
 
 
 def identities(request: ExportTraceServiceRequest) -> set[tuple[bytes, bytes]]:

@@ -61,7 +61,7 @@ def evaluation(data: Path) -> dict[str, Any]:
 @pytest.mark.covers("EL-01", "EL-05", "EL-07")
 def test_a_false_claim_in_a_transcript_is_corrected_and_counted_once(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", AGENT], capture_output=True, text=True,
-                           env=environment(HANSARD_DATA=str(tmp_path)), timeout=60)  # fmt: skip
+                           env=environment(HANSARD_DATA=str(tmp_path)), timeout=240)  # fmt: skip
     assert (ended.returncode, ended.stderr) == (0, "")
 
     first, second = evaluation(tmp_path), evaluation(tmp_path)

@@ -168,7 +168,7 @@ def test_a_run_that_is_not_there_as_counted_fails_the_demo(tmp_path: Path) -> No
 
 def _ask(url: str, messages: list[dict[str, Any]]) -> Any:
     body = json.dumps({"model": "gpt-4o-mini", "messages": messages}).encode()
-    with urllib.request.urlopen(f"{url}/chat/completions", body, timeout=10) as response:
+    with urllib.request.urlopen(f"{url}/chat/completions", body, timeout=60) as response:
         return json.load(response)
 
 

@@ -22,7 +22,7 @@ from tests.collector.ingesting import span, traces
 from tests.journeys.processes import ServingProcess, serving
 from tests.journeys.senders import post
 
-DEADLINE_S = 60.0
+DEADLINE_S = 240.0
 LIMIT = 120
 
 

@@ -83,7 +83,7 @@ def leftovers(folder: Path, *more: str) -> list[str]:
 def _run(source: str, data: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", source.format(data=str(data))],
-        capture_output=True, text=True, env=environment(), timeout=60,
+        capture_output=True, text=True, env=environment(), timeout=240,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
 
@@ -92,7 +92,7 @@ def _post(serving: ServingProcess, path: str, body: bytes, **headers: str) -> No
     request = urllib.request.Request(
         f"{serving.http}{path}", body, {"content-type": "application/json", **headers}
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.status < 300
 
 

@@ -118,7 +118,7 @@ def send_recording(server: Serving, name: str) -> dict[tuple[str, str], Any]:
         request = urllib.request.Request(
             f"{server.http}/v1/{signal}", path.read_bytes(), headers, method="POST"
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             assert answer.status == 200
         if signal == "traces":
             message = ExportTraceServiceRequest.FromString(path.read_bytes())
@@ -245,7 +245,7 @@ def put(server: Serving, ref: str, data: bytes) -> Any:
     request = urllib.request.Request(
         f"{server.http}/v1/payloads/{ref}", data, headers, method="PUT"
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
 

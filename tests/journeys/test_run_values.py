@@ -50,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 def newest_run(program: str, server: Serving, data: Path, *arguments: str) -> dict[str, Any]:
     variables = environment(HANSARD_DATA=str(data), HANSARD_ENDPOINT=server.http)
     subprocess.run(
-        [sys.executable, "-c", program, *arguments], env=variables, check=True, timeout=60
+        [sys.executable, "-c", program, *arguments], env=variables, check=True, timeout=240
     )
     return dict(json.loads(server.get("/v1/runs?limit=1"))["items"][0])
 

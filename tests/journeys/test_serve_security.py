@@ -161,7 +161,7 @@ def test_a_certificate_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 
 def _status(request: urllib.request.Request) -> int:
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         with error:

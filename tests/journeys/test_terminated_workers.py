@@ -31,7 +31,7 @@ def announce(name):
     open(name + ".ready", "w").close()
 
 def await_ready(*names):
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 100
     while not all(os.path.exists(name + ".ready") for name in names):
         assert time.monotonic() < deadline, names
         time.sleep(0.02)

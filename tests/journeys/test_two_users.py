@@ -120,7 +120,7 @@ class House:
     def ask(self, method: str, path: str, token: str, **more: Any) -> httpx2.Response:
         own = more.pop("headers", {})
         return httpx2.request(
-            method, f"{self.http}{path}", headers={**bearer(token), **own}, timeout=60, **more
+            method, f"{self.http}{path}", headers={**bearer(token), **own}, timeout=240, **more
         )
 
     def propose(self, **more: Any) -> Any:
@@ -151,7 +151,7 @@ def house() -> Iterator[House]:
     def as_server(*words: str) -> list[str]:
         ended = subprocess.run(
             [*hansard, *words, "--data", str(home / "data")], capture_output=True, text=True,
-            env=environment(**own), cwd=home, preexec_fn=become(SERVER), timeout=60, check=True,
+            env=environment(**own), cwd=home, preexec_fn=become(SERVER), timeout=240, check=True,
         )  # fmt: skip
         return ended.stdout.split()
 

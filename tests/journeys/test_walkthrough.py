@@ -30,7 +30,7 @@ def data_of(story: Story) -> Path:
 def post(story: Story, path: str, body: dict[str, Any]) -> Any:
     headers = {"content-type": "application/json", **credential(data_of(story), path, "kim")}
     sent = urllib.request.Request(f"{story.address}{path}", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(sent, timeout=10) as response:
+    with urllib.request.urlopen(sent, timeout=60) as response:
         return json.load(response)
 
 

@@ -17,7 +17,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from tests.instrumentation.clients.provider import json_reply, providing
 from tests.instrumentation.programs import run_file
-from tests.journeys.processes import Serving, environment, hosting
+from tests.journeys.processes import Serving, environment, hosting, patient
 
 # Takes the arguments of init(), the kind of pool and the start method; prints what the pool gave.
 PROGRAM = """
@@ -196,7 +196,7 @@ def test_workers_record_the_libraries_that_were_instrumented_where_they_came_fro
     with providing() as provider:
         numbers = itertools.count()
         provider.answer = lambda _: json_reply({**ANSWER, "id": f"chatcmpl-{next(numbers)}"})
-        variables = environment(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(tmp_path))
+        variables = patient(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(tmp_path))
         ended = run_file(ASKING, tmp_path, variables, f"{provider.address}/v1", method)
 
     assert ended.status == 0, ended.errors

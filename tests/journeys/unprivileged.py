@@ -30,7 +30,7 @@ def bound_hansard(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=60,
+        timeout=240,
         preexec_fn=give_up_overrides,
     )
 

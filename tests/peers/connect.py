@@ -285,7 +285,7 @@ def _installed(page: Page, folder: Path) -> dict[str, str]:
     if page.language == "python":
         pip = [str(own / "venv" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
         told = subprocess.run(
-            [*pip, "list", "--format=json"], capture_output=True, text=True, check=True, timeout=60
+            [*pip, "list", "--format=json"], capture_output=True, text=True, check=True, timeout=240
         )
         return {one["name"]: one["version"] for one in json.loads(told.stdout)}
     modules = own / "node_modules"

@@ -109,7 +109,7 @@ def _versions(python: Path) -> Iterator[str]:
     """Yield what was installed of the packages that pyproject.toml names, beside the bound."""
     ended = subprocess.run(
         [str(python), "-m", "pip", "freeze", "--disable-pip-version-check"],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=240, check=True,
     )  # fmt: skip
     pinned = (line.partition("==") for line in ended.stdout.splitlines() if "==" in line)
     installed = {_key(name): version for name, _, version in pinned}

@@ -76,7 +76,7 @@ def _check(folder: Path, server: Serving, *, protocol: str, compression: str) ->
             OTEL_EXPORTER_OTLP_ENDPOINT=endpoint,
             OTEL_EXPORTER_OTLP_COMPRESSION=compression,
         ),
-        timeout=60,
+        timeout=240,
         check=False,
     )
     if ended.returncode or ended.stderr:
@@ -121,7 +121,7 @@ def _check_example(folder: Path, server: Serving) -> list[str]:
             OTEL_SERVICE_NAME="stock",
             OTEL_EXPORTER_OTLP_ENDPOINT=server.http,
         ),
-        timeout=60,
+        timeout=240,
         check=False,
     )
     if ended.returncode:

@@ -180,7 +180,7 @@ def test_a_child_of_a_fork_has_connections_of_its_own(tmp_path: Path) -> None:
     with account(tmp_path) as desk:
         desk.failed("before", "x")
         done = subprocess.run(
-            [sys.executable, "-c", _FORK, str(tmp_path)], cwd=ROOT, check=True, timeout=60
+            [sys.executable, "-c", _FORK, str(tmp_path)], cwd=ROOT, check=True, timeout=240
         )
 
         assert done.returncode == 0

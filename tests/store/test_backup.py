@@ -362,7 +362,7 @@ else:
 def killed(work: str, source: Path, target: Path, at: str) -> None:
     """Do something in a process that is killed when it reports this kind of progress."""
     arguments = [sys.executable, "-c", _KILLED, work, str(source), str(target), at]
-    assert subprocess.run(arguments, timeout=60).returncode == -signal.SIGKILL
+    assert subprocess.run(arguments, timeout=240).returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(

@@ -549,7 +549,7 @@ def test_a_change_between_reading_and_sealing_is_sealed_the_next_time(store: Dat
 
 def test_a_kill_before_any_statement_of_a_seal_raises_no_alarm(store: DataFolder) -> None:
     program = [sys.executable, "-m", "tests.store.killed_seals", str(store.path)]
-    ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=400, check=True)
+    ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=570, check=True)
     told = json.loads(ended.stdout)
 
     assert told["named"] == []
@@ -637,7 +637,7 @@ def later_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _upgrade(folder: DataFolder, home: Path) -> list[tuple[str, str, str]]:
     """Open a store with a later version, and return what its seals name then."""
     arguments = [sys.executable, "-c", _OPEN, str(folder.path), str(home)]
-    subprocess.run(arguments, env={"PYTHONPATH": str(home)}, timeout=60, check=True)
+    subprocess.run(arguments, env={"PYTHONPATH": str(home)}, timeout=240, check=True)
     return found(folder)[0]
 
 

@@ -291,7 +291,7 @@ def test_two_processes_that_append_at_once_leave_no_gap_and_lose_nothing(
         racer.stdin.write("go\n")  # type: ignore[union-attr]
         racer.stdin.flush()  # type: ignore[union-attr]
     for racer in racers:
-        racer.communicate(timeout=60)
+        racer.communicate(timeout=240)
         assert racer.returncode == 0
 
     found = transcripts.messages(ConversationId.named("race"))

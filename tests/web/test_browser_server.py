@@ -101,7 +101,7 @@ def pasted(command: str) -> str:
     """Return what a command prints in a shell that finds this environment's programs."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ran = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, timeout=60,
+        ["bash", "-c", command], capture_output=True, text=True, timeout=240,
         env={**os.environ, "PATH": path}, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr

@@ -13,7 +13,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.service import MemoryBook
 from hansard_web.app.store_limits import Janitor, Limits
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 @pytest.mark.covers("ME-17")

@@ -239,7 +239,7 @@ def test_the_greeting_has_the_lines_of_the_sdk_and_they_run(make_client: MakeCli
             [sys.executable, "-c", snippet.replace(" hansard.", "\nhansard.")],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             env=environment(HANSARD_EXIT_TIMEOUT_MS="100"),
         )
 

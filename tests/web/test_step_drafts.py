@@ -143,7 +143,7 @@ def test_the_command_line_says_the_same_and_the_store_verifies(told: Told) -> No
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [Path(sys.executable).with_name("hansard"), *arguments, "--data", str(told.path)],
-            capture_output=True, text=True, env=dict(os.environ), timeout=60, check=False,
+            capture_output=True, text=True, env=dict(os.environ), timeout=240, check=False,
         )  # fmt: skip
 
     shown = run("steps", "show", told.steps[1])

@@ -179,7 +179,7 @@ class Trace:
 
 def submit(pipeline: Pipeline, signal: Signal, body: bytes) -> None:
     request = IngestRequest(signal, Encoding.PROTOBUF, body, SENDER, time.time_ns())
-    result = pipeline.submit(request).result(timeout=60)
+    result = pipeline.submit(request).result(timeout=240)
     assert result.rejected == 0, result.message
 
 

@@ -143,7 +143,7 @@ def test_a_tool_that_failed_is_an_error_among_the_diagnostics(folder: DataFolder
         [sys.executable, "-c", script],
         env=environment(HANSARD_DATA=str(folder.path)),
         check=True,
-        timeout=60,
+        timeout=240,
     )
 
     with closing(open_reader(folder)) as connection:

@@ -59,7 +59,7 @@ def call(receiver: GrpcReceiver, body: bytes, method: str = TRACES, **options: A
         f"127.0.0.1:{receiver.port}", options=[("grpc.max_send_message_length", -1)]
     ) as channel:
         try:
-            return channel.unary_unary(method)(body, timeout=30, **options)
+            return channel.unary_unary(method)(body, timeout=120, **options)
         except grpc.RpcError as error:
             return error
 
@@ -222,7 +222,7 @@ def test_a_message_over_the_limit_is_refused_for_good_and_counted(
 def test_forty_requests_can_wait_for_the_same_commit(
     open_grpc: OpenGrpc, pipeline: MemoryPipeline
 ) -> None:
-    receiver = open_grpc()
+    receiver = open_grpc(store_wait_s=120)
     pipeline.may_commit.clear()
     with ThreadPoolExecutor(40) as senders:
         replies = [senders.submit(call, receiver, traces()) for _ in range(40)]
@@ -427,7 +427,7 @@ def test_eighty_calls_without_a_message_do_not_keep_an_honest_sender_waiting(
 
         assert answer == b""
         assert len(pipeline.kept) == 1
-        codes = {one.exception(timeout=60).code() for one in calls}
+        codes = {one.exception(timeout=240).code() for one in calls}
         assert codes == {grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE}
     receiver.stop()
     assert "sender_stalled" in {refused.code for refused in pipeline.refused}
@@ -502,7 +502,7 @@ def test_when_memory_is_short_few_large_messages_go_on(
     with grpc.insecure_channel(f"127.0.0.1:{receiver.port}") as channel:
         calls = [stall(channel, ended) for _ in range(6)]
 
-        some_ended, until = threading.Event(), time.monotonic() + 20
+        some_ended, until = threading.Event(), time.monotonic() + 60
         while sum(one.done() for one in calls) < 2 and time.monotonic() < until:
             some_ended.wait(0.01)
         cut = [one.code() for one in calls if one.done()]

@@ -282,7 +282,7 @@ def test_a_scan_killed_between_fetch_and_record_leaves_the_story_to_the_next(
 ) -> None:
     command = [sys.executable, "-c", KILLED_BETWEEN, str(searching.folder.path)]
     ended = subprocess.run(
-        [*command, searching.server.address], env=environment(), timeout=60, check=False
+        [*command, searching.server.address], env=environment(), timeout=240, check=False
     )
     assert ended.returncode == -signal.SIGKILL
     assert searching.server.items_asked == ["/item/11.json"]

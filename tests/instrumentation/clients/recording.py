@@ -23,7 +23,7 @@ from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
 from hansard_compiler.redaction.redactor import Redactor
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -326,7 +326,7 @@ def test_a_stream_that_is_open_when_the_program_ends_is_closed(
     provider.replies.append(stream_reply(*usual_stream(CHAT), gate=gate))
     command = [sys.executable, "-c", _LEFT_OPEN, provider.address, str(tmp_path)]
 
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     gate.set()
 
     assert ended.stdout == "[True]\n"

@@ -32,7 +32,7 @@ def test_ids_count_up_behind_one_beginning() -> None:
 
 def test_a_child_of_a_fork_gives_ids_of_its_own() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _FORK], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", _FORK], capture_output=True, text=True, check=True, timeout=240
     )
 
     parent, child = (one.partition("-") for one in done.stdout.split())

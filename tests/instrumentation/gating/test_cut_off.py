@@ -234,7 +234,7 @@ def test_a_task_group_with_a_timeout_in_a_child_is_unknown(store: Desk) -> None:
 @pytest.mark.parametrize("effect", ["read", "write"])
 def test_only_the_process_that_claimed_a_call_records_its_end(tmp_path: Path, effect: str) -> None:
     program = [sys.executable, "-m", "tests.instrumentation.gating.forked", str(tmp_path), effect]
-    ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=60, check=True)
+    ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=240, check=True)
     told = json.loads(ended.stdout)
 
     if effect == "write":

@@ -78,7 +78,7 @@ def gate(decisions: HttpDecisions, ran: list[Any]) -> Gate:
 def post(server: Serving, path: str, body: dict[str, Any]) -> dict[str, Any]:
     headers = {"content-type": "application/json", **credential(server.data, path)}
     request = urllib.request.Request(f"{server.http}{path}", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         found: dict[str, Any] = json.load(response)
         return found
 

@@ -33,7 +33,7 @@ def run(data: Path, tmp_path: Path) -> Run:
             env=environment(
                 HANSARD_DATA=str(data), PAID=str(tmp_path / "paid"), OTEL_SDK_DISABLED="true"
             ),
-            timeout=60,
+            timeout=240,
         )
 
     return run
@@ -94,10 +94,10 @@ def act(data: Path, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
 def test_a_kill_half_way_is_unknown_after_a_restart_and_never_run_again(
     act: Callable[..., subprocess.Popen[str]], data: Path, tmp_path: Path, kind: str, way: str
 ) -> None:
-    identity, _ = act(kind, "ask").communicate(timeout=60)
+    identity, _ = act(kind, "ask").communicate(timeout=240)
     killed = act(kind, way, identity, "killed")
-    killed.communicate(timeout=60)
-    again, _ = act(kind, "run", identity).communicate(timeout=60)
+    killed.communicate(timeout=240)
+    again, _ = act(kind, "run", identity).communicate(timeout=240)
 
     assert killed.returncode == -9
     assert again == "outcome_unknown"
@@ -115,9 +115,9 @@ def test_of_two_processes_that_run_an_async_tool_at_once_one_does(
     tmp_path: Path,
     ways: tuple[str, str],
 ) -> None:
-    identity, _ = act("async", "ask").communicate(timeout=60)
+    identity, _ = act("async", "ask").communicate(timeout=240)
     both = [act("async", way, identity) for way in ways]
-    told = sorted(one.communicate(timeout=60)[0] for one in both)
+    told = sorted(one.communicate(timeout=240)[0] for one in both)
 
     assert told[1] == "ran"
     assert told[0] in ("already_claimed", "nothing")

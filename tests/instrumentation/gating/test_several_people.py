@@ -309,7 +309,7 @@ def test_memory_ends_with_the_token_of_a_person_alone(
 
     told = subprocess.run(
         [sys.executable, "-c", MEMORY, server.http, own, tokens["ana"], way],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, "HANSARD_TOKEN": own, "HANSARD_DATA": str(tmp_path)},
     )  # fmt: skip
 

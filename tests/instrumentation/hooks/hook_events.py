@@ -46,7 +46,7 @@ def hook(
         input=sent,
         capture_output=True,
         env=environment(**settings),
-        timeout=60,
+        timeout=240,
     )
 
 

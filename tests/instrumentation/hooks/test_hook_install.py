@@ -21,7 +21,7 @@ def install(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
         text=True,
         env=environment(HOME=str(home)),
         cwd=home,
-        timeout=60,
+        timeout=240,
     )
 
 
@@ -100,6 +100,6 @@ def test_every_command_has_help(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             env=environment(HOME=str(tmp_path)),
-            timeout=60,
+            timeout=240,
         )
         assert (ended.returncode, "Usage:" in ended.stdout) == (0, True), verb

@@ -177,7 +177,7 @@ def test_closed_pipes_are_no_error(tmp_path: Path, closed: str) -> None:
         ["sh", "-c", f'printf %s "$GIVEN" | "$HANSARD" hook {PRE} {closed}'],
         env=environment(HANSARD_DATA=str(tmp_path), HANSARD_ENDPOINT=NOBODY, GIVEN=given)
         | {"HANSARD": HANSARD},
-        timeout=60,
+        timeout=240,
         check=False,
     )
 
@@ -232,7 +232,7 @@ def _run_code(code: str, given: dict[str, Any], data: Path, **more: str) -> Any:
         input=json.dumps(given).encode(),
         capture_output=True,
         env=environment(**settings),
-        timeout=60,
+        timeout=240,
     )
 
 

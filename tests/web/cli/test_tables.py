@@ -33,7 +33,7 @@ def in_a_terminal(columns: int) -> list[str]:
         stderr=subprocess.PIPE,
         env={**environment, "TERM": "xterm"},
     ) as process:
-        errors = process.communicate(timeout=60)[1]
+        errors = process.communicate(timeout=240)[1]
     os.close(theirs)
     assert (process.returncode, errors) == (0, b"")
     told = os.read(ours, 65_536).decode()

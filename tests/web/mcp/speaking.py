@@ -56,7 +56,7 @@ class Speaker:
         async def connected() -> T:
             headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
             async with (
-                httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http,
+                httpx2.AsyncClient(headers=headers, timeout=240, trust_env=False) as http,
                 Client(
                     streamable_http_client(f"{self.url}/mcp", http_client=http), **offers
                 ) as client,

@@ -39,7 +39,7 @@ def add_token(tmp_path: Path, name: str = "ana") -> str:
 
 
 def get(server: Serving, path: str, token: str = "") -> httpx2.Response:
-    return httpx2.get(f"{server.http}{path}", headers=bearer(token) if token else {}, timeout=60)
+    return httpx2.get(f"{server.http}{path}", headers=bearer(token) if token else {}, timeout=240)
 
 
 @pytest.mark.parametrize("path", ROUTES)
@@ -102,7 +102,7 @@ def test_where_no_token_is_known_one_that_is_sent_is_ignored(
         HANSARD_DATA=str(tmp_path / "of the program"),
     )
     sent = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=240
     )
 
     assert sent.returncode == 0, sent.stderr

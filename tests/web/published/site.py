@@ -124,7 +124,7 @@ def serving_filled(data: Path) -> Iterator[Site]:
     with (
         demonstrating(data) as story,
         httpx2.Client(
-            base_url=story.address, auth=_Person(data), timeout=60, trust_env=False
+            base_url=story.address, auth=_Person(data), timeout=240, trust_env=False
         ) as client,
     ):
         document = client.get("/openapi.json", follow_redirects=True).json()

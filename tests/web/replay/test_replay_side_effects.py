@@ -336,7 +336,7 @@ def test_the_command_refuses_and_with_the_flag_waits_for_the_approval(
         return subprocess.run(
             [Path(sys.executable).with_name("hansard"), *arguments,
              "--data", str(own_stage.folder.path)],
-            capture_output=True, text=True, env=dict(os.environ), timeout=60, check=False,
+            capture_output=True, text=True, env=dict(os.environ), timeout=240, check=False,
         )  # fmt: skip
 
     refused = run("replay", step_id, "--yes")
