@@ -7,7 +7,7 @@ ARGS   ?=
 # Tests start many processes: what one compiled, the others take.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-peers test-newest check fix bench schemas clean browser reference
+.PHONY: demo test test-fast test-peers test-newest check fix bench schemas clean browser reference
 
 ## watch a coding agent at work, and open its record (ARGS=--exit ends by itself)
 demo: $(VENV)/.installed
@@ -16,6 +16,10 @@ demo: $(VENV)/.installed
 ## install what the tests need and run all of them
 test: $(VENV)/.installed-dev browser check
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+## the inner loop: all tests but those that are marked slow
+test-fast: $(VENV)/.installed-dev
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 ## checks that need Node and a network: JavaScript exporters, docs/connect, MCP, the image's lines
 test-peers: $(VENV)/.installed-dev

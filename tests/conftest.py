@@ -15,12 +15,16 @@ from hypothesis import settings
 
 from tests.collector.ingesting import Ingesting
 
-# Time is no part of a property: tests share their machine with others.
-settings.register_profile("hansard", deadline=None)
+# Time is no part of a property: tests share their machine with others. Each run tries other examples;
+# `--hypothesis-profile=thorough` tries ten times as many in one.
+settings.register_profile("hansard", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile("hansard")
 
 _RAM_DISK = Path("/dev/shm")
 _ENOUGH_BYTES = 4 * 2**30
+_JOURNEYS = Path(__file__).parent / "journeys"
+_SLOW_FIXTURES = {"browser", "story"}
 _GC_OBJECTS = 50_000  # as the `hansard` command sets it
 
 
@@ -47,6 +51,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GC_OBJECTS, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)  # before "-m" selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark journeys, and tests of a browser or of a demo; other modules say it themselves."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if item.path.is_relative_to(_JOURNEYS) or not _SLOW_FIXTURES.isdisjoint(fixtures):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture
