@@ -66,8 +66,15 @@ TABLES: Final[Mapping[str, str]] = {
 LINKS: Final[Mapping[str, str]] = {"asked": "approval_request"}
 """Values of `hansard.link.type`."""
 
-FIELDS: Final[Mapping[str, str]] = {"elsewhere": "allow_other_address"}
-"""Fields of requests for replays, which are stored while they wait for an approval."""
+FIELDS: Final[Mapping[str, str]] = {
+    "elsewhere": "allow_other_address",
+    "held_because": "block_reason",
+}
+"""Fields of requests for replays, which are stored while they wait for an approval, and of the tool
+calls of a fork."""
+
+STATES: Final[Mapping[str, str]] = {"held": "blocked"}
+"""States of the tool calls of a fork."""
 
 _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     "hansard.error.code": CODES,
@@ -80,6 +87,16 @@ _READ: Final = frozenset((*ATTRIBUTES, *_VALUES))
 def current_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored request under the names that its fields have now."""
     return {FIELDS.get(name, name): value for name, value in stored.items()}
+
+
+def with_current_calls(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is stored of a fork with its tool calls under the names of now."""
+    if "calls" not in stored:
+        return dict(stored)
+    calls = [current_fields(one) for one in stored["calls"]]
+    for one in calls:
+        one["state"] = STATES.get(one["state"], one["state"])
+    return {**stored, "calls": calls}
 
 
 def with_current_code(stored: Mapping[str, Any], key: str) -> Mapping[str, Any]:

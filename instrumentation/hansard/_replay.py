@@ -83,14 +83,14 @@ def answer_calls(body: Json, gate: Gate, answers: Answers) -> None:
     ask = body["continuation"] or {}
     with entered(context_of(None, ask.get("live_step_id"))):
         for call in ask.get("calls", ()):
-            if call["state"] in ("needed", "held"):
+            if call["state"] in ("needed", "blocked"):
                 _answer(call, gate, answers)
 
 
 def _answer(call: Json, gate: Gate, answers: Answers) -> None:
     approval_id = call["approval_id"]
     arguments = call["arguments"]
-    if approval_id is None and call["state"] == "held":
+    if approval_id is None and call["state"] == "blocked":
         return  # refused finally: another program may give a result
     if approval_id is None and _is_cut(arguments):
         _hold(call, answers, "arguments_cut", "secrets were cut out of its arguments")
@@ -166,7 +166,7 @@ def _hold(
     call: Json, answers: Answers, because: str, message: Any, approval_id: str | None = None
 ) -> None:
     """Say why a call has no result; said again only where that is news."""
-    if (call["held_because"], call["approval_id"]) == (because, approval_id):
+    if (call["block_reason"], call["approval_id"]) == (because, approval_id):
         return
     text = None if message is None else str(message)[:2_000]
     answers.held.append(

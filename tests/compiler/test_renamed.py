@@ -93,6 +93,16 @@ def test_the_list_of_renames_has_every_name_that_is_still_read() -> None:
     } <= listed
 
 
+def test_calls_of_a_stored_fork_are_read_under_their_names_of_now() -> None:
+    stored = {"turn": 1, "calls": [{"state": "held", "held_because": "pending"}, {"state": "gate"}]}
+
+    assert renamed.with_current_calls(stored) == {
+        "turn": 1,
+        "calls": [{"state": "blocked", "block_reason": "pending"}, {"state": "gate"}],
+    }
+    assert renamed.with_current_calls({"kind": "approval"}) == {"kind": "approval"}
+
+
 def test_a_code_in_stored_json_is_read_under_its_name_of_now() -> None:
     assert renamed.with_current_code({"code": "place_taken", "n": 1}, "code") == {
         "code": "subject_conflict",

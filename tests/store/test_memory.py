@@ -497,13 +497,13 @@ def test_deleting_a_run_keeps_durable_memory_and_takes_its_working_memory(
         "memory"
     ]
     working = book.write_json({**told, "memory_type": "working", "slot": "plan"})["memory"]
-    assert not kept["source_is_gone"]
+    assert not kept["source_run_deleted"]
 
     connection = open_for_maintenance(store.folder)
     delete_run(connection, trace_id("one"), reason="by hand")
 
     (found,) = book.read_json({"namespace": PROJECT})["items"]
-    assert (found["memory_id"], found["source_is_gone"]) == (kept["memory_id"], True)
+    assert (found["memory_id"], found["source_run_deleted"]) == (kept["memory_id"], True)
     with pytest.raises(NotFoundError):
         get_memory(connection, working["memory_id"], now_ns=NOW)
     assert connection.execute("SELECT count(*) FROM memory_body").get == 1
@@ -640,7 +640,7 @@ def test_a_contradiction_is_looked_for_and_named_in_the_answer(memory: MemoryMak
     late = memory.write("The deadline is Monday.", **about)
 
     assert first["conflicts"] == timeout["conflicts"] == doubtful["conflicts"] == []
-    named = {"how": "number", "is_certain": True}
+    named = {"difference": "number", "is_certain": True}
     assert other["conflicts"] == [{"memory_id": timeout["memory"]["memory_id"], **named}]
     assert [one["is_certain"] for one in late["conflicts"]] == [False]
     assert len(memory.contents(subject="staging")) == 5

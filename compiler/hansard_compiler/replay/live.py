@@ -12,11 +12,12 @@ from typing import Any, Final, Literal
 
 from hansard_compiler.calls import Json, Message, ToolCallPart, ToolResultPart
 from hansard_compiler.canonical import canonical_json
+from hansard_compiler.renamed import with_current_calls
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.turns import calls_in
 
 Origin = Literal["recorded", "gate", "hand"]
-State = Literal["answered", "held", "needed"]
+State = Literal["answered", "blocked", "needed"]
 
 TURNS: Final = 10  # where nobody says how many
 USD: Final = 1.0
@@ -53,7 +54,7 @@ class LiveCall:
     recorded_in: str | None = None  # the step whose request told of the recorded result
     recorded_number: int | None = None  # which of the recorded results, from 0
     approval_id: str | None = None
-    held_because: str | None = None  # pending, rejected, policy_denied …
+    block_reason: str | None = None  # pending, rejected, policy_denied …
     message: str | None = None
 
     @property
@@ -90,14 +91,15 @@ class Live:
         return [one for one in self.calls if one.turn == turn]
 
 
-def live_from(told: Mapping[str, Any]) -> Live:
-    """Return what `Live.json` told; fields of a later version are passed over."""
+def live_from(stored: Mapping[str, Any]) -> Live:
+    """Return what `Live.json` wrote; fields of a later version are ignored."""
+    stored = with_current_calls(stored)
     known, of_call = ({one.name for one in fields(kind)} for kind in (Live, LiveCall))
     calls = tuple(
         LiveCall(**{name: value for name, value in one.items() if name in of_call})
-        for one in told.get("calls", ())
+        for one in stored.get("calls", ())
     )
-    given = {name: value for name, value in told.items() if name in known}
+    given = {name: value for name, value in stored.items() if name in known}
     return Live(**{**given, "unpriced": tuple(given.get("unpriced", ())), "calls": calls})
 
 
@@ -148,7 +150,11 @@ def live_calls(
 
 
 def with_results(
-    live: Live, results: Sequence[Mapping[str, Any]], held: Sequence[Mapping[str, Any]], *, by: str
+    live: Live,
+    results: Sequence[Mapping[str, Any]],
+    pending: Sequence[Mapping[str, Any]],
+    *,
+    by: str,
 ) -> Live:
     """Return a fork with results for calls that wait, and with what is told of the others.
 
@@ -165,17 +171,17 @@ def with_results(
             is_error=bool(one.get("is_error")),
             by=by,
             approval_id=one.get("approval_id"),
-            held_because=None,
+            block_reason=None,
             message=None,
         )
-    for one in held:
+    for one in pending:
         live = _changed(
             live,
             str(one["call_id"]),
-            state="held",
+            state="blocked",
             by=by,
             approval_id=one.get("approval_id"),
-            held_because=one["reason"],
+            block_reason=one["reason"],
             message=one.get("message"),
         )
     return live

@@ -171,7 +171,7 @@ def _approvers(approval: Approval) -> list[Any]:
     return [
         {
             "name": one.name,
-            "within_s": None if one.within_ns is None else one.within_ns / 1e9,
+            "escalates_after_s": None if one.within_ns is None else one.within_ns / 1e9,
             "is_requested": is_open and number < approval.asked,
         }
         for number, one in enumerate(approval.approvers)

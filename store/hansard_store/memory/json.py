@@ -40,7 +40,7 @@ def memory_json(one: Memory) -> Json:
         "written_principal": one.written_principal,
         "source_run_id": one.source_run_id,
         "source_step_ids": list(one.source_steps),
-        "source_is_gone": one.source_is_gone,
+        "source_run_deleted": one.source_run_deleted,
         "approval_id": one.approval_id,
         "superseded_by": one.superseded_by,
         "contests": one.contests,

@@ -65,12 +65,16 @@ class MemoryConflict:
     """A record that contradicts another one, or may."""
 
     memory_id: str
-    how: str  # value, number or negation
+    difference: str  # value, number or negation
     confidence: float
     is_certain: bool  # False: they may both hold
 
     def json(self) -> Json:
-        return {"memory_id": self.memory_id, "how": self.how, "is_certain": self.is_certain}
+        return {
+            "memory_id": self.memory_id,
+            "difference": self.difference,
+            "is_certain": self.is_certain,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ class Memory:
     written_by: str | None
     source_run_id: str | None
     source_steps: tuple[str, ...]
-    source_is_gone: bool  # the run it comes from was deleted
+    source_run_deleted: bool  # the run it comes from was deleted
     approval_id: str | None
     superseded_by: str | None
     contests: str | None

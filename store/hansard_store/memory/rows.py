@@ -140,7 +140,7 @@ def _memory(
         written_by=row[17],
         source_run_id=source.hex() if source else None,
         source_steps=tuple(json_of(row[19])),
-        source_is_gone=source in gone,
+        source_run_deleted=source in gone,
         approval_id=row[20],
         superseded_by=others.get(row[21]),
         contests=others.get(row[22]),

@@ -172,7 +172,7 @@ def test_a_batch_is_proposed_together_and_each_part_can_be_taken_out(api: TestCl
     post(api, second, "reject", by="ann", reason="not her")
 
     seen = {one["approval_id"]: one["revision"] for one in made["items"]}
-    granted = post(api, made["items"][0], "approve", batch=True, seen=seen, by="ann").json()
+    granted = post(api, made["items"][0], "approve", batch=True, revisions=seen, by="ann").json()
 
     models.ApprovedBatch.model_validate(granted)
     assert len(granted["items"]) == 4
@@ -187,9 +187,12 @@ def test_what_was_added_to_a_batch_after_it_was_looked_at_is_not_approved(api: T
     later = propose(api, tool="pay", arguments={"amount": 9}, batch_id=made["batch_id"])
 
     blind = post(api, made["items"][0], "approve", batch=True)
-    granted = post(api, made["items"][0], "approve", batch=True, seen=seen).json()["items"]
+    granted = post(api, made["items"][0], "approve", batch=True, revisions=seen).json()["items"]
 
-    assert (blind.status_code, blind.json()["error"]["details"]) == (400, {"parameter": "seen"})
+    assert (blind.status_code, blind.json()["error"]["details"]) == (
+        400,
+        {"parameter": "revisions"},
+    )
     assert {one["approval_id"] for one in granted} == set(seen)
     assert api.get(f"/v1/approvals/{later['approval_id']}").json()["status"] == "awaiting"
 
@@ -197,12 +200,12 @@ def test_what_was_added_to_a_batch_after_it_was_looked_at_is_not_approved(api: T
 @pytest.mark.parametrize(
     ("more", "parameter"),
     [
-        ({"batch": True, "seen": {}}, "seen"),
-        ({"batch": True, "seen": {"0" * 32: 1}}, "seen"),
+        ({"batch": True, "revisions": {}}, "revisions"),
+        ({"batch": True, "revisions": {"0" * 32: 1}}, "revisions"),
         ({"batch": True, "arguments": {"name": "Bob"}}, "arguments"),
         ({"batch": True, "note": "all of them"}, "note"),
         ({"batch": True, "revision": 1}, "revision"),
-        ({"seen": {"0" * 32: 1}}, "seen"),
+        ({"revisions": {"0" * 32: 1}}, "revisions"),
     ],
 )
 def test_nothing_of_the_approval_of_a_batch_is_dropped_silently(
@@ -212,7 +215,7 @@ def test_nothing_of_the_approval_of_a_batch_is_dropped_silently(
     made = api.post("/v1/approvals", json={"batch": [part, part]}).json()
     seen = {one["approval_id"]: 1 for one in made["items"]} if more.get("batch") else None
 
-    refused = post(api, made["items"][0], "approve", **{"seen": seen, **more})
+    refused = post(api, made["items"][0], "approve", **{"revisions": seen, **more})
 
     assert (refused.status_code, refused.json()["error"]["details"]) == (
         400,

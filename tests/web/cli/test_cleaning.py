@@ -260,6 +260,6 @@ def test_verify_counts_deleted_runs_and_the_tombstones_that_are_held(on: Cli, st
     said = on("verify").stdout
     told = json.loads(on("verify", "--json").stdout)
 
-    assert (fresh["deleted_runs"], fresh["held_tombstones"]) == (2, 0)
+    assert (fresh["deleted_runs"], fresh["verified_tombstones"]) == (2, 0)
     assert "deleted: 2 runs, 2 of 2 tombstones held by the chain" in said
-    assert (told["deleted_runs"], told["held_tombstones"]) == (2, 2)
+    assert (told["deleted_runs"], told["verified_tombstones"]) == (2, 2)

@@ -26,7 +26,7 @@ def test_all_is_well_with_a_running_server(anywhere: Cli, tmp_path: Path) -> Non
     with serving(tmp_path) as server:
         ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
 
-    findings = {f["what"]: f for f in json.loads(ended.stdout)}
+    findings = {f["check"]: f for f in json.loads(ended.stdout)}
     assert ended.exit_code == 0
     assert findings["server"]["text"] == f"answers at {server.http}"
     assert findings["grpc"]["text"] == f"listens at {server.grpc}"
@@ -61,7 +61,7 @@ def test_what_was_refused_last_is_told(anywhere: Cli, tmp_path: Path) -> None:
 
         ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
 
-    refused = next(f for f in json.loads(ended.stdout) if f["what"] == "refused")
+    refused = next(f for f in json.loads(ended.stdout) if f["check"] == "refused")
     assert refused["level"] == "warn"
     assert "token" in refused["text"]
     assert ended.exit_code == 0
@@ -148,7 +148,7 @@ def test_the_instrumentors_that_are_installed_are_shown_with_their_versions(
     ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
 
     found = json.loads(ended.stdout.partition("\nError")[0])
-    texts = [finding["text"] for finding in found if finding["what"] == "instrument"]
+    texts = [finding["text"] for finding in found if finding["check"] == "instrument"]
     name = "opentelemetry-instrumentation-genai-openai"
     wanted = f"openai by {name} {version(name)}; left off: openinference-instrumentation-openai"
     assert wanted in texts
@@ -167,7 +167,7 @@ def test_the_settings_of_the_sdk_are_shown_with_where_they_come_from(
         HANSARD_TOKEN="for-the-doctor",
     )
 
-    found = [f for f in json.loads(ended.stdout.partition("\nError")[0]) if f["what"] == "sdk"]
+    found = [f for f in json.loads(ended.stdout.partition("\nError")[0]) if f["check"] == "sdk"]
     texts = [finding["text"] for finding in found]
     file = tmp_path / "hansard.toml"
     source = "environment OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -187,13 +187,13 @@ def test_settings_are_those_of_the_running_server(anywhere: Cli, tmp_path: Path)
         ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path), HANSARD_TOKEN="x" * 40)
     stopped = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
 
-    told = {f["what"]: (f["level"], f["text"]) for f in json.loads(ended.stdout)}
+    told = {f["check"]: (f["level"], f["text"]) for f in json.loads(ended.stdout)}
     assert told["decide"][0] == "warn"
     assert "anyone who reaches the server decides at http://127.0.0.1:" in told["decide"][1]
     assert "another decide, heads_copy, short_tokens" in told["settings"][1]
     assert told["heads"][1] == "are kept in the data folder alone"
     assert "1 configured token shorter" in told["token"][1]
-    without = {f["what"]: f["text"] for f in json.loads(stopped.stdout)}
+    without = {f["check"]: f["text"] for f in json.loads(stopped.stdout)}
     assert without["decide"] == "only principals decide: see hansard tokens list"
     assert "settings" not in without
 
@@ -206,5 +206,5 @@ def test_a_server_that_reports_no_settings_is_said_to(anywhere: Cli, tmp_path: P
         path.write_text(json.dumps(told))
         ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
 
-    found = {f["what"]: f["text"] for f in json.loads(ended.stdout)}
+    found = {f["check"]: f["text"] for f in json.loads(ended.stdout)}
     assert "does not report its own" in found["settings"]

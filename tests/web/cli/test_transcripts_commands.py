@@ -137,7 +137,7 @@ def test_a_row_that_does_not_decode_is_named_by_every_doctor(
 
     assert doctor.exit_code == 1
     assert f"{conversation}: the message at position 2 cannot be decoded" in doctor.stdout
-    named = [one["text"] for one in told(whole) if one["what"] == "transcripts"]
+    named = [one["text"] for one in told(whole) if one["check"] == "transcripts"]
     assert whole.exit_code == 1
     assert named == [line for line in named if f"{conversation}: the message at position 2" in line]
     assert f"{conversation} 2" in [one.row for one in verify_store(folder).findings]

@@ -240,7 +240,7 @@ def test_doctor_warns_where_anyone_decides(tmp_path: Path) -> None:
 
     told = json.loads(run_command("doctor", "--json", "--data", str(tmp_path / "data")).stdout)
 
-    found = {one["what"]: one for one in told}
+    found = {one["check"]: one for one in told}
     assert found["decide"]["level"] == "warn"
     assert 'decide = "anyone"' in found["decide"]["text"]
     assert found["token"]["level"] == "warn"

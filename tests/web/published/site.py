@@ -218,7 +218,7 @@ def _approvals(site: Site) -> None:
     batch = {"batch": [{"tool": "refund", "arguments": {"order": one}} for one in (1, 2)]}
     made = site.ask("POST", "/v1/approvals", body=batch)["items"]
     seen = {one["approval_id"]: one["revision"] for one in made}
-    act(made[0], "approve", batch=True, seen=seen)
+    act(made[0], "approve", batch=True, revisions=seen)
     site.ask("POST", "/v1/events", body={"type": "tool.called", "tool": "find", "agent": "clerk"})
 
 

@@ -83,7 +83,7 @@ def test_a_tool_that_writes_waits_for_an_approval_and_then_runs_once(stage: Stag
     done = hansard.continue_replay(waiting.replay_id, tools=TOOLS)
 
     assert (waiting.state, waiting.reason) == ("waiting", "needs_approval")
-    assert (held["state"], held["held_because"], nothing_yet) == ("held", "pending", [])
+    assert (held["state"], held["block_reason"], nothing_yet) == ("blocked", "pending", [])
     assert still.continuation["calls"][0]["approval_id"] == held["approval_id"]
     assert (done.state, calls) == ("done", [("send_email", "grace")])
     assert done.live["calls"][0]["approval_id"] == held["approval_id"]
@@ -101,7 +101,7 @@ def test_what_was_rejected_does_not_run_and_a_person_may_still_say_what_came_of_
     stage.provider.replies.append(json_reply(END))
     done = hansard.continue_replay(held, results={call_id: "nobody was written to"})
 
-    assert (held.state, held.continuation["calls"][0]["held_because"]) == ("waiting", "rejected")
+    assert (held.state, held.continuation["calls"][0]["block_reason"]) == ("waiting", "rejected")
     assert (done.state, calls) == ("done", [])
     assert done.live["calls"][0]["origin"] == "hand"
 
@@ -116,7 +116,7 @@ def test_rules_hold_for_live_calls_and_tools_without_a_class_never_run(stage: St
         denied = fork(stage, READ)
     unclassified = fork(stage, WRITE, tools=[send_email])
 
-    because = [one.continuation["calls"][0]["held_because"] for one in (denied, unclassified)]
+    because = [one.continuation["calls"][0]["block_reason"] for one in (denied, unclassified)]
     assert because == ["policy_denied", "unclassified"]
     assert (denied.state, calls) == ("waiting", [])
 

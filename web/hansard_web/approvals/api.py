@@ -174,10 +174,12 @@ def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> A
             raise BadQueryError("batch", "this approval is of no batch")
         _refuse_of_one(given)
         # Without them: its proposer may have added to it since.
-        granted = accounts.store.approve_batch(batch_id, by=by, revisions=given.seen or {})
+        granted = accounts.store.approve_batch(batch_id, by=by, revisions=given.revisions or {})
         return Answer({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
-    if given.seen is not None:
-        raise BadQueryError("seen", "seen is of a batch: set `batch`, or give the `revision`")
+    if given.revisions is not None:
+        raise BadQueryError(
+            "revisions", "revisions is of a batch: set `batch`, or give the `revision`"
+        )
     return _told(
         accounts,
         accounts.store.approve(

@@ -63,7 +63,7 @@ class GivenApprover(_Part):
     """Somebody who is asked, and for how long before the next one is."""
 
     name: Name
-    within_s: Seconds | None = None
+    escalates_after_s: Seconds | None = None
 
 
 class GivenAction(_Part):
@@ -143,7 +143,9 @@ class GivenProposal(_Part):
             undo_of=self.undo_of,
             undo=action_of(self.undo),
             approvers=[
-                Approver(one) if isinstance(one, str) else Approver(one.name, _ns(one.within_s))
+                Approver(one)
+                if isinstance(one, str)
+                else Approver(one.name, _ns(one.escalates_after_s))
                 for one in self.approvers
             ],
             approvals_required=self.approvals_required,
@@ -184,9 +186,9 @@ class Approve(_Body):
 
     model_config = ConfigDict(
         json_schema_extra=any_of(
-            both({"properties": {"batch": {"const": False}}}, left_out("seen")),
+            both({"properties": {"batch": {"const": False}}}, left_out("revisions")),
             both(
-                given(batch={"const": True}, seen={"minProperties": 1}),
+                given(batch={"const": True}, revisions={"minProperties": 1}),
                 left_out("arguments", "note", "revision"),
             ),
         )
@@ -200,8 +202,8 @@ class Approve(_Body):
         description="of the draft that was looked at; another one is refused. Needed where there "
         "have been several drafts, unless `arguments` says what is approved",
     )
-    batch: bool = Field(default=False, description="those of its batch that are `seen`")
-    seen: (
+    batch: bool = Field(default=False, description="those of its batch that `revisions` names")
+    revisions: (
         Annotated[
             dict[HexId, Annotated[int, Field(ge=1), A_NUMBER]],
             Field(json_schema_extra={"additionalProperties": False}),

@@ -41,7 +41,7 @@ class Action(Body):
 
 class Approver(Body):
     name: str
-    within_s: float | None
+    escalates_after_s: float | None
     is_requested: bool
 
 

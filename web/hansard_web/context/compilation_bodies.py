@@ -64,7 +64,7 @@ def summary_body(compilation: Compilation) -> Body:
         "volatile_suffix_hash": row.volatile_suffix_hash,
         "recorded_schema_version": row.schema_version or "1",
         "counter": row.counter,
-        "given_ports": row.ports.split(",") if row.ports else [],
+        "ports": row.ports.split(",") if row.ports else [],
         "budget": _budget(row.budget_tokens, row.budget_reserve, row.budget_used),
         "items": {
             "total": row.item_total,

@@ -121,7 +121,7 @@ def _seals(report: Report) -> dict[str, object]:
         "sealed_since_ns": None if seals.since_ns is None else str(seals.since_ns),
         "last_seal_ns": None if seals.last_ns is None else str(seals.last_ns),
         "deleted_runs": seals.tombstones,
-        "held_tombstones": seals.held_tombstones,
+        "verified_tombstones": seals.held_tombstones,
         "altered_schema_rows": seals.altered_rows,
         "altered_schema_events": seals.altered_events,
     }
@@ -198,7 +198,7 @@ def repair(*, data: str | None, as_json: bool) -> None:
     """
     made = repair_schema(find_store(data), by=user_name())
     if as_json:
-        print_json({"mended": [str(one) for one in made.mended], "kept_as": made.kept_as})
+        print_json({"mended": [str(one) for one in made.mended], "copy": made.kept_as})
         return
     for one in made.mended:
         print_lines([fmt.printable(f"mended: {one}")])

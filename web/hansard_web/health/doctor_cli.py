@@ -68,7 +68,7 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
         if not as_json:
             _print(finding)
     if as_json:
-        print_json([{"level": f.level, "what": f.what, "text": f.text} for f in findings])
+        print_json([{"level": f.level, "check": f.what, "text": f.text} for f in findings])
     wrong = sum(finding.level is Level.FAIL for finding in findings)
     if wrong:
         raise Failed(f"{wrong} of {len(findings)} checks failed")

@@ -108,7 +108,7 @@ def print_record(one: Body) -> None:
             ("tags", ", ".join(one["tags"])),
             ("written by", writer_of(one)),
             ("approval", one["approval_id"] or ""),
-            ("source run", _source(one) + (" (deleted)" if one["source_is_gone"] else "")),
+            ("source run", _source(one) + (" (deleted)" if one["source_run_deleted"] else "")),
             ("source steps", ", ".join(one["source_step_ids"])),
             ("superseded by", one["superseded_by"] or ""),
             ("contradicts", one["contests"] or ""),

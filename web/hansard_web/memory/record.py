@@ -240,7 +240,9 @@ def _conflicts(connection: apsw.Connection, one: Memory, *, now_ns: int) -> tupl
         Conflict(
             f"/memory/{found.memory_id}",
             text_of(get_memory(connection, found.memory_id, now_ns=now_ns).content),
-            f"differs in {found.how}" if found.is_certain else f"may differ in {found.how}",
+            f"differs in {found.difference}"
+            if found.is_certain
+            else f"may differ in {found.difference}",
         )
         for found in contradicted_by(connection, one, now_ns=now_ns)
     )
@@ -266,7 +268,7 @@ def _versions(versions: Sequence[Memory], one: Memory) -> list[Version]:
 
 
 def _sources(one: Memory) -> list[Source]:
-    gone = " (deleted)" if one.source_is_gone else ""
+    gone = " (deleted)" if one.source_run_deleted else ""
     found = [
         Source("written by", writer_words(one)),
         *(

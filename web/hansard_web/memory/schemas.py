@@ -54,7 +54,7 @@ class Memory(Body):
     )
     source_run_id: str | None
     source_step_ids: list[str]
-    source_is_gone: bool = Field(description="the run it comes from was deleted")
+    source_run_deleted: bool = Field(description="the run it comes from was deleted")
     approval_id: str | None
     superseded_by: str | None
     contests: str | None = Field(description="what it would supersede, if a person accepts it")
@@ -70,7 +70,7 @@ class MemoryConflict(Body):
     """A record that stands and contradicts this one; not certain: they may both hold."""
 
     memory_id: str
-    how: str
+    difference: str
     is_certain: bool
 
 

@@ -90,7 +90,7 @@ class CompilationSummary(Body):
     volatile_suffix_hash: str | None
     recorded_schema_version: str = Field(description="of hansard.*, as the sender told it")
     counter: str | None = Field(description="how tokens were counted")
-    given_ports: list[str] = Field(description="what shaped the compile beside its request")
+    ports: list[str] = Field(description="what shaped the compile beside its request")
     budget: Budget
     items: ItemCounts
     request_ref: str | None

@@ -10,7 +10,7 @@ import apsw
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.renamed import with_current_code
+from hansard_compiler.renamed import with_current_calls, with_current_code
 from hansard_compiler.replay.errors import Reason
 from hansard_compiler.replay.spread import Repeat, spread_of
 from hansard_store.ids import short_id
@@ -77,14 +77,18 @@ def replay_body(
         "notes": report.get("notes", []),
         "error": error and with_current_code(error, "code"),
         "divergence": report.get("divergence"),
-        "continuation": report.get("ask"),
-        "live": report.get("live"),
+        "continuation": _current(report.get("ask")),
+        "live": _current(report.get("live")),
         "spread": _spread(connection, row, now_ns=now_ns),
         "comparison": None
         if row.state == "running" or not with_comparison
         else comparison_body(connection, source, made, now_ns=now_ns),
         "replays": replays_below(connection, row),
     }
+
+
+def _current(stored: Json | None) -> Json | None:
+    return None if stored is None else with_current_calls(stored)
 
 
 def replays_of_step(connection: apsw.Connection, step_id: str) -> list[Body]:

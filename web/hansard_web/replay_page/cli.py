@@ -163,10 +163,10 @@ def _live(body: Body) -> Iterator[str]:
             yield f"needs approval {approval_id}, then: {then}"
             return
     for call in [] if ask is None else ask["calls"]:
-        held = f", {call['held_because']}" if call["held_because"] else ""
+        held = f", {call['block_reason']}" if call["block_reason"] else ""
         yield f"  {call['call_id']} {call['name']}: {call['state']}{held}"
     if ask is not None and body["state"] in ("diverged", "waiting"):
-        needed = [one["call_id"] for one in ask["calls"] if one["state"] in ("needed", "held")]
+        needed = [one["call_id"] for one in ask["calls"] if one["state"] in ("needed", "blocked")]
         given = "".join(f" --result {one}=…" for one in needed)
         yield f"to go on live: hansard replay {body['short_id']} --continue{given}"
 

@@ -59,7 +59,7 @@ _ORIGINS: Final[Mapping[str, tuple[str, str]]] = {
     "recorded": ("history", "from the record"),
     "gate": ("tool", "ran behind the program's gate"),
     "hand": ("user", "given by hand"),
-    "held": ("blocked", "held by the gate"),
+    "blocked": ("blocked", "blocked by the gate"),
     "needed": ("open", "no result yet"),
 }
 _HELD: Final[Mapping[str, str]] = {
@@ -183,8 +183,8 @@ def go_on_form(
 
 def _row(number: int, call: Json) -> CallRow:
     mark, said = _ORIGINS.get(call["state"], ("info", call["state"]))
-    if call["state"] == "held":
-        said = _HELD.get(call["held_because"], call["message"] or call["held_because"])
+    if call["state"] == "blocked":
+        said = _HELD.get(call["block_reason"], call["message"] or call["block_reason"])
     if call["state"] == "hand" and call["by"]:
         said = f"given by {call['by']}"
     return CallRow(
@@ -198,7 +198,7 @@ def _row(number: int, call: Json) -> CallRow:
         result=_text(call["result"]) if call.get("result") is not None else "",
         approval_id=call["approval_id"],
         recorded_in=call.get("recorded_in"),
-        is_open=call["state"] in ("needed", "held"),
+        is_open=call["state"] in ("needed", "blocked"),
     )
 
 
@@ -243,7 +243,7 @@ def read_go_on(
             is_error=f"error.{number}" in fields,
         )
         for number, call in enumerate(calls)
-        if call["state"] in ("needed", "held") and fields.get(f"result.{number}", "").strip()
+        if call["state"] in ("needed", "blocked") and fields.get(f"result.{number}", "").strip()
     ]
     if problems or turns is None or usd is None:
         return None, problems

@@ -239,7 +239,7 @@ class LiveFork:
         states = [one.state for one in calls]
         if "needed" in states:
             return Reason.NEEDS_RESULTS
-        return Reason.NEEDS_APPROVAL if "held" in states else None
+        return Reason.NEEDS_APPROVAL if "blocked" in states else None
 
     def _stop(self, reason: Reason, at: Standing, calls: Sequence[LiveCall]) -> Stop:
         limits = (Reason.TURN_LIMIT, Reason.SPEND_LIMIT)
@@ -377,6 +377,6 @@ def call_body(call: LiveCall) -> Json:
         "state": call.origin if call.state == "answered" else call.state,
         "by": call.by,
         "approval_id": call.approval_id,
-        "held_because": call.held_because,
+        "block_reason": call.block_reason,
         "message": call.message,
     }
