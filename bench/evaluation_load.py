@@ -20,7 +20,7 @@ from hansard_collector.pipeline.embedded import open_embedded
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 
 SPANS_OF_RUN: Final = 50
 _SECOND: Final = 10**9
@@ -45,7 +45,7 @@ def fill(data: Path, *, runs: int, memories: int) -> None:
             ingest.export("traces", _run(number, chance).SerializeToString())
     finally:
         ingest.close()
-    book = MemoryBook(DataFolder(data))
+    book = MemoryService(DataFolder(data))
     for one in _records(memories, chance):
         book.write(one)
     book.close()

@@ -62,9 +62,9 @@ def maintain_once() -> None:
     from hansard_collector.judges import JudgeSettings, judges_from
     from hansard_collector.maintenance import Maintainer
     from hansard_store.database.data_folder import DataFolder
-    from hansard_store.memory.maintenance.service import MaintenanceBook
+    from hansard_store.memory.maintenance.service import MaintenanceService
 
-    with closing(MaintenanceBook(DataFolder(Path(sys.argv[-1])), clock=lambda: _NOW)) as book:
+    with closing(MaintenanceService(DataFolder(Path(sys.argv[-1])), clock=lambda: _NOW)) as book:
         began, used = time.perf_counter(), time.process_time()
         result = Maintainer(book, judges_from(JudgeSettings())).run()
         took_s, cpu_s = time.perf_counter() - began, time.process_time() - used

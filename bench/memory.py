@@ -22,7 +22,7 @@ from hansard_store.memory import versions as memories
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
 from hansard_store.memory.retention import MemoryKeeper
 from hansard_store.memory.retrieval import read_durable
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 
 _RECORDS = 100_000
 _PROJECTS = 20
@@ -125,7 +125,7 @@ def _lists(folder: DataFolder) -> Iterator[Figure]:
 
 
 def _writes(folder: DataFolder) -> Iterator[Figure]:
-    book = MemoryBook(folder)
+    book = MemoryService(folder)
     records = _records(random.Random(8))
     yield _figure("memory: write, with its event, safe from a power cut",
                   lambda: book.write(next(records)))  # fmt: skip

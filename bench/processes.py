@@ -78,10 +78,10 @@ def hansard(data: Path) -> Iterator[Measured]:
     ) as process:
         try:
             assert process.stdout is not None
-            doors = json.loads(process.stdout.readline())
-            urllib.request.urlopen(f"{doors['http']}/healthz", timeout=10).close()
+            endpoints = json.loads(process.stdout.readline())
+            urllib.request.urlopen(f"{endpoints['http']}/healthz", timeout=10).close()
             ready_s = time.perf_counter() - began
-            yield Measured(process, doors["http"], doors["grpc"], data, ready_s)
+            yield Measured(process, endpoints["http"], endpoints["grpc"], data, ready_s)
         finally:
             if process.poll() is None:
                 process.terminate()

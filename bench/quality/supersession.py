@@ -26,8 +26,8 @@ from hansard_compiler.models.memory import WriteMemory
 from hansard_compiler.relevance import Embedder
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.memory.maintenance.service import MaintenanceBook
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.maintenance.service import MaintenanceService
+from hansard_store.memory.service import MemoryService
 
 FIXTURES: Final = Path(__file__).parent.parent.parent / "tests" / "fixtures" / "heartbeat"
 Half = Literal["worked on", "held out"]
@@ -91,12 +91,12 @@ def of_pairs(half: Half, classifier: Classifier | None = None) -> OfPairs:
     pairs = list(of_half("contradictions.jsonl", half))
     with tempfile.TemporaryDirectory() as path:
         folder, clock = _store(Path(path)), _Clock()
-        with closing(MemoryBook(folder, clock=clock)) as book:
+        with closing(MemoryService(folder, clock=clock)) as book:
             for side in ("older", "newer"):
                 for pair in pairs:
                     _write(book, clock, f"pair {pair['id']}", pair["subject"], pair[side])
         judges = Judges(classifier or OfflineClassifier(), None)
-        with closing(MaintenanceBook(folder, clock=clock)) as maintaining:
+        with closing(MaintenanceService(folder, clock=clock)) as maintaining:
             found = maintaining.candidates("nobody")
             numbers = [number for one in found.pairs for number in one.key]
             reached = {one.project for one in maintaining.records(numbers).values()}
@@ -124,16 +124,16 @@ def of_corrections(half: Half, embedder: Embedder) -> OfCorrections:
     with tempfile.TemporaryDirectory() as path:
         folder, clock = _store(Path(path)), _Clock()
         wanted: dict[str, str | None] = {}
-        with closing(MemoryBook(folder, clock=clock)) as book:
+        with closing(MemoryService(folder, clock=clock)) as book:
             for group in groups:
                 _write_group(book, clock, group, wanted)
-        with closing(MaintenanceBook(folder, clock=clock)) as maintaining:
+        with closing(MaintenanceService(folder, clock=clock)) as maintaining:
             result = Maintainer(maintaining, Judges(None, embedder), _SETTINGS).run()
     return _counted(result, wanted)
 
 
 def _write_group(
-    book: MemoryBook, clock: _Clock, group: Mapping[str, Any], wanted: dict[str, str | None]
+    book: MemoryService, clock: _Clock, group: Mapping[str, Any], wanted: dict[str, str | None]
 ) -> None:
     """Write the records of a group, then its corrections; note which record each corrects."""
     place, ids = f"group {group['id']}", []
@@ -227,7 +227,7 @@ def _place(pair: Mapping[str, Any]) -> str:
 
 
 def _write(
-    book: MemoryBook, clock: _Clock, project: str, subject: str, text: str, **more: Any
+    book: MemoryService, clock: _Clock, project: str, subject: str, text: str, **more: Any
 ) -> str:
     told = {
         "writer": "app",

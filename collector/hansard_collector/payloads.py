@@ -59,7 +59,7 @@ from hansard_store.content.payloads import (
 )
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError
+from hansard_store.errors import DigestMismatchError, InvalidQueryError, StoreBusyError
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.ingest.redactions import RemovedSecret
 from hansard_store.ingest.writer import Batch, IngestWriter
@@ -125,9 +125,9 @@ class PayloadStage:
                 received_ns=received_ns,
                 retain=partial(retain_payload, mode=self._mode, redactor=self._redactor),
             )
-        except BadQueryError:
+        except InvalidQueryError:
             reasons[NO_DIGEST] += 1
-        except BadDigestError:
+        except DigestMismatchError:
             reasons[WRONG_DIGEST] += 1
         else:
             if made is None:
@@ -287,7 +287,7 @@ def standing_of(connection: apsw.Connection, ref: str) -> tuple[PayloadStanding,
 def _stored(connection: apsw.Connection, ref: str) -> Payload | None:
     try:
         payload = get_payload(connection, parse_payload_ref(ref))
-    except (NotFoundError, BadQueryError):
+    except (NotFoundError, InvalidQueryError):
         return None
     if payload.inline is None and not blob_path(folder_of(connection), payload.digest).exists():
         return None

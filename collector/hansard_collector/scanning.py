@@ -4,12 +4,12 @@ Nothing here runs by itself: `hansard scan` does it, when a person or cron calls
 `outbound` permits it. A story that fails is counted and left for the next scan; the others go on.
 
 ScanError
-├── SourceDown       it cannot be reached, or does not answer in time: later it may
-├── BadAnswer        what it answered is not what its API says
-├── BadVerdict       what a classifier answered cannot be meant
+├── SourceUnavailable       it cannot be reached, or does not answer in time: later it may
+├── InvalidResponse        what it answered is not what its API says
+├── InvalidVerdict       what a classifier answered cannot be meant
 ├── NoInterests      there is nothing to hold stories against
 ├── ScanIncomplete   source or classifier went down, or nothing that was listed is of use
-└── ScanUnderWay     another process scans for this store
+└── ScanRunning     another process scans for this store
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.providers.transport.failures import CallFailed
 from hansard_store.memory.records import Memory
 from hansard_store.stories.rows import AlreadyProcessed, Judged, Story
-from hansard_store.stories.service import StoryBook
+from hansard_store.stories.service import StoryService
 
 
 class ScanError(HansardError):
@@ -40,19 +40,19 @@ class ScanError(HansardError):
     code = "scan_failed"
 
 
-class SourceDown(ScanError):
+class SourceUnavailable(ScanError):
     """The source cannot be reached now."""
 
     code = "source_unavailable"
 
 
-class BadAnswer(ScanError):
+class InvalidResponse(ScanError):
     """An answer that cannot be meant, or is larger than any that can."""
 
     code = "invalid_response"
 
 
-class BadVerdict(ScanError):
+class InvalidVerdict(ScanError):
     """A classifier answered with a label that it was not given, or a score that is no share."""
 
     code = "invalid_verdict"
@@ -85,7 +85,7 @@ class ScanIncomplete(ScanError):
         )
 
 
-class ScanUnderWay(ScanError):
+class ScanRunning(ScanError):
     """Two scans at once would classify stories twice."""
 
     code = "scan_running"
@@ -136,16 +136,19 @@ class HackerNews:
         return [str(one) for one in dict.fromkeys(ids)][:limit]
 
     def story(self, story_id: str) -> Story:
-        """Fetch a story. One that was deleted is a BadAnswer: `null`, or one without a title."""
+        """Fetch a story.
+
+        One that was deleted is a InvalidResponse: `null`, or one without a title.
+        """
         item: _Item = self._get(f"item/{story_id}.json", _ITEM, most_bytes=_STORY_BYTES)
         if str(item.id) != story_id:
-            raise BadAnswer(f"asked for item {story_id}, and was answered item {item.id}")
+            raise InvalidResponse(f"asked for item {story_id}, and was answered item {item.id}")
         title = _one_line(item.title)
         if not title:
-            raise BadAnswer(f"item {story_id} has no title")
+            raise InvalidResponse(f"item {story_id} has no title")
         url = item.url or _DISCUSSION + story_id
         if not _is_link(url):
-            raise BadAnswer(f"item {story_id} has an address that is none of the web")
+            raise InvalidResponse(f"item {story_id} has an address that is none of the web")
         return Story(self.name, story_id, title, url, item.score)
 
     def _get(self, path: str, form: TypeAdapter[Any], *, most_bytes: int) -> Any:
@@ -156,7 +159,7 @@ class HackerNews:
         except ValidationError as error:
             found = error.errors(include_input=False, include_url=False, include_context=False)[0]
             where = ".".join(map(str, found["loc"])) or "the answer"
-            raise BadAnswer(f"{path}: {where}: {found['msg']}") from None
+            raise InvalidResponse(f"{path}: {where}: {found['msg']}") from None
 
 
 def _one_line(title: str) -> str:
@@ -197,7 +200,8 @@ def fetch(url: str, *, timeout_s: float, most_bytes: int) -> bytes:
     """Return the body at an address.
 
     It has `timeout_s` to be reached, and as long again to answer the whole. Follows no redirect:
-    whoever permits one address has not permitted another. Raises SourceDown or BadAnswer.
+    whoever permits one address has not permitted another. Raises SourceUnavailable or
+    InvalidResponse.
     """
     parts = urlsplit(url)
     host = str(parts.hostname)
@@ -207,11 +211,11 @@ def fetch(url: str, *, timeout_s: float, most_bytes: int) -> bytes:
         connection.request("GET", parts.path, headers=_HEADERS)
         return _body(connection.getresponse(), host, most_bytes=most_bytes)
     except TimeoutError:
-        raise SourceDown(f"{host} did not answer within {timeout_s:g} s") from None
+        raise SourceUnavailable(f"{host} did not answer within {timeout_s:g} s") from None
     except OSError as error:
-        raise SourceDown(f"{host} cannot be reached: {error}") from None
+        raise SourceUnavailable(f"{host} cannot be reached: {error}") from None
     except HTTPException as error:
-        raise BadAnswer(f"{host} does not speak HTTP: {type(error).__name__}") from None
+        raise InvalidResponse(f"{host} does not speak HTTP: {type(error).__name__}") from None
     finally:
         connection.close()
 
@@ -219,12 +223,12 @@ def fetch(url: str, *, timeout_s: float, most_bytes: int) -> bytes:
 def _body(response: HTTPResponse, host: str, *, most_bytes: int) -> bytes:
     status = response.status
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
-        raise SourceDown(f"{host} answered {status}")
+        raise SourceUnavailable(f"{host} answered {status}")
     if status != HTTPStatus.OK:
-        raise BadAnswer(f"{host} answered {status}; expected 200")
+        raise InvalidResponse(f"{host} answered {status}; expected 200")
     body = response.read(most_bytes + 1)
     if len(body) > most_bytes:
-        raise BadAnswer(f"{host} answered more than {most_bytes:,} bytes")
+        raise InvalidResponse(f"{host} answered more than {most_bytes:,} bytes")
     return body
 
 
@@ -232,7 +236,7 @@ def _body(response: HTTPResponse, host: str, *, most_bytes: int) -> bytes:
 
 
 class StorySource(Protocol):
-    """A place that ranks stories. Both calls raise SourceDown or BadAnswer."""
+    """A place that ranks stories. Both calls raise SourceUnavailable or InvalidResponse."""
 
     @property
     def name(self) -> str:
@@ -311,13 +315,16 @@ class Scanner:
     """Holds the stories of one source against the interests in memory."""
 
     source: StorySource
-    book: StoryBook
+    book: StoryService
     classifier: Classifier = field(default_factory=WordOverlap)
     threshold: float = THRESHOLD
     is_dry: bool = False  # nothing is kept: the next scan classifies them again
 
     def scan(self, *, limit: int = LIMIT, progress: Progress = lambda *_: None) -> ScanResult:
-        """Scan the top stories. Raises NoInterests, and SourceDown or BadAnswer for the list."""
+        """Scan the top stories.
+
+        Raises NoInterests, and SourceUnavailable or InvalidResponse for the list.
+        """
         interests = self.book.interests()
         if not interests:
             raise NoInterests
@@ -347,13 +354,13 @@ class Scanner:
             except AlreadyProcessed:
                 yield Scanned(story_id, "known")
             except HansardError as error:
-                down = down + 1 if isinstance(error, SourceDown | CallFailed) else 0
+                down = down + 1 if isinstance(error, SourceUnavailable | CallFailed) else 0
                 yield Scanned(story_id, "failed", story, error=error)
 
     def _one(self, story: Story, labels: Mapping[str, Memory]) -> Scanned:
         verdict = self.classifier(Question("topic", story.title, tuple(labels)))
         if verdict.label not in (None, *labels) or not 0 <= verdict.score <= 1:
-            raise BadVerdict(self.classifier.name)
+            raise InvalidVerdict(self.classifier.name)
         interest = labels[verdict.label] if verdict.label is not None else None
         number = None if interest is None else interest.id
         judged = Judged(story, number, self.classifier.name, verdict.score, self.threshold)

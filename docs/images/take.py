@@ -27,20 +27,20 @@ SIZE = {"width": 1440, "height": 860}
 
 def main() -> None:
     """Play the demo against a fresh server, and photograph the pages that the README shows."""
-    doors = {"http_port": "0", "grpc_port": "0", "script": str(SCRIPT)}
+    endpoints = {"http_port": "0", "grpc_port": "0", "script": str(SCRIPT)}
     with (
         tempfile.TemporaryDirectory() as folder,
-        running(load_config({**doors, "data": folder}, {})) as server,
+        running(load_config({**endpoints, "data": folder}, {})) as server,
         sync_playwright() as playwright,
     ):
-        run_programs(server.doors, on_run=lambda _: None)
-        golden = play(server.doors, Settings(Path(folder) / "repositories"), lambda _: None)
+        run_programs(server.endpoints, on_run=lambda _: None)
+        golden = play(server.endpoints, Settings(Path(folder) / "repositories"), lambda _: None)
         chromium = playwright.chromium.launch(
             executable_path=chromium_path(), args=list(LAUNCH_ARGUMENTS)
         )
         page = chromium.new_page(viewport=SIZE, color_scheme="light")
         for name, path in _views(golden).items():
-            page.goto(server.doors.http + path)
+            page.goto(server.endpoints.http + path)
             _photograph(page, name)
         chromium.close()
 

@@ -156,7 +156,7 @@ def run(approval_id: str, *, instance: Any = None) -> Executed:
     """Claim and run an approved call exactly as approved, once, and record its end.
 
     An async tool runs to its end in an event loop of this call, as with `asyncio.run`. Inside a
-    running loop `run` raises MustAwait before it claims: use `await arun(approval_id)`.
+    running loop `run` raises AwaitRequired before it claims: use `await arun(approval_id)`.
     `instance` is the object of a tool that is a method, if another process proposed the call.
     """
     return drive(execution.run(_gate(), approval_id, instance=instance))
@@ -177,7 +177,7 @@ def run_all_approved(*, channel: str | None = None, agent: str | None = None) ->
     Calls that cannot run stay approved. If calls fail, the others run all the same, and RunsFailed
     is raised: `executed` has the calls that ran, `failed` the errors by approval. A cancellation or
     Ctrl-C ends it at once, with both in its attributes. Async tools run one after the other in one
-    event loop; inside a running one they raise MustAwait: use `await arun_all_approved()`.
+    event loop; inside a running one they raise AwaitRequired: use `await arun_all_approved()`.
     """
     return drive(execution.run_all_approved(_gate(), channel=channel, agent=agent))
 

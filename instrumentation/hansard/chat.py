@@ -32,10 +32,10 @@ from hansard._runtime.durations import Duration
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.serialization import safe_repr, safe_str
 from hansard.errors import (
+    AwaitRequired,
     DecisionConflict,
     DecisionRefused,
     GateError,
-    MustAwait,
     RunsFailed,
 )
 from hansard.results import Executed, progress
@@ -170,7 +170,7 @@ class ChatGate:
     def handle(self, message: str, *, by: str = "") -> None:
         """Take a message of a person: the answer to a pending action, or something new.
 
-        Raises MustAwait inside a running event loop where something has to be awaited; a
+        Raises AwaitRequired inside a running event loop where something has to be awaited; a
         pending action stays pending then.
         """
         drive(self._handled(message, by))
@@ -213,7 +213,7 @@ class ChatGate:
                 yield from self._note("message.inbound", by=by, text=message)
                 if not (yield from self._is_answer(message, by)):
                     yield from self._process(message)
-            except MustAwait:
+            except AwaitRequired:
                 raise
             except GateError as error:
                 yield from self._say(f"Nothing was done: {error}")
@@ -233,7 +233,7 @@ class ChatGate:
                     yield from self._answered(verdict, waiting, by)
                 else:
                     yield from self._came_late(approval_id, verdict)
-            except MustAwait:
+            except AwaitRequired:
                 raise
             except GateError as error:
                 yield from self._say(f"Nothing was done: {error}")
@@ -255,14 +255,14 @@ class ChatGate:
                 yield from self._report_failure(approval, error)
 
     def _check_waiting(self, *, is_message: bool) -> Flow[None]:
-        """Raise MustAwait at once for what a running event loop would have to await."""
+        """Raise AwaitRequired at once for what a running event loop would have to await."""
         asked: list[Any] = [self.channel.send, self.channel.ask]
         if isinstance(self.channel, TextChannel):
             asked.append(self.channel.write)
         if is_message:
             asked += [self._agent, self._evaluator]
         if any(map(may_be_async, asked)):
-            yield can_wait(MustAwait("this chat", _INSTEAD))
+            yield can_wait(AwaitRequired("this chat", _INSTEAD))
 
     # ---- answers
 
@@ -306,11 +306,11 @@ class ChatGate:
             yield from self._say(f"Cancelled: {'; '.join(_line(one) for one in cancelled)}.")
 
     def _check_tools(self, waiting: Sequence[Json]) -> Flow[None]:
-        """Raise MustAwait for tools that cannot be awaited here, before the yes is a decision."""
+        """Raise AwaitRequired for tools that cannot be awaited here, before the approval is sent."""
         for approval in waiting:
             tool = self.gate.find_tool(str(approval["tool"]))
             if tool is not None and tool.may_wait:
-                yield can_wait(MustAwait(f"tool {tool.name!r}", _INSTEAD))
+                yield can_wait(AwaitRequired(f"tool {tool.name!r}", _INSTEAD))
 
     def _came_late(self, approval_id: str, verdict: Verdict) -> Flow[None]:
         """Report that a button came too late, unless it was only pressed twice."""
@@ -340,7 +340,7 @@ class ChatGate:
             return
         try:
             done = yield from run(self.gate, identity)
-        except MustAwait:
+        except AwaitRequired:
             raise
         except DecisionConflict as error:
             if error.code not in ("already_claimed", "token_used"):
@@ -480,7 +480,7 @@ def _line(approval: Json) -> str:
 def evaluate(
     gate: Gate, turn: Turn, evaluator: Callable[..., V | Awaitable[V]], *arguments: Any
 ) -> Flow[Evaluation[V]]:
-    """Evaluate an answer; raises nothing but MustAwait.
+    """Evaluate an answer; raises nothing but AwaitRequired.
 
     An answer that asks for a confirmation is not evaluated: it has done nothing yet, so it would
     fail and be tried again for ever. If the evaluator raises, the answer passes, and an event
@@ -490,7 +490,7 @@ def evaluate(
         return Evaluation(was_skipped=True)
     try:
         return Evaluation((yield Step(partial(evaluator, *arguments))))
-    except MustAwait:
+    except AwaitRequired:
         raise
     except Exception as error:
         yield from note_failure(gate, "evaluator", error)

@@ -17,16 +17,16 @@ HansardError
 │       │   ├── UnknownTool      the tool set has no tool of this name
 │       │   ├── UnclassifiedTool no effect says whether the tool reads or writes
 │       │   ├── NoConfirmation   a tool that writes, called without a gate
-│       │   ├── BadArguments     they do not fit the tool, or JSON cannot represent them
+│       │   ├── InvalidArguments   they do not fit the tool, or JSON cannot represent them
 │       │   └── PolicyDenied     a rule denies the call
 │       ├── UnknownApproval    no approval has this id
 │       ├── NotApproved        the call is not approved: pending, rejected, expired or replaced
 │       ├── DecisionConflict   another program was first, or the call differs from the approved one
-│       ├── MustAwait          an async function, called without await inside a running event loop
+│       ├── AwaitRequired      an async function, called without await inside a running event loop
 │       ├── AsyncPort          an async method of decisions=, which the gate calls without await
 │       ├── DecisionRefused    the person is unknown, may not decide, or requested the call
 │       ├── PendingResult      a tool returned a future of the running loop: its end is unknown
-│       │   ├── NotBegun         a future of a pool whose work has not begun
+│       │   ├── FutureNotStarted   a future of a pool whose work has not begun
 │       │   └── UnfinishedResult a part of a tool's result has not run, or not to its end
 │       ├── LazyResult         a tool returned a generator: its body has not run
 │       └── OutcomeUnknown     the call was claimed and its end is unknown: it may have run
@@ -250,7 +250,7 @@ class NoConfirmation(CallRefused):
         )
 
 
-class BadArguments(CallRefused):
+class InvalidArguments(CallRefused):
     """The arguments do not fit the tool, or JSON cannot represent them."""
 
     code = "invalid_arguments"
@@ -295,7 +295,7 @@ class DecisionConflict(GateError):
         self.details = dict(details or {})
 
 
-class MustAwait(GateError):
+class AwaitRequired(GateError):
     """An async function cannot be awaited on the thread of a running event loop.
 
     It is raised before anything is claimed: the approval can still be run.
@@ -343,7 +343,7 @@ class UnfinishedResult(PendingResult):
         self.tool, self.kind, self.where = tool, kind, where
 
 
-class NotBegun(PendingResult):
+class FutureNotStarted(PendingResult):
     """The work of a future had not begun after a minute; it was cancelled."""
 
     code = "future_not_started"

@@ -31,9 +31,9 @@ from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS, ResumeCost
 from hansard_compiler.transcripts.entry import CLIP_BYTES, Entry, Given, NewMessage, enter
 from hansard_compiler.transcripts.errors import (
-    BadConversationId,
-    BadMessage,
-    HeadMoved,
+    HeadStale,
+    InvalidConversationId,
+    InvalidMessage,
     MessageIdUsed,
     NothingToFold,
     TranscriptWithheld,
@@ -160,10 +160,10 @@ class Transcript:
         """Let a summary stand for all there is; nothing is deleted.
 
         With `expected_head`, the `head` of the `Resumed` that was summed up, a message that came
-        meanwhile is not lost from view: HeadMoved is raised. NothingToFold while a call is open.
+        meanwhile is not lost from view: HeadStale is raised. NothingToFold while a call is open.
         """
         if not isinstance(summary, str):
-            raise BadMessage(f"a summary is text, not {type(summary).__name__}")
+            raise InvalidMessage(f"a summary is text, not {type(summary).__name__}")
         return self._backend.fold(self._log, summary, expected_head=expected_head, actor=by)
 
     def check(self, summary: str | None = None) -> FoldCheck:
@@ -206,7 +206,7 @@ class Transcript:
     def branch(self, name: str) -> Transcript:
         """Begin a sub-agent with a log of its own."""
         if not isinstance(name, str):
-            raise BadConversationId(repr(name), "sub-agent")
+            raise InvalidConversationId(repr(name), "sub-agent")
         made = self._backend.spawn(self._log, name)
         return Transcript(self._backend, made.id, made.name)
 
@@ -220,9 +220,9 @@ class Transcript:
         return Transcript(self._backend, found.id, found.name)
 
     def end(self, status: EndStatus = "done") -> Branch:
-        """Say that this sub-agent ended; raises BadConversationId on a conversation."""
+        """Say that this sub-agent ended; raises InvalidConversationId on a conversation."""
         if status not in get_args(EndStatus):
-            raise BadMessage(f"a sub-agent ends as {' or '.join(get_args(EndStatus))}")
+            raise InvalidMessage(f"a sub-agent ends as {' or '.join(get_args(EndStatus))}")
         return self._backend.end(BranchId.parse(self.id), status)
 
     def _tell(self, made: Resumed) -> None:
@@ -236,7 +236,7 @@ class Transcript:
 
 def _check_positions(*positions: object) -> None:
     if not all(type(one) is int for one in positions):
-        raise BadMessage("the position of a message is a whole number")
+        raise InvalidMessage("the position of a message is a whole number")
 
 
 def transcript(conversation: str, *, backend: Transcripts | None = None) -> Transcript:
@@ -244,12 +244,12 @@ def transcript(conversation: str, *, backend: Transcripts | None = None) -> Tran
 
     `conversation` is what `gen_ai.conversation.id` is on its spans. It is stored where `init()` or
     the environment says: in the program's own store when embedded, else at the server. Raises
-    BadConversationId for what is no text, TranscriptUnavailable or StoreError where that cannot be
-    reached: a transcript does not depend on telemetry, and telemetry does not stand in for it.
-    `backend` is another one, such as LocalTranscripts.
+    InvalidConversationId for what is no text, TranscriptUnavailable or StoreError where that
+    cannot be reached: a transcript does not depend on telemetry, and telemetry does not stand in
+    for it. `backend` is another one, such as LocalTranscripts.
     """
     if not isinstance(conversation, str):
-        raise BadConversationId(repr(conversation), "conversation")
+        raise InvalidConversationId(repr(conversation), "conversation")
     backend = backend or open_transcripts(settings_of_this_process())
     found = backend.ensure(conversation)
     return Transcript(backend, found.id, found.name)
@@ -371,7 +371,7 @@ class LocalTranscripts:
     def fold(
         self, log: LogId, summary: str, *, expected_head: int | None = None, actor: str = ""
     ) -> Fold:
-        """Let a summary stand for all there is; raises NothingToFold, HeadMoved."""
+        """Let a summary stand for all there is; raises NothingToFold, HeadStale."""
         redacted = self._redacted(summary)
         if not redacted.strip():
             raise NothingToFold("the summary is empty")
@@ -385,7 +385,7 @@ class LocalTranscripts:
             if head < 0:
                 raise NothingToFold("there are no messages yet")
             if expected_head not in (None, head):
-                raise HeadMoved(expected=expected_head or 0, found=head)
+                raise HeadStale(expected=expected_head or 0, found=head)
             to.folds.append(Fold(log, head, redacted, self._redacted(actor), self._clock()))
             return to.folds[-1]
 

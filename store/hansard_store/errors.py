@@ -13,11 +13,11 @@ StoreError
 ├── NotABackupError     a folder or archive without a backup in it
 ├── StoppedError        maintenance was told to end; what it did stays done
 ├── QueryLimitError     a read took longer or returned more than it may
-├── BadQueryError       a filter, search, sort or limit that cannot be meant   (HTTP 400)
-│   └── BadCursorError    not a cursor of this list
+├── InvalidQueryError       a filter, search, sort or limit that cannot be meant   (HTTP 400)
+│   └── InvalidCursorError    not a cursor of this list
 ├── StaleCursorError    the list changed since its cursor was given            (HTTP 409)
 ├── VersionConflictError  somebody else changed it first                       (HTTP 412)
-└── BadDigestError      bytes that are not what their reference says           (HTTP 400)
+└── DigestMismatchError      bytes that are not what their reference says           (HTTP 400)
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class QueryLimitError(StoreError):
     code = "query_limit"
 
 
-class BadQueryError(StoreError):
+class InvalidQueryError(StoreError):
     """A value of a query that cannot be meant; `name` is the parameter it came in."""
 
     code = "invalid_query"
@@ -184,7 +184,7 @@ class BadQueryError(StoreError):
         self.name = name
 
 
-class BadCursorError(BadQueryError):
+class InvalidCursorError(InvalidQueryError):
     """Not a cursor that this list gave."""
 
     code = "invalid_cursor"
@@ -215,7 +215,7 @@ class VersionConflictError(StoreError):
         self.found = found
 
 
-class BadDigestError(StoreError):
+class DigestMismatchError(StoreError):
     """Bytes whose sha256 is not the one in their reference."""
 
     code = "digest_mismatch"

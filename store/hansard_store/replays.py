@@ -20,7 +20,7 @@ from hansard_store.database.id_prefixes import find_row
 from hansard_store.database.read_only_json import read_only
 from hansard_store.database.stored_json import json_of, json_text
 from hansard_store.database.transactions import transaction
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import InvalidCursorError
 
 State = Literal["running", "done", "diverged", "waiting", "refused", "failed"]
 
@@ -227,7 +227,7 @@ def _before(cursor: str | None) -> int:
     if cursor is None:
         return _ABOVE_ALL
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
-        raise BadCursorError
+        raise InvalidCursorError
     return int(cursor)
 
 

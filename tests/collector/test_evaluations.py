@@ -12,7 +12,7 @@ from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_store.annotations.filters import read_scores
 from hansard_store.annotations.queries import standing_on
 from hansard_store.annotations.rows import Annotation, Target
-from hansard_store.annotations.service import AnnotationBook
+from hansard_store.annotations.service import AnnotationService
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import list_runs
@@ -75,7 +75,7 @@ def test_a_dialect_tells_who_judged_and_what_is_of_the_whole_trace(ingesting: In
 def test_a_span_that_comes_again_and_a_rebuild_tell_nothing_twice(ingesting: Ingesting) -> None:
     ingesting.send(traces([span(1, attributes=BY_PEOPLE)]))
     ingesting.send(traces([span(1, attributes=BY_PEOPLE | {"more": 1})]))
-    book = AnnotationBook(ingesting.folder)
+    book = AnnotationService(ingesting.folder)
     book.write_json({"run_id": TRACE.hex(), "kind": "tag", "tag": "kept"})
     book.close()
     rows = "SELECT span, trace_id, span_id, kind, name, value, label FROM annotation ORDER BY name"

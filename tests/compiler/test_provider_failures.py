@@ -20,12 +20,12 @@ from hansard_compiler.providers.transport.failure_classes import retry_after_s
 from hansard_compiler.providers.transport.failures import (
     AnswerTruncated,
     AuthenticationFailed,
-    BadAnswer,
     BadRequest,
     CallFailed,
     ConnectionFailed,
     ContentFiltered,
     ContextTooLong,
+    InvalidResponse,
     KeyMissing,
     ModelUnknown,
     NotPermitted,
@@ -294,7 +294,7 @@ def test_an_answer_that_is_no_json_object_is_a_bad_answer(
 ) -> None:
     server.replies.append(Reply([body] if body else []))
 
-    with opened(server, name) as adapter, pytest.raises(BadAnswer) as failed:
+    with opened(server, name) as adapter, pytest.raises(InvalidResponse) as failed:
         adapter.call(PLAIN)
 
     assert failed.value.exchange is not None
@@ -306,7 +306,7 @@ def test_a_stream_of_nonsense_is_a_bad_answer(name: str, server: Provider) -> No
     pieces = [b"event: message_start\ndata: {no\n\n"]
     server.replies.append(Reply(pieces, media_type="text/event-stream"))
 
-    with opened(server, name) as adapter, pytest.raises(BadAnswer):
+    with opened(server, name) as adapter, pytest.raises(InvalidResponse):
         adapter.call(replace(PLAIN, stream=True))
 
 
@@ -321,7 +321,10 @@ def test_an_answer_that_says_nothing_is_no_answer(
 ) -> None:
     server.replies.append(json_reply(body))
 
-    with opened(server, name) as adapter, pytest.raises(BadAnswer, match="no message and no fin"):
+    with (
+        opened(server, name) as adapter,
+        pytest.raises(InvalidResponse, match="no message and no fin"),
+    ):
         adapter.call(PLAIN)
 
 

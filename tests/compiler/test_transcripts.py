@@ -15,7 +15,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.transcripts import messages as transcript_models
 from hansard_compiler.transcripts.cost import break_even_turns, count_tokens, resume_cost
 from hansard_compiler.transcripts.entry import NewMessage, clipped, enter
-from hansard_compiler.transcripts.errors import BadMessage, UndecodableMessage
+from hansard_compiler.transcripts.errors import InvalidMessage, UndecodableMessage
 from hansard_compiler.transcripts.ids import ConversationId
 from hansard_compiler.transcripts.messages import Row, StoredMessage, decode
 from hansard_compiler.transcripts.summary_check import check_fold
@@ -83,7 +83,7 @@ def test_a_call_and_its_result_keep_their_ids_and_values() -> None:
     ],
 )
 def test_what_is_no_message_is_refused_without_its_content(given: Any) -> None:
-    with pytest.raises(BadMessage) as refused:
+    with pytest.raises(InvalidMessage) as refused:
         enter(NewMessage(given), clean)
 
     assert "be nice" not in str(refused.value)
@@ -94,7 +94,7 @@ def test_a_message_nested_without_end_is_refused() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(BadMessage):
+    with pytest.raises(InvalidMessage):
         enter(NewMessage({"role": "tool", "id": "c", "content": deep}), clean)
 
 

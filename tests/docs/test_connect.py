@@ -203,29 +203,31 @@ def _door(path: Path, *, token: str = "") -> Iterator[TestClient]:
         pipeline.close()
 
 
-def _posted(door: TestClient, url: str, **headers: str) -> int:
+def _posted(sidecar_service: TestClient, url: str, **headers: str) -> int:
     body = traces([span(1)]).SerializeToString() if url.endswith("traces") else b""
     kind = {"content-type": "application/x-protobuf"}
-    return door.post(url, content=body, headers=kind | headers).status_code
+    return sidecar_service.post(url, content=body, headers=kind | headers).status_code
 
 
 @pytest.mark.parametrize("name", [page.name for page in PROGRAMS] + ["claude-code", "README"])
 def test_the_common_endpoint_gets_its_paths_from_the_exporter(name: str, tmp_path: Path) -> None:
     [endpoint] = set(re.findall(r"OTLP_ENDPOINT=(\S+)", text_of(name)))
 
-    with _door(tmp_path) as door:
-        assert [_posted(door, f"{endpoint}/v1/{signal}") for signal in Signal] == [200] * 3
+    with _door(tmp_path) as sidecar_service:
+        assert [_posted(sidecar_service, f"{endpoint}/v1/{signal}") for signal in Signal] == [
+            200
+        ] * 3
 
 
 def test_codex_names_whole_paths_that_are_there(tmp_path: Path) -> None:
     otel = tomllib.loads(block("codex", "toml"))["otel"]
 
-    with _door(tmp_path) as door:
+    with _door(tmp_path) as sidecar_service:
         for name, path in (("exporter", "/v1/logs"), ("trace_exporter", "/v1/traces")):
             one = otel[name]["otlp-http"]
             assert one["protocol"] == "binary"  # OTLP in protobuf
             assert one["endpoint"].endswith(path)
-            assert _posted(door, one["endpoint"]) == 200
+            assert _posted(sidecar_service, one["endpoint"]) == 200
 
 
 def test_the_collectors_configuration_is_whole_and_its_header_opens(tmp_path: Path) -> None:
@@ -238,12 +240,15 @@ def test_the_collectors_configuration_is_whole_and_its_header_opens(tmp_path: Pa
     for pipeline in config["service"]["pipelines"].values():
         assert set(pipeline["receivers"]) <= set(config["receivers"])
         assert set(pipeline["exporters"]) <= set(config["exporters"])
-    ports = {door["endpoint"] for door in config["receivers"]["otlp"]["protocols"].values()}
+    ports = {
+        sidecar_service["endpoint"]
+        for sidecar_service in config["receivers"]["otlp"]["protocols"].values()
+    }
     assert not {port.rpartition(":")[2] for port in ports} & {"4317", "4318"}
-    with _door(tmp_path, token=f"ingest:{SECRET}") as door:
+    with _door(tmp_path, token=f"ingest:{SECRET}") as sidecar_service:
         url = f"{exporter['endpoint']}/v1/traces"
-        assert _posted(door, url) == 401
-        assert _posted(door, url, authorization=header) == 200
+        assert _posted(sidecar_service, url) == 401
+        assert _posted(sidecar_service, url, authorization=header) == 200
 
 
 # ---- what is said of a tool holds for what it sent

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.quality.interests import groups
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from hansard_web.app.config import CONFIG_FILE, judges_of, load_config
 from hansard_web.cli import commands
 from tests.store.empty import empty_store
@@ -22,7 +22,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "interests.md").read_text(encoding=
 
 def test_the_commands_run_and_print_what_the_page_shows(tmp_path: Path) -> None:
     folder = empty_store(tmp_path / "data")
-    memory = MemoryBook(folder)
+    memory = MemoryService(folder)
     told = {"writer": "app", "namespace": {"project": "prophet"}}
     [article] = [one for one in groups() if one.name == "article-eight"]
     for one in reversed(article.entries):

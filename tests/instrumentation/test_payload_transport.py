@@ -122,8 +122,8 @@ def stored(server: Server, ref: str) -> tuple[bytes, str]:
         return answer.read(), answer.headers["content-type"]
 
 
-def doors(server: Server) -> dict[str, dict[str, str]]:
-    http, grpc = server.doors.http, f"http://{server.doors.grpc}"
+def endpoints(server: Server) -> dict[str, dict[str, str]]:
+    http, grpc = server.endpoints.http, f"http://{server.doors.grpc}"
     return {
         "http": {"endpoint": http, "protocol": "http/protobuf"},
         "grpc": {"endpoint": grpc, "protocol": "grpc"},
@@ -136,10 +136,10 @@ def doors(server: Server) -> dict[str, dict[str, str]]:
 @pytest.mark.covers("OT-08")
 @pytest.mark.parametrize("door", ["http", "grpc", "grpc with an HTTP door"])
 def test_exact_bytes_arrive_and_leave_the_spool(
-    server: Server, make_agent: MakeAgent, door: str
+    server: Server, make_agent: MakeAgent, sidecar_service: str
 ) -> None:
-    agent = make_agent(**doors(server)[door])
-    data = [door.encode() + one for one in (b"", SMALL, b"\0\xff", EDGE, LARGE)]
+    agent = make_agent(**endpoints(server)[sidecar_service])
+    data = [sidecar_service.encode() + one for one in (b"", SMALL, b"\0\xff", EDGE, LARGE)]
     refs = agent.put(*data)
     assert agent.waiting == 5
 
@@ -153,7 +153,7 @@ def test_exact_bytes_arrive_and_leave_the_spool(
 
 
 def test_empty_payloads_arrive(server: Server, make_agent: MakeAgent) -> None:
-    agent = make_agent(**doors(server)["http"])
+    agent = make_agent(**endpoints(server)["http"])
     [ref] = agent.put(b"", media_type="text/plain")
     agent.send()
 
@@ -169,13 +169,13 @@ def test_what_a_dead_process_left_is_sent_by_the_next_one(
     assert gone.send().outcome is Outcome.LATER
     gone.close()
 
-    later = make_agent(**doors(server)["http"])
+    later = make_agent(**endpoints(server)["http"])
     assert later.send().outcome is Outcome.ACCEPTED
     assert [stored(server, ref)[0] for ref in refs] == list(data)
 
 
 def test_what_another_process_sent_meanwhile_is_done(server: Server, make_agent: MakeAgent) -> None:
-    one, other = (make_agent(**doors(server)["http"]) for _ in range(2))
+    one, other = (make_agent(**endpoints(server)["http"]) for _ in range(2))
     one.put(b"of both" * 20_000)
     other.put(b"of both" * 20_000)
     one.send()
@@ -190,7 +190,7 @@ def test_a_torn_file_is_counted_and_no_other_one_suffers(
     server: Server, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export_spool, "_IN_MEMORY_BYTES", 0)
-    agent = make_agent(**doors(server)["http"])
+    agent = make_agent(**endpoints(server)["http"])
     agent.put(b"will be torn", LARGE + b"torn too")
     for waiting in agent.spool.packs:
         data = waiting.path.read_bytes()
@@ -211,11 +211,11 @@ def test_the_token_is_sent_along(
     data = tmp_path_factory.mktemp("guarded")
     arguments = {"data": str(data), "http_port": "0", "grpc_port": "0", "token": "let-me-in-please"}
     with running(load_config(arguments, {})) as guarded:
-        wrong = make_agent(endpoint=guarded.doors.http, token="wrong-token-12345")
+        wrong = make_agent(endpoint=guarded.endpoints.http, token="wrong-token-12345")
         wrong.put(b"x" * size)
         assert wrong.send().outcome is Outcome.LATER
 
-        right = make_agent(endpoint=guarded.doors.http, token="let-me-in-please")
+        right = make_agent(endpoint=guarded.endpoints.http, token="let-me-in-please")
         assert right.send().outcome is Outcome.ACCEPTED
         assert right.waiting == 0
 
@@ -324,7 +324,7 @@ def test_what_no_door_takes_is_counted_and_the_setting_is_named(
 
 def test_large_ones_go_to_their_own_door(server: Server, make_agent: MakeAgent) -> None:
     with other_end(OtherEnd()) as end:
-        agent = make_agent(endpoint=end.url, http_endpoint=server.doors.http)
+        agent = make_agent(endpoint=end.url, http_endpoint=server.endpoints.http)
         [small, large] = agent.put(b"past a collector", LARGE + b"beside it")
         agent.send()
 
@@ -442,7 +442,7 @@ def test_payloads_of_one_moment_share_a_request_and_go_before_the_spans(tmp_path
 def test_records_arrive_however_they_are_compressed(
     server: Server, make_agent: MakeAgent, compression: str
 ) -> None:
-    agent = make_agent(**doors(server)["http"], compression=compression)
+    agent = make_agent(**endpoints(server)["http"], compression=compression)
     data = f"said with {compression}; ".encode() * 100
     [ref] = agent.put(data)
 

@@ -17,8 +17,8 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.errors import (
-    BadMessage,
-    HeadMoved,
+    HeadStale,
+    InvalidMessage,
     MessageIdUsed,
     NothingToFold,
     ResultWithoutCall,
@@ -98,7 +98,7 @@ def test_an_unknown_conversation_or_sub_agent_is_told_so(transcripts: Transcript
 def test_a_batch_with_a_bad_message_appends_nothing(
     transcripts: Transcripts, talk: ConversationId
 ) -> None:
-    with pytest.raises(BadMessage, match="role"):
+    with pytest.raises(InvalidMessage, match="role"):
         say(transcripts, talk, user("fine"), {"role": "system", "content": "be nice"})
 
     assert transcripts.messages(talk) == []
@@ -165,7 +165,7 @@ def test_a_fold_is_refused_where_it_would_hide_what_was_not_read(
     with pytest.raises(NothingToFold):
         transcripts.fold(talk, "of nothing")
     say(transcripts, talk, user("a"), user("b"))
-    with pytest.raises(HeadMoved) as moved:
+    with pytest.raises(HeadStale) as moved:
         transcripts.fold(talk, "saw a only", expected_head=0)
     with pytest.raises(NothingToFold, match="empty"):
         transcripts.fold(talk, " ")
@@ -211,7 +211,7 @@ def test_what_is_marked_as_evidence_is_never_clipped(
     (stored,) = transcripts.append(talk, [NewMessage(result("c1", "x" * 90_000), is_evidence=True)])
     assert stored.clips == []
     assert len(stored.body["parts"][0]["content"]) == 90_000
-    with pytest.raises(BadMessage, match="bytes"):
+    with pytest.raises(InvalidMessage, match="bytes"):
         transcripts.append(talk, [NewMessage(result("c2", "x" * 5_000_000), is_evidence=True)])
 
 

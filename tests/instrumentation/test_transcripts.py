@@ -18,8 +18,8 @@ from hansard.transcripts import Transcript, open_transcripts, transcript
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.errors import (
-    BadConversationId,
-    BadMessage,
+    InvalidConversationId,
+    InvalidMessage,
     TranscriptWithheld,
 )
 from hansard_compiler.transcripts.views import prefix_hash
@@ -92,7 +92,7 @@ def test_a_loop_that_fails_leaves_the_prompt_and_no_half_of_a_tail(talk: Transcr
 
     with pytest.raises(RuntimeError):
         talk.run("hello?", loop)
-    with pytest.raises(BadMessage):
+    with pytest.raises(InvalidMessage):
         talk.run("again?", lambda _: [assistant("fine"), {"role": "nobody"}])
 
     assert said(talk.messages()) == ["hello?", "again?"]
@@ -204,7 +204,7 @@ def test_a_sub_agent_is_begun_ended_and_resumed_by_its_id(talk: Transcript) -> N
     assert (known.ended, again.name, helper.id) == ("done", "helper", again.id)
     assert said(again.messages()) == ["read", "read it", "once more"]
     assert said(talk.messages()) == ["look into it"]
-    with pytest.raises(BadConversationId):
+    with pytest.raises(InvalidConversationId):
         talk.end()
 
 
@@ -278,16 +278,16 @@ def test_what_is_read_and_printed_is_json(talk: Transcript) -> None:
 def test_what_is_no_name_text_or_position_is_a_typed_error(talk: Transcript) -> None:
     wrong: Any = 5
     for ask in (hansard.transcript, talk.branch, talk.resume_branch):
-        with pytest.raises(BadConversationId):
+        with pytest.raises(InvalidConversationId):
             ask(wrong)
-    with pytest.raises(BadMessage, match="summary"):
+    with pytest.raises(InvalidMessage, match="summary"):
         talk.fold(wrong)
     sub_agent = talk.branch("clerk")
-    with pytest.raises(BadMessage, match="done or failed"):
+    with pytest.raises(InvalidMessage, match="done or failed"):
         sub_agent.end(wrong)
     talk.append("go on")
     no_position: Any = "0"
-    with pytest.raises(BadMessage, match="position"):
+    with pytest.raises(InvalidMessage, match="position"):
         talk.redact(no_position, reason="a typo")
-    with pytest.raises(BadMessage, match="position"):
+    with pytest.raises(InvalidMessage, match="position"):
         talk.supersede(0, by_position=no_position, reason="a typo")

@@ -49,16 +49,16 @@ def hansard(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 class Serving:
     """A running server."""
 
-    doors: dict[str, str]
+    endpoints: dict[str, str]
     data: Path
 
     @property
     def http(self) -> str:
-        return self.doors["http"]
+        return self.endpoints["http"]
 
     @property
     def grpc(self) -> str:
-        return self.doors["grpc"]
+        return self.endpoints["grpc"]
 
     def get(self, path: str) -> bytes:
         with urllib.request.urlopen(f"{self.http}{path}", timeout=60) as response:
@@ -125,8 +125,8 @@ def hosting(data: Path, **settings: str) -> Iterator[Serving]:
     """
     free = {"data": str(data), "http_port": 0, "grpc_port": 0}
     with running(load_config(free | settings, {})) as server:
-        doors = asdict(server.doors)
-        yield Serving({name: str(door) for name, door in doors.items() if door}, data)
+        endpoints = asdict(server.endpoints)
+        yield Serving({name: str(door) for name, door in endpoints.items() if door}, data)
 
 
 @contextmanager

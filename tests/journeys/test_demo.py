@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from hansard_web.app.server_file import Doors
+from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.agent import Report
 from hansard_web.demo.story import DemoFailed, Seen, check, load_script, serving_model
 from tests.journeys.demo_story import Story
@@ -154,13 +154,13 @@ def test_a_new_clock_in_the_instructions_breaks_the_prompt_cache_once(
 
 def test_a_run_that_is_not_there_as_counted_fails_the_demo(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        doors = Doors(server.http, server.grpc, None, tmp_path)
+        endpoints = Endpoints(server.http, server.grpc, None, tmp_path)
         invented = Seen("support-desk", "grpc", Report("0" * 31 + "1", "support-desk", None))
 
         with pytest.raises(DemoFailed, match="GET /v1/runs/0000"):
-            check(doors, [invented])
+            check(endpoints, [invented])
         with pytest.raises(DemoFailed, match="expected 4, found 0"):
-            check(doors, [])
+            check(endpoints, [])
 
 
 # ---- the scripted model

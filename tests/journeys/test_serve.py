@@ -129,8 +129,8 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path)
 
 @pytest.mark.covers("CO-19")
 def test_the_doors_are_on_the_loopback_unless_told_otherwise(server: Serving) -> None:
-    for door in (server.http, server.grpc):
-        host, _, port = door.removeprefix("http://").rpartition(":")
+    for service in (server.http, server.grpc):
+        host, _, port = service.removeprefix("http://").rpartition(":")
         assert host == "127.0.0.1"
         # A listener on every address would answer on this one too.
         with pytest.raises(ConnectionRefusedError):
@@ -219,7 +219,7 @@ def test_a_collector_stores_what_a_web_process_shows(tmp_path: Path) -> None:
         assert export(grpc_exporter(collector), spans(4))
 
         assert b"root" in web.get("/v1/runs")
-        assert "grpc" not in web.doors
+        assert "grpc" not in web.endpoints
         assert json.loads(collector.get("/v1/ledger"))["spans"]["stored"] == 4
         assert json.loads(collector.get("/healthz"))
         for hidden in ("/", "/v1/runs", "/search"):

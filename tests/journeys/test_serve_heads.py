@@ -36,12 +36,12 @@ def memory_kib(server: Serving) -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
 
 
-def send_until_closed(door: socket.socket, piece: bytes, most: int) -> int:
+def send_until_closed(service: socket.socket, piece: bytes, most: int) -> int:
     """Send again and again; return how many bytes the server took before it closed."""
     sent = 0
     try:
         while sent < most:
-            door.sendall(piece)
+            service.sendall(piece)
             sent += len(piece)
     except OSError:
         pass  # reset: the server no longer reads
@@ -55,10 +55,10 @@ def send_until_closed(door: socket.socket, piece: bytes, most: int) -> int:
 )
 def test_an_endless_head_is_cut_off_and_costs_no_memory(server: Serving, piece: bytes) -> None:
     before = memory_kib(server)
-    with connect(server) as door:
-        door.sendall(BEGIN + b"X-Long: ")
+    with connect(server) as service:
+        service.sendall(BEGIN + b"X-Long: ")
 
-        taken = send_until_closed(door, piece, 64 * 1024 * 1024)
+        taken = send_until_closed(service, piece, 64 * 1024 * 1024)
 
     assert taken < 64 * 1024 * 1024
     assert memory_kib(server) - before < 16 * 1024
@@ -66,12 +66,12 @@ def test_an_endless_head_is_cut_off_and_costs_no_memory(server: Serving, piece: 
 
 
 def test_a_head_of_ordinary_length_is_answered_and_a_longer_one_named(server: Serving) -> None:
-    with connect(server) as door:
-        door.sendall(BEGIN + b"Cookie: " + b"c" * 60_000 + b"\r\n\r\n")
-        assert door.recv(64).startswith(b"HTTP/1.1 200 ")
-    with connect(server) as door:
-        door.sendall(BEGIN + b"Cookie: " + b"c" * MAX_HEAD_BYTES)
-        assert door.recv(64).startswith(b"HTTP/1.1 431 ")
+    with connect(server) as service:
+        service.sendall(BEGIN + b"Cookie: " + b"c" * 60_000 + b"\r\n\r\n")
+        assert service.recv(64).startswith(b"HTTP/1.1 200 ")
+    with connect(server) as service:
+        service.sendall(BEGIN + b"Cookie: " + b"c" * MAX_HEAD_BYTES)
+        assert service.recv(64).startswith(b"HTTP/1.1 431 ")
 
 
 def test_a_long_body_is_no_long_head(server: Serving) -> None:
@@ -108,6 +108,6 @@ def test_head_of_a_stream_ends_at_once(server: Serving) -> None:
 
 
 def test_an_upgrade_nobody_offers_is_answered_in_the_old_protocol(server: Serving) -> None:
-    with connect(server) as door:
-        door.sendall(BEGIN + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n")
-        assert door.recv(64).startswith(b"HTTP/1.1 200 ")
+    with connect(server) as service:
+        service.sendall(BEGIN + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n")
+        assert service.recv(64).startswith(b"HTTP/1.1 200 ")

@@ -91,7 +91,7 @@ class House:
 
     root: Path
     process: subprocess.Popen[str]
-    doors: dict[str, str]
+    endpoints: dict[str, str]
     agent_token: str
     person_token: str
     python: Path
@@ -103,7 +103,7 @@ class House:
 
     @property
     def http(self) -> str:
-        return self.doors["http"]
+        return self.endpoints["http"]
 
     def as_agent(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a program as the agent's user, with its token."""
@@ -170,8 +170,8 @@ def house() -> Iterator[House]:
     ) as process:  # fmt: skip
         assert process.stdout is not None
         try:
-            doors = json.loads(process.stdout.readline())
-            yield House(root, process, doors, agent_token, person_token, python, needs)
+            endpoints = json.loads(process.stdout.readline())
+            yield House(root, process, endpoints, agent_token, person_token, python, needs)
         finally:
             process.terminate()
             process.wait(30)

@@ -24,10 +24,10 @@ from hansard_store.audit.event_types import EventFilter, EventType
 from hansard_store.audit.events import read_events, verify_events
 from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import RULES, Finding, Occurrence
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from hansard_store.stories.rows import Judged, Story
-from hansard_store.stories.service import StoryBook
-from hansard_store.tasks.service import TaskBook
+from hansard_store.stories.service import StoryService
+from hansard_store.tasks.service import TaskService
 from hansard_store.transcripts.service import SqliteTranscripts
 from tests.instrumentation.transcript_maker import assistant, call, result, say, user
 from tests.store.accounts import HOUR, MINUTE, NOW, RUN, STEP
@@ -43,9 +43,9 @@ class Books:
         self.folder = empty_store(path)
         mode, redactor = RetentionMode.REDACTED_PAYLOADS, Redactor(self.folder.key())
         self.now_ns = now_ns
-        self.memory = MemoryBook(self.folder, mode, clock=self._clock)
-        self.stories = StoryBook(self.folder, mode, clock=self._clock)
-        self.tasks = TaskBook(self.folder, mode, clock=self._clock)
+        self.memory = MemoryService(self.folder, mode, clock=self._clock)
+        self.stories = StoryService(self.folder, mode, clock=self._clock)
+        self.tasks = TaskService(self.folder, mode, clock=self._clock)
         self.talks = SqliteTranscripts(self.folder, mode, redactor, clock=self._clock)
 
     def _clock(self) -> int:

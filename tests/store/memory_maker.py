@@ -9,7 +9,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 
 NOW = 1_780_000_000 * 10**9
 SECOND = 10**9
@@ -25,7 +25,7 @@ class MemoryMaker:
         self.folder = DataFolder(path)
         self.connection = open_for_ingest(self.folder)
         self.now_ns = NOW
-        self.book = MemoryBook(self.folder, mode, clock=lambda: self.now_ns)
+        self.book = MemoryService(self.folder, mode, clock=lambda: self.now_ns)
 
     def close(self) -> None:
         self.book.close()

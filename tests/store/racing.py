@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from hansard_store.approvals.errors import AlreadyDecided, ApprovedByYou, ClaimRefused
+from hansard_store.approvals.errors import AlreadyDecided, AnotherApproverRequired, ClaimRefused
 from hansard_store.approvals.service import Accountability
 from tests.store.accounts import account
 
@@ -33,7 +33,7 @@ def add_approval(desk: Accountability, approval_id: str, name: str) -> dict[str,
     for _ in range(2):
         try:
             told.append(str(desk.approve(approval_id, by=name).status))
-        except (ApprovedByYou, AlreadyDecided) as refused:
+        except (AnotherApproverRequired, AlreadyDecided) as refused:
             told.append(refused.code)
     return {"told": told}
 

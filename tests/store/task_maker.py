@@ -12,7 +12,7 @@ from hansard_store.detection.rules import RULES, Rule
 from hansard_store.detection.scan import Scan, scan
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.tasks.rows import Task, get_task, list_tasks
-from hansard_store.tasks.service import Recorded, TaskBook
+from hansard_store.tasks.service import Recorded, TaskService
 from tests.store.maker import NOW, SECOND, StoreMaker
 
 HOUR_S = 3_600
@@ -31,7 +31,7 @@ class TaskMaker:
     ) -> None:
         self.store = store
         self.now_ns = now_ns
-        self.book = TaskBook(store.folder, mode, clock=lambda: self.now_ns)
+        self.book = TaskService(store.folder, mode, clock=lambda: self.now_ns)
         self._made = 0
 
     def close(self) -> None:

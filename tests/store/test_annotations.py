@@ -15,11 +15,11 @@ from hansard_compiler.errors import NotFoundError
 from hansard_compiler.models.annotations import Withdraw
 from hansard_compiler.retention import RetentionMode
 from hansard_store.annotations.errors import (
+    AnnotationNotCurrent,
     AnnotationRefused,
-    BadAnnotation,
-    NotStanding,
+    InvalidAnnotation,
     SecretInName,
-    TextNotKept,
+    TextNotRetained,
     TooMany,
 )
 from hansard_store.annotations.filters import mark_conditions, read_scores, read_tags
@@ -34,11 +34,11 @@ from hansard_store.annotations.queries import (
     standing_on,
 )
 from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target
-from hansard_store.annotations.service import MOST_OF_TARGET, AnnotationBook
+from hansard_store.annotations.service import MOST_OF_TARGET, AnnotationService
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.readers import open_reader
 from hansard_store.database.sql_console import read_sql
-from hansard_store.errors import BadCursorError, BadQueryError
+from hansard_store.errors import InvalidCursorError, InvalidQueryError
 from hansard_store.maintenance.backup import back_up
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.runs.filters import RunFilter
@@ -64,14 +64,14 @@ def marked(store: StoreMaker) -> StoreMaker:
 
 
 @pytest.fixture
-def book(marked: StoreMaker) -> Iterator[AnnotationBook]:
-    made = AnnotationBook(marked.folder)
+def book(marked: StoreMaker) -> Iterator[AnnotationService]:
+    made = AnnotationService(marked.folder)
     yield made
     made.close()
 
 
 @pytest.fixture
-def say(book: AnnotationBook) -> Say:
+def say(book: AnnotationService) -> Say:
     """Annotate the run `r`, unless told otherwise."""
 
     def write(kind: str, by: str = "noor", **told: Any) -> Annotation:
@@ -146,7 +146,7 @@ def test_of_what_is_replaced_again_and_again_the_newest_are_kept_and_the_others_
 
 
 def test_what_people_took_back_is_not_pushed_out_by_what_programs_replace(
-    marked: StoreMaker, book: AnnotationBook, say: Say
+    marked: StoreMaker, book: AnnotationService, say: Say
 ) -> None:
     note = say("note", text="of another run")
     book.withdraw(note.annotation_id or "", Withdraw(reason="wrong run"), by="noor")
@@ -174,7 +174,7 @@ def test_what_stands_word_for_word_is_not_written_again(marked: StoreMaker, say:
 
 
 def test_what_is_withdrawn_stays_with_who_did_it_and_why(
-    marked: StoreMaker, book: AnnotationBook, say: Say
+    marked: StoreMaker, book: AnnotationService, say: Say
 ) -> None:
     note = say("note", text="wrong run")
     assert note.annotation_id is not None
@@ -186,7 +186,7 @@ def test_what_is_withdrawn_stays_with_who_did_it_and_why(
     assert gone["state"] == "withdrawn"
     assert (gone["ended"]["by"], gone["ended"]["reason"]) == ("iris", "mistake")
     assert gone["text"] == "wrong run"
-    with pytest.raises(NotStanding, match="was withdrawn already"):
+    with pytest.raises(AnnotationNotCurrent, match="was withdrawn already"):
         book.withdraw(note.annotation_id, Withdraw(), by="noor")
     with pytest.raises(NotFoundError):
         book.withdraw("ab" * 16, Withdraw(), by="noor")
@@ -215,9 +215,9 @@ def test_what_is_withdrawn_stays_with_who_did_it_and_why(
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(
-    book: AnnotationBook, told: dict[str, Any], problem: str
+    book: AnnotationService, told: dict[str, Any], problem: str
 ) -> None:
-    with pytest.raises(BadAnnotation) as refused:
+    with pytest.raises(InvalidAnnotation) as refused:
         book.write_json({"run_id": RUN, **told})
 
     assert problem in str(refused.value)
@@ -255,19 +255,19 @@ def test_secrets_are_cut_out_before_anything_is_stored(marked: StoreMaker, say: 
 
 
 def test_without_content_there_are_tags_and_bare_scores_alone(marked: StoreMaker) -> None:
-    bare = AnnotationBook(marked.folder, RetentionMode.METADATA_ONLY)
+    bare = AnnotationService(marked.folder, RetentionMode.METADATA_ONLY)
 
     bare.write_json({"run_id": RUN, "kind": "tag", "tag": "x"})
     bare.write_json({"run_id": RUN, "kind": "score", **score(1, "pass")})
     for told in ({"kind": "note", "text": "x"}, {"kind": "score", **score(explanation="x")}):
-        with pytest.raises(TextNotKept):
+        with pytest.raises(TextNotRetained):
             bare.write_json({"run_id": RUN, **told})
     bare.close()
     assert [kind for kind, _, _ in states(marked)] == ["tag", "score"]
 
 
 def test_a_full_store_keeps_what_it_is_told(marked: StoreMaker) -> None:
-    full = AnnotationBook(marked.folder, RetentionMode.FULL_PAYLOADS)
+    full = AnnotationService(marked.folder, RetentionMode.FULL_PAYLOADS)
     note = full.write_json({"run_id": RUN, "kind": "note", "text": SECRET}, by="noor")
     full.close()
 
@@ -285,7 +285,7 @@ def names(store: StoreMaker, **wanted: tuple[str, ...]) -> str:
 
 
 def test_runs_are_found_by_tags_and_scores_of_them_and_their_steps(
-    marked: StoreMaker, book: AnnotationBook, say: Say
+    marked: StoreMaker, book: AnnotationService, say: Say
 ) -> None:
     say("tag", tag="golden")
     say("tag", step_id=STEP, tag="odd")
@@ -312,11 +312,11 @@ def test_runs_are_found_by_tags_and_scores_of_them_and_their_steps(
 
 @pytest.mark.parametrize("text", ["", "a>", "a>x", ">1", "a:", "a>=0.5>1"])
 def test_a_score_that_cannot_be_meant_is_refused(text: str) -> None:
-    with pytest.raises(BadQueryError):
+    with pytest.raises(InvalidQueryError):
         read_scores((text,))
-    with pytest.raises(BadQueryError):
+    with pytest.raises(InvalidQueryError):
         read_tags(("<",))
-    with pytest.raises(BadQueryError, match="8 is most"):
+    with pytest.raises(InvalidQueryError, match="8 is most"):
         read_tags(tuple("abcdefghi"))
 
 
@@ -385,7 +385,7 @@ def test_pages_joined_are_the_whole_list(marked: StoreMaker, say: Say) -> None:
         marked.db, target=Target(trace_id("r")), with_steps=True, limit=9
     ).items
     assert len(with_steps) == 5
-    with pytest.raises(BadCursorError):
+    with pytest.raises(InvalidCursorError):
         list_annotations(marked.db, limit=2, cursor="x")
 
 
@@ -440,7 +440,7 @@ def test_a_rebuild_and_a_backup_keep_what_people_said(
 
 
 def test_what_one_store_exported_another_restores_with_its_history(
-    marked: StoreMaker, book: AnnotationBook, say: Say, tmp_path: Path
+    marked: StoreMaker, book: AnnotationService, say: Say, tmp_path: Path
 ) -> None:
     say("score", **score(0.2, explanation="first"))
     say("score", **score(0.9, "pass", expected="42"))
@@ -451,7 +451,7 @@ def test_what_one_store_exported_another_restores_with_its_history(
     ]
     there = StoreMaker(tmp_path / "there")
     there.span("a", run="r")
-    other = AnnotationBook(there.folder, origin="import")
+    other = AnnotationService(there.folder, origin="import")
 
     first = [other.restore(one) for one in told]
     again = [other.restore(one) for one in told]
@@ -469,7 +469,7 @@ def test_what_one_store_exported_another_restores_with_its_history(
     (kept,) = there.db.execute("SELECT ended_by || ended_reason FROM annotation WHERE ended_ns = 1")
     assert SECRET not in kept[0]
     for broken in ({}, {**told[0], "annotation_id": "zz"}, {**told[0], "kind": "x"}):
-        with pytest.raises(BadAnnotation):
+        with pytest.raises(InvalidAnnotation):
             other.restore(broken)
     with pytest.raises(NotFoundError):
         other.restore({**told[0], "annotation_id": "ab" * 16, "run_id": OTHER})
@@ -490,16 +490,16 @@ def test_what_one_store_exported_another_restores_with_its_history(
     ],
 )
 def test_an_export_that_somebody_broke_is_refused_in_words(
-    book: AnnotationBook, say: Say, broken: dict[str, Any]
+    book: AnnotationService, say: Say, broken: dict[str, Any]
 ) -> None:
     told = annotation_json(say("note", text="odd"))
 
-    with pytest.raises(BadAnnotation):
+    with pytest.raises(InvalidAnnotation):
         book.restore({**told, "annotation_id": "ab" * 16, **broken})
 
 
 def test_an_export_brings_no_secret_as_what_was_removed(
-    marked: StoreMaker, book: AnnotationBook, say: Say
+    marked: StoreMaker, book: AnnotationService, say: Say
 ) -> None:
     told = annotation_json(say("note", text=f"said {SECRET}"))
     own = {"annotation_id": "ab" * 16, "removed": [SECRET, *told["removed"], "x"]}
@@ -525,13 +525,13 @@ def test_no_history_hides_what_stands(marked: StoreMaker, say: Say) -> None:
 
 
 @pytest.mark.parametrize("by", ["x" * 257, "half \ud800"])
-def test_who_says_it_has_bounds_too(book: AnnotationBook, say: Say, by: str) -> None:
+def test_who_says_it_has_bounds_too(book: AnnotationService, say: Say, by: str) -> None:
     note = say("note", text="odd")
     assert note.annotation_id
 
-    with pytest.raises(BadAnnotation, match="by: "):
+    with pytest.raises(InvalidAnnotation, match="by: "):
         say("note", by=by, text="odd")
-    with pytest.raises(BadAnnotation, match="by: "):
+    with pytest.raises(InvalidAnnotation, match="by: "):
         book.withdraw_json(note.annotation_id, {"by": by})
 
 

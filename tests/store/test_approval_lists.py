@@ -14,7 +14,7 @@ from hansard_store.approvals.records import ApprovalFilter
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
 from hansard_store.database.transactions import transaction
-from hansard_store.errors import BadCursorError, BadQueryError
+from hansard_store.errors import InvalidCursorError, InvalidQueryError
 from tests.store.accounts import HOUR, MINUTE, RUN, account, proposal
 from tests.store.plans import QueryPlans
 
@@ -158,7 +158,7 @@ def test_a_prefix_must_be_long_and_belong_to_one(tmp_path: Path) -> None:
         for bad in ("0000000", "zzzzzzzz", "f" * 33, "", "ffffffff"):
             with pytest.raises(NotFoundError):
                 desk.approval(bad)
-        with pytest.raises(BadQueryError, match="no id"):
+        with pytest.raises(InvalidQueryError, match="no id"):
             desk.approvals(ApprovalFilter(batch_id="mine"))
-        with pytest.raises(BadCursorError):
+        with pytest.raises(InvalidCursorError):
             approvals.read_cursor("nonsense")

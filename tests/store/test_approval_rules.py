@@ -11,9 +11,9 @@ from hansard_compiler.policy.rules import parse_rule_set
 from hansard_store.approvals.errors import (
     ActionBlocked,
     ApprovalExpired,
-    BadProposal,
     ClaimRefused,
-    NotAsked,
+    InvalidProposal,
+    NotAnApprover,
     NotUndoable,
     ProposalKeyReused,
     RevisionChanged,
@@ -23,7 +23,7 @@ from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
 from hansard_store.errors import StoreBusyError
 from hansard_store.policy.checks import list_checks
-from hansard_store.policy.rules import GivenSet, put_policy
+from hansard_store.policy.rules import RuleSetInput, put_policy
 from tests.store.account_paths import disagreement, history, rules
 from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, Rules, account, proposal
 
@@ -112,7 +112,7 @@ def test_the_rules_of_the_store_judge_and_every_check_is_kept(tmp_path: Path) ->
     }
     with account(tmp_path) as desk:
         first = desk.propose(proposal()).approval  # no rules yet: nobody was asked
-        given = [GivenSet(parse_rule_set(document), document)]
+        given = [RuleSetInput(parse_rule_set(document), document)]
         put_policy(
             desk.folder, given, source="api", actor="t", policy_hash="h", expected=None, now_ns=1
         )
@@ -164,7 +164,7 @@ def test_an_edit_is_a_draft_that_policy_judges_and_the_tool_stays(
 def test_an_edit_that_holds_a_secret_or_a_marker_is_refused(desk: Accountability) -> None:
     found = desk.propose(proposal()).approval.approval_id
     for body in ("sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD", "‹withheld:3›"):
-        with pytest.raises(BadProposal):
+        with pytest.raises(InvalidProposal):
             desk.approve(found, arguments={**EMAIL, "body": body})
 
     assert desk.approval(found).status is Status.AWAITING
@@ -323,7 +323,7 @@ def test_a_batch_is_granted_whole_or_not_at_all(desk: Accountability, clock: Clo
     assert batch_id is not None
     clock.advance(MINUTE)
 
-    with pytest.raises(NotAsked):
+    with pytest.raises(NotAnApprover):
         desk.approve_batch(batch_id, by="ann")
     refused = [one.status for one in desk.approvals(ApprovalFilter(batch_id=batch_id))]
     granted = desk.approve_batch(batch_id, by="bob")
@@ -342,7 +342,7 @@ def test_the_second_is_asked_when_the_first_does_not_answer(
 ) -> None:
     people = [Approver("ann", 5 * MINUTE), Approver("bob", 10 * MINUTE), Approver("cid", MINUTE)]
     found = desk.propose(proposal(approvers=people)).approval.approval_id
-    with pytest.raises(NotAsked) as early:
+    with pytest.raises(NotAnApprover) as early:
         desk.approve(found, by="bob")
 
     clock.advance(5 * MINUTE)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.errors import BadProposal, ClaimRefused, RecordAltered
+from hansard_store.approvals.errors import ClaimRefused, InvalidProposal, RecordAltered
 from hansard_store.approvals.records import Approver, PolicyNote
 from hansard_store.approvals.redaction import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Keeper
 from hansard_store.verification.integrity import verify_store
@@ -130,7 +130,7 @@ def test_what_json_cannot_say_is_kept_for_the_eye_only() -> None:
     ],
 )
 def test_arguments_that_cannot_be_bound_are_refused(arguments: Any) -> None:
-    with pytest.raises(BadProposal):
+    with pytest.raises(InvalidProposal):
         keeper().keep(arguments)
 
 
@@ -159,7 +159,7 @@ def test_a_secret_reaches_no_byte_of_the_store(tmp_path: Path, mode: str) -> Non
         told = desk.propose(proposal(arguments={SECRET: 1}, proposer_policy=note)).approval
         desk.reject(told.approval_id, by=SECRET)
         for named in ({"approvers": [Approver(SECRET)]}, {"facts": {"sensitivity": SECRET}}):
-            with pytest.raises(BadProposal):
+            with pytest.raises(InvalidProposal):
                 desk.propose(proposal(**named))
         shown = desk.approval(found, with_drafts=True)
 
@@ -179,7 +179,7 @@ def test_only_whoever_has_the_exact_arguments_may_run_redacted_ones(tmp_path: Pa
         desk.approve(found)
         codes = []
         for given_arguments in (None, {"token": "another"}, desk.approval(found).arguments):
-            with pytest.raises((ClaimRefused, BadProposal)) as refused:
+            with pytest.raises((ClaimRefused, InvalidProposal)) as refused:
                 desk.claim(found, given_arguments)
             codes.append(refused.value.code)
 

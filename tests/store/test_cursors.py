@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import InvalidCursorError
 
 numbers = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -26,16 +26,16 @@ def test_a_cursor_of_another_kind_is_refused(kind: str, position: int, other: st
     text = encode_cursor(kind, position)
 
     if kind != other:
-        with pytest.raises(BadCursorError):
+        with pytest.raises(InvalidCursorError):
             decode_cursor(other, text, count=1)
 
 
 @given(st.text())
 def test_any_other_text_is_refused(text: str) -> None:
-    with pytest.raises(BadCursorError):
+    with pytest.raises(InvalidCursorError):
         decode_cursor("runs", text, count=2)
 
 
 def test_a_cursor_of_another_length_is_refused() -> None:
-    with pytest.raises(BadCursorError):
+    with pytest.raises(InvalidCursorError):
         decode_cursor("runs", encode_cursor("runs", 1), count=2)

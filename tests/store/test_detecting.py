@@ -23,7 +23,7 @@ from hansard_store.detection.rules import (
     adjusted_rules,
 )
 from hansard_store.detection.scan import MOST_FINDINGS, scan
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.steps.flags import SpanFlag
 from tests.store.accounts import HOUR, SECOND, Clock, proposal
 from tests.store.memory_maker import MemoryMaker
@@ -176,7 +176,7 @@ def test_thresholds_and_windows_are_what_was_asked_for(failing: TaskMaker) -> No
 def test_a_rule_that_is_none_and_a_number_that_finds_nothing_are_refused(
     thresholds: dict[str, int], why: str
 ) -> None:
-    with pytest.raises(BadQueryError, match=why):
+    with pytest.raises(InvalidQueryError, match=why):
         adjusted_rules(thresholds=thresholds)
 
 

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.annotations.rows import MOST_ENDED
-from hansard_store.annotations.service import AnnotationBook
+from hansard_store.annotations.service import AnnotationService
 from hansard_store.content.payload_uses import GRACE_NS
 from hansard_store.content.payloads import (
     INLINE_BYTES,
@@ -246,7 +246,7 @@ def test_after_a_purge_no_byte_of_what_was_said_of_a_run_is_left(
     ingesting: Ingesting, maintenance: apsw.Connection
 ) -> None:
     ingesting.send(traces([span(1, name="plain 1", trace_id=OTHER), span(1, name="plain")]))
-    book = AnnotationBook(ingesting.folder)
+    book = AnnotationService(ingesting.folder)
     of_run, of_other = {"run_id": TRACE.hex()}, {"run_id": OTHER.hex()}
     book.write_json({"kind": "note", "text": "note of xylotomy " * 400, **of_run}, by="vexillum")
     judged = {"kind": "score", "name": "zugzwang", "explanation": "for quixotry", **of_run}

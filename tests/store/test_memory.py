@@ -22,7 +22,7 @@ from hansard_store.database.transactions import transaction
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import purge as purge_store
 from hansard_store.memory.access_log import accesses_in_run, accesses_of, reads_by_day
-from hansard_store.memory.errors import BadMemory, NotCurrent, NotRemembered, TooLarge
+from hansard_store.memory.errors import InvalidMemory, MemoryNotRetained, NotCurrent, TooLarge
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
 from hansard_store.memory.rows import find_number, get_memory, versions_of
 from hansard_store.memory.service import open_memory
@@ -405,9 +405,9 @@ def test_secrets_are_cut_out_before_anything_is_written(memory: MemoryMaker) -> 
 def test_a_store_that_keeps_no_content_refuses_memory(tmp_path: Path) -> None:
     strict = MemoryMaker(tmp_path / "data", RetentionMode.METADATA_ONLY)
 
-    with pytest.raises(NotRemembered):
+    with pytest.raises(MemoryNotRetained):
         strict.write()
-    with pytest.raises(NotRemembered):
+    with pytest.raises(MemoryNotRetained):
         strict.work("plan", "x")
 
     assert strict.rows("SELECT count(*) FROM memory") == [(0,)]
@@ -440,7 +440,7 @@ def test_a_store_that_keeps_no_content_refuses_memory(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_refused_with_its_place(
     memory: MemoryMaker, told: dict[str, Any], place: str
 ) -> None:
-    with pytest.raises(BadMemory) as refused:
+    with pytest.raises(InvalidMemory) as refused:
         memory.write(**told)
 
     assert place in [one["at"] for one in refused.value.problems]
@@ -455,7 +455,7 @@ def test_a_record_that_is_too_large_is_refused_with_the_numbers(memory: MemoryMa
 
 
 def test_a_read_must_say_whose_memory(memory: MemoryMaker) -> None:
-    with pytest.raises(BadMemory):
+    with pytest.raises(InvalidMemory):
         memory.read(namespace={})
 
 
@@ -696,5 +696,5 @@ def test_a_question_in_other_words_finds_its_record(
 
 
 def test_an_unknown_scorer_is_refused_by_name(memory: MemoryMaker) -> None:
-    with pytest.raises(BadMemory, match="expected one of bm25, pieces, embeddings"):
+    with pytest.raises(InvalidMemory, match="expected one of bm25, pieces, embeddings"):
         memory.read(text="x", scorer="tfidf")

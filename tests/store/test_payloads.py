@@ -24,7 +24,12 @@ from hansard_store.content.payloads import (
     verify_payload,
 )
 from hansard_store.database.transactions import transaction
-from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError, StoreCorruptError
+from hansard_store.errors import (
+    DigestMismatchError,
+    InvalidQueryError,
+    StoreBusyError,
+    StoreCorruptError,
+)
 from hansard_store.ingest.redactions import RemovedSecret, redactions_of
 from tests.store.maker import NOW, StoreMaker
 
@@ -77,7 +82,7 @@ def test_only_large_payloads_are_files_and_only_the_owner_reads_them(store: Stor
 
 
 def test_bytes_of_another_digest_are_refused(store: StoreMaker) -> None:
-    with pytest.raises(BadDigestError):
+    with pytest.raises(DigestMismatchError):
         put_payload(
             store.folder,
             b"these",
@@ -179,7 +184,7 @@ def test_a_torn_file_of_a_killed_process_is_written_again(store: StoreMaker) -> 
     "text", ["", "sha256:", "sha256:" + "0" * 63, "sha256:" + "g" * 64, "md5:" + "0" * 64, "../x"]
 )
 def test_what_is_no_reference_is_refused(text: str) -> None:
-    with pytest.raises(BadQueryError):
+    with pytest.raises(InvalidQueryError):
         parse_payload_ref(text)
 
 

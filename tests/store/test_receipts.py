@@ -17,7 +17,7 @@ from hansard_store.compilations.queries import (
     spans_naming_compilation,
 )
 from hansard_store.compilations.receipts import Receipt, ReceiptFilter, list_receipts, receipts_of
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import InvalidCursorError
 from tests.store.maker import NOW, SECOND, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
 from tests.store.receipt_maker import compile_step, receipt
@@ -182,7 +182,7 @@ def test_a_type_of_a_later_version_is_asked_for_with_its_place(store: StoreMaker
 
 
 def test_a_cursor_of_something_else_is_refused(filled: StoreMaker) -> None:
-    with pytest.raises(BadCursorError):
+    with pytest.raises(InvalidCursorError):
         list_receipts(filled.db, ReceiptFilter(), cursor="abc")
 
 

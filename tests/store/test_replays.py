@@ -13,7 +13,7 @@ from hansard_store.database.connections import open_for_ingest, open_for_mainten
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import transaction
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import InvalidCursorError
 from hansard_store.replays import (
     ReplayRow,
     add_replay,
@@ -108,7 +108,7 @@ def test_replays_of_a_step_are_listed_newest_first_page_by_page(
     assert [int(one.replay_id, 16) for one in (*first.items, *rest.items)] == [5, 4, 3, 2, 1]
     assert rest.next_cursor is None
     assert len(list_replays(reader, limit=50, cursor=None).items) == 6
-    with pytest.raises(BadCursorError):
+    with pytest.raises(InvalidCursorError):
         list_replays(reader, limit=2, cursor="last")
 
 

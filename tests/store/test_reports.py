@@ -15,7 +15,7 @@ from hansard_store.audit.event_types import Actor
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.principals.model import ALL_SCOPES, CLAIMED, Principal
-from hansard_store.reports.errors import BadAck, ReportsUnusable
+from hansard_store.reports.errors import InvalidAcknowledgement, ReportsUnusable
 from hansard_store.reports.files import MOST_REPORTS, Reports
 from tests.store.empty import empty_store
 from tests.store.maker import NOW, SECOND, StoreMaker, trace_id
@@ -103,7 +103,7 @@ def test_a_name_that_is_none_is_not_found(reports: Reports, name: str) -> None:
 def test_somebody_acknowledges_it_or_nobody(reports: Reports, name: str) -> None:
     made = reports.add("# Status\n", now_ns=NOW)
 
-    with pytest.raises(BadAck):
+    with pytest.raises(InvalidAcknowledgement):
         reports.acknowledge(made.name, Who(Actor.ME, name, CLAIMED), now_ns=NOW)
     assert reports.get(made.name).acks == ()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.runs import candidates as run_candidates
 from hansard_store.runs.filters import RunFilter, RunSort
@@ -62,7 +62,7 @@ def test_attributes_on_different_spans_of_a_run_meet(store: StoreMaker, regime: 
 
 
 def test_a_value_too_long_for_the_index_is_refused(store: StoreMaker) -> None:
-    with pytest.raises(BadQueryError, match="found by q"):
+    with pytest.raises(InvalidQueryError, match="found by q"):
         listed(store, RunFilter(attributes=(("key", "x" * 513),)))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.errors import BadCursorError, BadQueryError
+from hansard_store.errors import InvalidCursorError, InvalidQueryError
 from hansard_store.ingest.derived_rows import SpanProjection, Usage
 from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, RunSort, parse_sort
 from hansard_store.runs.queries import (
@@ -176,7 +176,7 @@ def test_any_text_that_is_no_cursor_is_refused(
     store = StoreMaker(tmp_path_factory.mktemp("cursor"))
     try:
         if text:
-            with pytest.raises(BadCursorError):
+            with pytest.raises(InvalidCursorError):
                 list_runs(store.db, RunFilter(), now_ns=NOW, cursor=text)
     finally:
         store.close()
@@ -187,7 +187,7 @@ def test_a_cursor_of_another_sort_is_refused(store: StoreMaker) -> None:
     store.span("b", run="b")
     page = list_runs(store.db, RunFilter(), now_ns=NOW, limit=1)
 
-    with pytest.raises(BadCursorError):
+    with pytest.raises(InvalidCursorError):
         list_runs(
             store.db, RunFilter(), now_ns=NOW, sort=RunSort("cost_usd"), cursor=page.next_cursor
         )
@@ -195,12 +195,12 @@ def test_a_cursor_of_another_sort_is_refused(store: StoreMaker) -> None:
 
 @pytest.mark.parametrize("text", ["", "-", "name", "--started_at", "+started_at"])
 def test_unknown_sorts_are_refused(text: str) -> None:
-    with pytest.raises(BadQueryError, match="known are first_seen"):
+    with pytest.raises(InvalidQueryError, match="known are first_seen"):
         parse_sort(text)
 
 
 def test_an_unknown_status_is_refused(store: StoreMaker) -> None:
-    with pytest.raises(BadQueryError, match="no run has status 'done'"):
+    with pytest.raises(InvalidQueryError, match="no run has status 'done'"):
         names(store, RunFilter(status=("done",)))
 
 

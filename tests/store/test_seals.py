@@ -17,7 +17,7 @@ import apsw
 import pytest
 
 from hansard_store.audit.event_types import EventFilter
-from hansard_store.audit.log import AuditDesk
+from hansard_store.audit.log import AuditService
 from hansard_store.audit.seal_tables import APPEND_ONLY, NUMBERED, marked_tables
 from hansard_store.audit.sealer import MOST_ROWS, adopt, seal
 from hansard_store.database.connections import open_for_maintenance
@@ -517,7 +517,7 @@ def test_changes_by_hansard_fit_at_each_moment_sealed_or_not(store: DataFolder) 
             seal(connection, store.key())
             assert found(store)[0] == []
     connection.close()
-    with AuditDesk(store, heads_copy="off") as desk:
+    with AuditService(store, heads_copy="off") as desk:
         desk.seal_all()
         assert desk.verify().is_sound
     problems, report = found(store)
@@ -582,7 +582,7 @@ def test_a_large_backlog_is_sealed_in_several_seals(tmp_path: Path) -> None:
 def test_seals_are_events_that_lists_leave_out_unless_they_are_asked_for(
     store: DataFolder,
 ) -> None:
-    with AuditDesk(store, heads_copy="off") as desk:
+    with AuditService(store, heads_copy="off") as desk:
         desk.failed("x", "boom")
         told = [one.type for one in desk.events()]
         asked = [one.type for one in desk.events(EventFilter(type="record.sealed"))]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import InvalidCursorError
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.search.full_text import search_texts
-from hansard_store.search.match_query import BadSearchError, parse_match
+from hansard_store.search.match_query import InvalidSearchError, parse_match
 from hansard_store.search.snippets import snippet
 from tests.store.maker import NOW, StoreMaker, call, message
 from tests.store.plans import QueryPlans
@@ -42,7 +42,7 @@ def test_whatever_is_typed_runs_or_is_refused_in_words(text: str) -> None:
     db.execute(_FTS)
     try:
         query = parse_match(text)
-    except BadSearchError:
+    except InvalidSearchError:
         return
 
     db.execute("SELECT rowid FROM t WHERE t MATCH ?", (query.expression,)).fetchall()
@@ -80,7 +80,7 @@ def test_the_grammar_of_a_search(text: str, expression: str) -> None:
     ],
 )
 def test_a_search_that_cannot_be_meant_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(BadSearchError, match=complaint):
+    with pytest.raises(InvalidSearchError, match=complaint):
         parse_match(text)
 
 
@@ -140,7 +140,7 @@ def test_pages_of_hits_join_to_the_whole_list(store: StoreMaker) -> None:
 
 
 def test_a_broken_cursor_is_refused(store: StoreMaker) -> None:
-    with pytest.raises(BadCursorError):
+    with pytest.raises(InvalidCursorError):
         search_texts(store.db, "word", now_ns=NOW, cursor="AAAA")
 
 

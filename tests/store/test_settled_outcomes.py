@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hansard_store.approvals.errors import (
-    BadProposal,
     ClaimRefused,
-    NotAsked,
+    InvalidProposal,
+    NotAnApprover,
     NotUndoable,
     OutcomeKnown,
 )
@@ -75,7 +75,9 @@ def test_only_approvers_settle_what_they_were_asked_about(
     asked = (Approver("ann", within_ns=MINUTE), Approver("cid"))
     made, _ = lost(desk, clock, approvers=asked)
 
-    with pytest.raises(NotAsked, match="'bob' is not among those who decide about this one: ann"):
+    with pytest.raises(
+        NotAnApprover, match="'bob' is not among those who decide about this one: ann"
+    ):
         desk.settle_outcome(made, "ran", by="bob", note=NOTE)
 
     assert desk.approval(made).execution.state == "unknown"
@@ -109,7 +111,7 @@ def test_what_a_person_saw_ran_can_be_undone_and_what_did_not_run_cannot(
 def test_a_settlement_says_how_it_is_known(desk: Accountability, clock: Clock, note: str) -> None:
     made, _ = lost(desk, clock)
 
-    with pytest.raises(BadProposal, match="how you know"):
+    with pytest.raises(InvalidProposal, match="how you know"):
         desk.settle_outcome(made, "ran", note=note)
     assert desk.approval(made).execution.state == "unknown"
 

@@ -13,19 +13,19 @@ import pytest
 from hansard_compiler.policy.rules import parse_rule_set
 from hansard_store.approvals.errors import (
     AlreadyDecided,
+    AnotherApproverRequired,
     ApprovalExpired,
-    ApprovedByYou,
-    BadProposal,
     ClaimRefused,
-    NotAsked,
+    InvalidProposal,
+    NotAnApprover,
     RecordAltered,
     RevisionChanged,
 )
 from hansard_store.approvals.records import Action, Approval, Approver
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
-from hansard_store.policy.rules import GivenSet, put_policy
-from hansard_store.principals.errors import CredentialNeeded, OwnRequest
+from hansard_store.policy.rules import RuleSetInput, put_policy
+from hansard_store.principals.errors import CredentialsRequired, SelfApproval
 from hansard_store.principals.model import NOBODY, Principal, Scope
 from hansard_store.verification.integrity import verify_store
 from tests.store.account_paths import disagreement, history
@@ -91,7 +91,7 @@ def test_one_person_counts_once_however_the_name_is_written(
     found = by_two(desk)
     desk.approve(found, by="ann")
 
-    with pytest.raises(ApprovedByYou) as refused:
+    with pytest.raises(AnotherApproverRequired) as refused:
         desk.approve(found, by=again)
 
     assert refused.value.details["approvals_left"] == 1
@@ -135,7 +135,7 @@ def test_who_edits_approves_the_new_draft_and_takes_away_the_approvals_of_the_ot
     desk.approve(found, by="ann")
 
     edited = desk.approve(found, by="bob", arguments={**EMAIL, "body": "Dear"})
-    with pytest.raises(ApprovedByYou):
+    with pytest.raises(AnotherApproverRequired):
         desk.approve(found, by="bob", arguments={**EMAIL, "body": "Dear"})
 
     assert (edited.status, edited.revision) == (Status.AWAITING, 2)
@@ -159,7 +159,7 @@ def test_who_edits_approves_the_new_draft_and_takes_away_the_approvals_of_the_ot
 def test_more_approvals_than_there_are_approvers_cannot_be_proposed(
     desk: Accountability, people: list[str], required: int
 ) -> None:
-    with pytest.raises(BadProposal) as refused:
+    with pytest.raises(InvalidProposal) as refused:
         by_two(desk, approvers=[Approver(one) for one in people], approvals_required=required)
 
     assert refused.value.name == "approvals_required"
@@ -169,14 +169,14 @@ def test_more_approvals_than_there_are_approvers_cannot_be_proposed(
 def test_who_requested_it_is_not_counted_among_its_approvers(desk: Accountability) -> None:
     people = [Approver("ann"), Approver("bot")]
 
-    with pytest.raises(BadProposal, match="requested it"):
+    with pytest.raises(InvalidProposal, match="requested it"):
         served(desk, "bot").propose(proposal(approvers=people, approvals_required=2))
 
 
 def test_the_agent_that_asks_is_none_of_them(desk: Accountability) -> None:
     found = by_two(desk)
 
-    with pytest.raises(OwnRequest):
+    with pytest.raises(SelfApproval):
         desk.approve(found, by="Clerk")
 
 
@@ -185,10 +185,10 @@ def test_of_what_came_through_a_server_a_name_that_nobody_checked_counts_for_nob
 ) -> None:
     found = served(desk).propose(proposal(approvals_required=2)).approval.approval_id
 
-    with pytest.raises(CredentialNeeded):
+    with pytest.raises(CredentialsRequired):
         desk.approve(found, by="ann")
     served(desk, "ann").approve(found)
-    with pytest.raises(ApprovedByYou):
+    with pytest.raises(AnotherApproverRequired):
         served(desk, "Ann").approve(found)
 
     granted = served(desk, "bob").approve(found)
@@ -202,7 +202,7 @@ def test_as_many_are_asked_at_once_as_have_to_approve_and_the_next_in_time(
 ) -> None:
     people = [Approver("ann", MINUTE), Approver("bob", MINUTE), Approver("cid", MINUTE)]
     found = by_two(desk, approvers=people)
-    with pytest.raises(NotAsked) as early:
+    with pytest.raises(NotAnApprover) as early:
         desk.approve(found, by="cid")
     desk.approve(found, by="bob")
     clock.advance(MINUTE)
@@ -298,7 +298,7 @@ LARGE = {
 def ruled(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
     document = {"schema_version": 1, "name": "house", "version": "1", "rules": [LARGE]}
     with account(tmp_path, clock) as made:
-        given = [GivenSet(parse_rule_set(document), document)]
+        given = [RuleSetInput(parse_rule_set(document), document)]
         put_policy(
             made.folder, given, source="api", actor="t", policy_hash="h", expected=None, now_ns=1
         )
@@ -318,10 +318,10 @@ def test_a_rule_requires_several_people_whatever_the_proposer_says(ruled: Accoun
     assert large.approvals_required == 2
     assert [one.name for one in large.approvers] == ["ann", "bob", "cid"]
     assert [one.name for one in narrowed.approvers] == ["Bob", "cid"]
-    with pytest.raises(NotAsked):
+    with pytest.raises(NotAnApprover):
         ruled.approve(large.approval_id, by="eve")
     for people in (["eve"], ["eve", "bob"]):
-        with pytest.raises(BadProposal):
+        with pytest.raises(InvalidProposal):
             wire(ruled, 500, approvers=[Approver(one) for one in people])
 
 
@@ -345,7 +345,7 @@ def test_an_edit_that_makes_it_larger_takes_the_people_that_the_rule_demands(
 def test_who_is_no_approver_of_the_rule_cannot_edit_it_into_reach(ruled: Accountability) -> None:
     found = wire(ruled, 5).approval_id
 
-    with pytest.raises(NotAsked):
+    with pytest.raises(NotAnApprover):
         ruled.approve(found, by="eve", arguments={"amount": 500})
 
     assert ruled.approval(found).arguments == {"amount": 5}

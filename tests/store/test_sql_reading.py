@@ -11,7 +11,7 @@ from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.sql_console import VIEWS, read_sql
-from hansard_store.errors import BadQueryError, QueryLimitError
+from hansard_store.errors import InvalidQueryError, QueryLimitError
 from tests.store.empty import empty_store
 
 
@@ -80,7 +80,7 @@ def test_a_select_over_views_is_answered(folder: DataFolder, sql: str) -> None:
     ],
 )
 def test_anything_else_is_refused_with_a_sentence(folder: DataFolder, sql: str) -> None:
-    with pytest.raises(BadQueryError) as refused:
+    with pytest.raises(InvalidQueryError) as refused:
         read_sql(folder, sql)
 
     assert len(str(refused.value)) > 20
@@ -106,7 +106,7 @@ def test_rows_and_values_are_bounded_and_that_is_said(folder: DataFolder) -> Non
 
 
 def test_a_limit_that_cannot_be_meant_is_refused(folder: DataFolder) -> None:
-    with pytest.raises(BadQueryError):
+    with pytest.raises(InvalidQueryError):
         read_sql(folder, "SELECT 1", limit=0)
 
 

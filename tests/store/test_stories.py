@@ -17,7 +17,7 @@ from hansard_store.stories.rows import (
     known_ids,
     list_processed,
 )
-from hansard_store.stories.service import StoryBook
+from hansard_store.stories.service import StoryService
 from tests.store.memory_maker import MemoryMaker
 from tests.store.plans import QueryPlans
 
@@ -62,7 +62,7 @@ def test_what_was_said_first_of_a_story_stands(store: MemoryMaker) -> None:
 
 def test_the_last_are_listed_first_with_their_interest_and_note(store: MemoryMaker) -> None:
     interest = store.write("bread", memory_type="interest", subject="baking")["memory"]
-    book = StoryBook(store.folder, clock=lambda: 7)
+    book = StoryService(store.folder, clock=lambda: 7)
     [found] = book.interests()
 
     note = book.record(replace(REFUSED, interest=found.id, score=0.75), found)

@@ -15,19 +15,19 @@ from hansard_compiler.models.tasks import Decision
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import adjusted_rules
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import InvalidCursorError
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.tasks import rows as tasks
 from hansard_store.tasks.errors import (
-    BadDecision,
-    NoteNotKept,
+    InvalidDecision,
+    NoteNotRetained,
     TaskDecided,
     TaskNotApproved,
     TaskRefused,
 )
 from hansard_store.tasks.json import task_json
 from hansard_store.tasks.rows import Task, count_tasks, list_tasks
-from hansard_store.tasks.service import MOST_EVIDENCE, TaskBook
+from hansard_store.tasks.service import MOST_EVIDENCE, TaskService
 from tests.store.maker import NOW, SECOND, trace_id
 from tests.store.plans import QueryPlans
 from tests.store.task_maker import HOUR_S, TaskMaker, task_maker
@@ -239,9 +239,9 @@ def test_where_no_words_are_kept_a_note_is_refused_and_a_bare_decision_is_taken(
 ) -> None:
     failing.fail_often(5)
     task = failing.detect_one()
-    book = TaskBook(failing.store.folder, RetentionMode.METADATA_ONLY)
+    book = TaskService(failing.store.folder, RetentionMode.METADATA_ONLY)
 
-    with pytest.raises(NoteNotKept):
+    with pytest.raises(NoteNotRetained):
         book.decide_json(task.task_id, {"decision": "approve", "note": "why"})
 
     assert book.decide_json(task.task_id, {"decision": "approve", "note": " "}).state == "approved"
@@ -250,14 +250,14 @@ def test_where_no_words_are_kept_a_note_is_refused_and_a_bare_decision_is_taken(
 
 @pytest.mark.parametrize("told", [{"decision": "delete"}, {}, {"decision": "done", "extra": 1}])
 def test_a_decision_that_is_none_is_refused(failing: TaskMaker, told: dict[str, Any]) -> None:
-    with pytest.raises(BadDecision):
+    with pytest.raises(InvalidDecision):
         failing.book.decide_json("00" * 16, told)
 
 
 def test_refusals_are_of_one_kind() -> None:
     assert all(
         issubclass(kind, TaskRefused)
-        for kind in (BadDecision, TaskDecided, TaskNotApproved, NoteNotKept)
+        for kind in (InvalidDecision, TaskDecided, TaskNotApproved, NoteNotRetained)
     )
 
 
@@ -311,7 +311,7 @@ def test_ids_are_found_by_their_beginning_and_bad_ones_are_told(failing: TaskMak
     for wanted in ("00" * 16, "short", "no hex!!"):
         with pytest.raises((NotFoundError, AmbiguousIdError)):
             failing.task(wanted)
-    with pytest.raises(BadCursorError):
+    with pytest.raises(InvalidCursorError):
         list_tasks(failing.store.db, limit=5, cursor="x")
 
 

@@ -17,7 +17,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.errors import (
-    BadConversationId,
+    InvalidConversationId,
     NothingToFold,
     TranscriptWithheld,
     UndecodableMessage,
@@ -156,11 +156,11 @@ def test_messages_are_found_by_role_without_reading_json(
 @pytest.mark.covers("TR-09")
 def test_an_id_of_another_kind_is_refused() -> None:
     for text in ("4bf92f3577b34da6a3ce929d0e0e4736", "support-42", "conv_12", "br_" + "0" * 31, ""):
-        with pytest.raises(BadConversationId):
+        with pytest.raises(InvalidConversationId):
             parse_log_id(text)
-    with pytest.raises(BadConversationId):
+    with pytest.raises(InvalidConversationId):
         ConversationId.parse(str(BranchId(bytes(16))))
-    with pytest.raises(BadConversationId):
+    with pytest.raises(InvalidConversationId):
         ConversationId("conv_" + "0" * 32)  # type: ignore[arg-type]
     assert parse_log_id(str(ConversationId(bytes(16)))) == ConversationId(bytes(16))
     assert len({ConversationId(bytes(16)), BranchId(bytes(16))}) == 2

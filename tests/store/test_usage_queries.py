@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.ingest.derived_rows import Usage
 from hansard_store.runs.status import TokenSums
 from hansard_store.runs.usage import USAGE_GROUPS, UsageRow, list_usage, run_usage
@@ -109,7 +109,7 @@ def test_usage_of_one_run_is_by_model(spent: StoreMaker) -> None:
 
 
 def test_an_unknown_grouping_is_refused(store: StoreMaker) -> None:
-    with pytest.raises(BadQueryError, match="known are day, model, agent, conversation"):
+    with pytest.raises(InvalidQueryError, match="known are day, model, agent, conversation"):
         list_usage(store.db, "week")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_store.annotations.service import AnnotationBook
+from hansard_store.annotations.service import AnnotationService
 from hansard_web.app.config import Scope, Token, WebSettings
 from tests.store.maker import span_id
 from tests.web.conftest import MakeClient
@@ -166,7 +166,7 @@ def test_forms_need_their_token_and_a_thing_that_is_there(
 
 def test_whoever_may_only_read_sees_no_forms(make_client: MakeClient, runs: RunMaker) -> None:
     run = runs.run()
-    book = AnnotationBook(runs.folder)
+    book = AnnotationService(runs.folder)
     book.write_json({"run_id": run, "kind": "tag", "tag": "golden"})
     book.close()
     token = Token("reader-secret-token", frozenset({Scope.READ}))

@@ -20,7 +20,7 @@ from hansard_store.approvals.records import (
 )
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from hansard_store.policy.stored_policy import DENY, PolicyQuestion
 from hansard_web.app.config import Scope, Token, WebSettings
 from tests.signing import session_of
@@ -304,7 +304,7 @@ def test_a_person_settles_an_outcome_that_nobody_knew(client: TestClient) -> Non
 @pytest.mark.covers("ME-13", "ME-20")
 def test_an_approval_and_what_was_written_under_it_lead_to_each_other(client: TestClient) -> None:
     store = store_of(client)
-    book: MemoryBook = client.app.state.memory  # type: ignore[attr-defined]
+    book: MemoryService = client.app.state.memory  # type: ignore[attr-defined]
     asked = ask(store, tool="remember", arguments={"content": "Deals over 20,000 need two people"})
     store.approve(asked.approval_id)
     written = book.write(

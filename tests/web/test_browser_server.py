@@ -33,7 +33,7 @@ def test_the_snippet_of_the_greeting_works_as_it_stands(browser: Browser, tmp_pa
     assert curl, "the snippet uses curl"
     with running(Config(data=tmp_path, http_port=0, grpc_port=0)) as server:
         page = browser.new_page()
-        page.goto(server.doors.http)
+        page.goto(server.endpoints.http)
         snippet = page.locator("pre", has_text="curl").inner_text()
 
         sent = subprocess.run([shell, "-c", snippet], capture_output=True, check=True, timeout=20)
@@ -61,7 +61,7 @@ def test_a_browser_signs_in_once_where_a_token_is_wanted(browser: Browser, tmp_p
         expect(page).to_have_url(re.compile(r"/usage\?since=7d$"))
         page.get_by_role("button", name="Sign out").click()
         expect(page.locator("h1")).to_have_text("Sign in")
-        page.goto(server.doors.http)
+        page.goto(server.endpoints.http)
         expect(page).to_have_url(re.compile("/signin"))
         page.close()
 
@@ -113,7 +113,7 @@ def test_copying_works_where_the_browser_has_no_clipboard(browser: Browser, tmp_
         context = browser.new_context()
         context.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
         page = context.new_page()
-        page.goto(server.doors.http)
+        page.goto(server.endpoints.http)
         page.evaluate(
             "document.addEventListener('copy', () => "
             "window.copied = document.getSelection().toString() || "
@@ -144,7 +144,7 @@ def test_copying_that_the_browser_refuses_is_not_called_done(
         context = browser.new_context()
         context.add_init_script(REFUSALS[refusal])
         page = context.new_page()
-        page.goto(server.doors.http)
+        page.goto(server.endpoints.http)
 
         page.locator(".codebox", has_text="curl").get_by_role("button", name="Copy").click()
 
@@ -164,11 +164,11 @@ def test_a_page_of_another_site_reads_and_changes_nothing(browser: Browser, tmp_
     ):
         context = browser.new_context(bypass_csp=True)
         page = context.new_page()
-        page.goto(other.doors.http)
+        page.goto(other.endpoints.http)
         page.evaluate("window.answers = []")
 
         for path, body in (("/v1/runs", None), ("/v1/traces", "{}"), ("/theme", "theme=dark")):
-            page.evaluate(_ASK, [target.doors.http + path, body])
+            page.evaluate(_ASK, [target.endpoints.http + path, body])
 
         assert page.evaluate("window.answers") == ["refused"] * 3
         mine = context.new_page()
@@ -181,7 +181,7 @@ def test_a_page_of_another_site_reads_and_changes_nothing(browser: Browser, tmp_
 def test_the_server_stops_while_a_page_follows_it(browser: Browser, tmp_path: Path) -> None:
     page = browser.new_page()
     with running(Config(data=tmp_path, http_port=0, grpc_port=0)) as server:
-        page.goto(server.doors.http)
+        page.goto(server.endpoints.http)
         expect(page.locator("#live-state")).to_have_text("Listening")
 
     expect(page.locator("#live-state")).to_have_text("Reconnecting", timeout=20_000)

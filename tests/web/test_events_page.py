@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from hansard_compiler.calls import Json
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from tests.store.by_hand import triggers_dropped
 from tests.web.approvals import RUN, STEP, ask, read, redraft, store_of
 from tests.web.makers import RunMaker
@@ -145,7 +145,7 @@ def test_an_event_is_shown_whole_with_its_hashes_and_neighbours(client: TestClie
 
 
 def test_an_event_of_memory_leads_to_the_record(client: TestClient, runs: RunMaker) -> None:
-    with closing(MemoryBook(runs.folder)) as book:
+    with closing(MemoryService(runs.folder)) as book:
         told: Json = {"writer": "app", "memory_type": "constraint", "subject": "rounding",
                       "namespace": {"project": "shop"}, "content": "Round once."}  # fmt: skip
         memory_id = book.write_json(told)["memory"]["memory_id"]

@@ -10,7 +10,7 @@ import pytest
 
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from hansard_web.app.store_limits import Janitor, Limits
 
 DEADLINE_S = 60.0
@@ -20,7 +20,7 @@ DEADLINE_S = 60.0
 def test_what_is_past_its_time_is_marked_by_a_server_that_runs(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     connection = open_for_ingest(folder)
-    book = MemoryBook(folder, clock=lambda: time.time_ns() - 3600 * 10**9)
+    book = MemoryService(folder, clock=lambda: time.time_ns() - 3600 * 10**9)
     told = {"writer": "app", "memory_type": "fact", "subject": "s", "content": "c", "ttl_s": 60}
     book.write_json({**told, "namespace": {"project": "p"}})
     book.close()

@@ -15,8 +15,8 @@ from hansard_collector.judges import Judges
 from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer
 from hansard_compiler.calls import Json
-from hansard_store.memory.maintenance.service import MaintenanceBook
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.maintenance.service import MaintenanceService
+from hansard_store.memory.service import MemoryService
 from tests.web.forms import form_token
 from tests.web.html import parse
 from tests.web.makers import RunMaker
@@ -25,13 +25,13 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def book(runs: RunMaker) -> Iterator[MemoryBook]:
-    made = MemoryBook(runs.folder)
+def book(runs: RunMaker) -> Iterator[MemoryService]:
+    made = MemoryService(runs.folder)
     yield made
     made.close()
 
 
-def write(book: MemoryBook, content: Any = "Money is Decimal inside.", **more: Any) -> str:
+def write(book: MemoryService, content: Any = "Money is Decimal inside.", **more: Any) -> str:
     told: Json = {
         "writer": "app", "memory_type": "constraint", "subject": "money", "attribute": "type",
         "namespace": {"project": "quillbook"}, "content": content, **more,
@@ -54,7 +54,7 @@ def test_an_empty_store_says_how_memory_is_written(client: TestClient) -> None:
 
 
 def test_notes_of_the_heartbeat_are_listed_when_they_are_asked_for(
-    client: TestClient, runs: RunMaker, book: MemoryBook
+    client: TestClient, runs: RunMaker, book: MemoryService
 ) -> None:
     write(book)
     assert "Show them" not in page(client)
@@ -73,7 +73,7 @@ def test_notes_of_the_heartbeat_are_listed_when_they_are_asked_for(
 
 @pytest.mark.covers("UI-15", "ME-20")
 def test_the_explorer_shows_both_layers_sources_confidence_and_freshness(
-    client: TestClient, runs: RunMaker, book: MemoryBook
+    client: TestClient, runs: RunMaker, book: MemoryService
 ) -> None:
     run = runs.run("answer")
     step = f"{run}-{'12' * 8}"
@@ -97,7 +97,7 @@ def test_the_explorer_shows_both_layers_sources_confidence_and_freshness(
 
 @pytest.mark.covers("ME-18", "UI-15")
 def test_a_record_is_withdrawn_with_a_reason_and_the_second_time_says_so(
-    client: TestClient, book: MemoryBook
+    client: TestClient, book: MemoryService
 ) -> None:
     memory_id = write(book)
     csrf = form_token(page(client, f"/memory/{memory_id}?project=quillbook"))
@@ -122,7 +122,7 @@ def test_a_record_is_withdrawn_with_a_reason_and_the_second_time_says_so(
 
 
 def test_what_waits_for_a_person_is_accepted_by_a_form(
-    client: TestClient, book: MemoryBook
+    client: TestClient, book: MemoryService
 ) -> None:
     old = write(book, "sure", confidence=0.9)
     new = write(book, "unsure", confidence=0.1)
@@ -137,7 +137,7 @@ def test_what_waits_for_a_person_is_accepted_by_a_form(
     assert "Version 2" in page(client, f"/memory/{new}")
 
 
-def test_versions_show_what_changed(client: TestClient, book: MemoryBook) -> None:
+def test_versions_show_what_changed(client: TestClient, book: MemoryService) -> None:
     write(book, "CI runs Python three")
     memory_id = write(book, "CI runs Python four")
 
@@ -148,7 +148,7 @@ def test_versions_show_what_changed(client: TestClient, book: MemoryBook) -> Non
 
 
 def test_filters_are_typed_or_clicked_and_a_bad_one_is_told(
-    client: TestClient, book: MemoryBook
+    client: TestClient, book: MemoryService
 ) -> None:
     write(book, tags=["ci"])
     write(book, "short titles", memory_type="preference", subject="commits")
@@ -163,7 +163,7 @@ def test_filters_are_typed_or_clicked_and_a_bad_one_is_told(
     assert page(client, f"/memory/{'00' * 16}", 404)
 
 
-def test_hostile_memory_is_only_text(client: TestClient, book: MemoryBook) -> None:
+def test_hostile_memory_is_only_text(client: TestClient, book: MemoryService) -> None:
     memory_id = write(
         book, HOSTILE, subject=HOSTILE, tags=[HOSTILE], by=HOSTILE,
         namespace={"project": HOSTILE},
@@ -180,7 +180,7 @@ def test_hostile_memory_is_only_text(client: TestClient, book: MemoryBook) -> No
     [("https://example.com/a", "https://example.com/a"), ("javascript:alert(1)", None)],
 )
 def test_what_came_from_outside_says_from_where(
-    client: TestClient, book: MemoryBook, url: str, href: str | None
+    client: TestClient, book: MemoryService, url: str, href: str | None
 ) -> None:
     memory_id = write(book, confidence=0, metadata={"origin": "external", "url": url})
 
@@ -191,7 +191,7 @@ def test_what_came_from_outside_says_from_where(
     assert [one["href"] for one in facts["from outside"].all("a")] == ([href] if href else [])
 
 
-def test_more_than_a_page_is_read_on(client: TestClient, book: MemoryBook) -> None:
+def test_more_than_a_page_is_read_on(client: TestClient, book: MemoryService) -> None:
     for number in range(52):
         write(book, subject=f"s{number:02}")
 
@@ -208,7 +208,7 @@ def test_more_than_a_page_is_read_on(client: TestClient, book: MemoryBook) -> No
 
 @pytest.mark.covers("UI-06")
 def test_a_run_and_its_steps_say_what_memory_was_used_and_written(
-    client: TestClient, runs: RunMaker, book: MemoryBook
+    client: TestClient, runs: RunMaker, book: MemoryService
 ) -> None:
     run = runs.run("answer")
     (step_id,) = [
@@ -234,12 +234,12 @@ def test_a_run_and_its_steps_say_what_memory_was_used_and_written(
 
 @pytest.mark.covers("MM-12", "MM-05")
 def test_what_superseded_a_record_is_shown_with_its_rationale_and_undone(
-    client: TestClient, runs: RunMaker, book: MemoryBook
+    client: TestClient, runs: RunMaker, book: MemoryService
 ) -> None:
     told: Json = {"memory_type": "fact", "subject": "staging", "attribute": ""}
     older = write(book, "The port of the staging server is 8080.", **told)
     newer = write(book, "The port of the staging server is 9090.", **told)
-    with closing(MaintenanceBook(runs.folder)) as maintained:
+    with closing(MaintenanceService(runs.folder)) as maintained:
         Maintainer(maintained, Judges(OfflineClassifier(), None)).run()
 
     shown = page(client, f"/memory/{older}")

@@ -14,7 +14,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.engine import CompileResult
 from hansard_compiler.compile.passes.score import NANO
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from tests.web.compiles import KEY, RULES, RUN, Put, candidate, compiled, file, ref_of, tell
 from tests.web.html import Element, parse
 from tests.web.makers import RunMaker
@@ -279,7 +279,7 @@ def test_an_item_whose_id_is_a_hash_is_known_by_its_words(
 def test_a_memory_is_known_by_its_words_and_leads_to_its_record(
     client: TestClient, pipeline: Pipeline, put: Put, runs: RunMaker
 ) -> None:
-    with closing(MemoryBook(runs.folder)) as book:
+    with closing(MemoryService(runs.folder)) as book:
         told: Json = {"writer": "app", "memory_type": "constraint", "subject": "rounding",
                       "namespace": {"project": "shop"}, "content": "Round once."}  # fmt: skip
         kept = book.write_json(told)["memory"]["memory_id"]

@@ -222,8 +222,8 @@ def test_an_empty_store_greets_with_the_addresses_of_its_doors(make_client: Make
     page = read(make_client(settings), "/")
 
     assert page.one("h1").text == "No traces yet"
-    doors = page.one("p", class_="greet-doors").text
-    assert "127.0.0.1:5317" in doors
+    endpoints = page.one("p", class_="greet-doors").text
+    assert "127.0.0.1:5317" in endpoints
     snippets = [snippet.text for snippet in page.all("pre")]
     assert any("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:5318" in one for one in snippets)
     assert any("CLAUDE_CODE_ENABLE_TELEMETRY" in one for one in snippets)

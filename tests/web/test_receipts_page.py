@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from tests.web.compiles import RULES, candidate, compiled, quillbook, tell
 from tests.web.html import Element, parse
 from tests.web.makers import RunMaker
@@ -54,7 +54,7 @@ def test_every_run_in_which_a_file_was_left_out_for_want_of_room(client: TestCli
 def test_a_memory_and_a_message_are_called_by_name_not_by_their_hash(
     client: TestClient, pipeline: Pipeline, runs: RunMaker
 ) -> None:
-    with closing(MemoryBook(runs.folder)) as book:
+    with closing(MemoryService(runs.folder)) as book:
         memory_id = write(book)
     items = [
         candidate(memory_id, "memory", "Money is Decimal.", {"source_type": "memory"}),
@@ -77,7 +77,7 @@ def test_a_memory_and_a_message_are_called_by_name_not_by_their_hash(
 def test_an_item_whose_id_only_begins_as_a_memorys_has_not_its_name(
     client: TestClient, pipeline: Pipeline, runs: RunMaker
 ) -> None:
-    with closing(MemoryBook(runs.folder)) as book:
+    with closing(MemoryService(runs.folder)) as book:
         memory_id = write(book)
     items = [candidate(memory_id[:12], "memory", "Of another store.", {"source_type": "memory"})]
     tell(

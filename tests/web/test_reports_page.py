@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.reports import ReportSettings, write_report
 from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from hansard_store.reports.files import Reports
 from hansard_web.app.config import WebSettings
 from tests.signing import session_of
@@ -71,7 +71,7 @@ def test_the_newest_report_stands_beside_what_it_is_made_of(
     (task,) = [one.task for one in failing.detect()]
     for number in (1, 2, 3):
         cycle(failing, number, ago_ns=number * HOUR, contradictions_found=number, stale_entries=4)
-    book = MemoryBook(failing.store.folder)
+    book = MemoryService(failing.store.folder)
     claim = book.write_json({
         "writer": "app", "memory_type": "note", "subject": "tests", "content": "all tests pass",
         "namespace": {"project": "shop"},

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from hansard_collector.judges import Judges
 from hansard_collector.maintenance import Maintainer
 from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
-from hansard_store.memory.maintenance.service import MaintenanceBook
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.maintenance.service import MaintenanceService
+from hansard_store.memory.service import MemoryService
 from hansard_web.app.config import Scope, Token, WebSettings
 from tests.signing import session_of
 from tests.store.task_maker import TaskMaker
@@ -185,10 +185,10 @@ def test_a_doubtful_supersession_shows_both_records_and_approving_applies_it(
 ) -> None:
     told = {"writer": "app", "memory_type": "fact", "subject": "Ada",
             "namespace": {"project": "quillbook"}}  # fmt: skip
-    with closing(MemoryBook(runs.folder)) as book:
+    with closing(MemoryService(runs.folder)) as book:
         for text in ("Ada is allergic to peanuts.", f"Ada is allergic to {HOSTILE}."):
             book.write_json({**told, "content": text})
-        with closing(MaintenanceBook(runs.folder)) as maintained:
+        with closing(MaintenanceService(runs.folder)) as maintained:
             judges = Judges(Doubtful(), None)
             (act,) = Maintainer(maintained, judges).run().proposed
 

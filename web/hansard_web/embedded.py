@@ -15,10 +15,10 @@ from hansard_collector.pipeline.embedded import open_embedded as open_embedded
 if TYPE_CHECKING:
     from hansard_compiler.calls import Json
     from hansard_compiler.retention import RetentionMode
-    from hansard_web.replay.request import AskReplay, GoOn
+    from hansard_web.replay.request import GoOn, ReplayInput
 
 _BY: Final = "the program"
-_A = TypeVar("_A", "AskReplay", "GoOn")
+_A = TypeVar("_A", "ReplayInput", "GoOn")
 
 
 def make_replay(
@@ -32,13 +32,13 @@ def make_replay(
     from hansard_store.database.data_folder import DataFolder
     from hansard_web.app.config import Config
     from hansard_web.replay.json import replay_body
-    from hansard_web.replay.request import AskReplay, GoOn
+    from hansard_web.replay.request import GoOn, ReplayInput
     from hansard_web.replay.service import replaying
 
     config = Config(data=data, retention=retention.value)
     with replaying(DataFolder(data), config) as (replays, readers, _):
         if goes_on is None:
-            asked = _read(AskReplay, body)
+            asked = _read(ReplayInput, body)
             row, wait_s = replays.start(asked), asked.timeout_s * asked.n
         else:
             more = _read(GoOn, body)

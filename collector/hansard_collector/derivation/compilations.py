@@ -30,7 +30,7 @@ from hansard_store.compilations.receipts import (
     SOURCES_KEY,
 )
 from hansard_store.content.payloads import folder_of, get_payload, parse_payload_ref, read_payload
-from hansard_store.errors import BadQueryError, StoreCorruptError
+from hansard_store.errors import InvalidQueryError, StoreCorruptError
 from hansard_store.ingest.derived_rows import CompilationProjection, CompilationRow, SpanProjection
 from hansard_store.search.attributes import tokens_of
 
@@ -418,7 +418,7 @@ def read_result(connection: apsw.Connection, ref: str) -> Json | None:
     """
     try:
         payload = get_payload(connection, parse_payload_ref(ref))
-    except (NotFoundError, BadQueryError):
+    except (NotFoundError, InvalidQueryError):
         return None
     if payload.size > MOST_BYTES:
         raise ResultUnreadableError(f"the stored result is too large to read: {payload.size:,} B")

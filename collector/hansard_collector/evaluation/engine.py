@@ -35,7 +35,7 @@ from hansard_store.evaluation.progress import Progress
 from hansard_store.evaluation.sources import EvaluatedRun, TranscriptText
 from hansard_store.evaluation.verdicts import VerdictRow
 from hansard_store.memory.rows import memories_by_number
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 
 _AT_ONCE: Final = 200  # rows of one transaction
 _MOST_STANDING: Final = 50_000
@@ -326,7 +326,7 @@ class _Writer:
         self._step_id, self._now_ns = step_id, now_ns
         self._memory = None
         if mode is not RetentionMode.METADATA_ONLY:
-            self._memory = MemoryBook(folder, mode, origin="cli", clock=lambda: now_ns)
+            self._memory = MemoryService(folder, mode, origin="cli", clock=lambda: now_ns)
 
     def close(self) -> None:
         self._connections.close()

@@ -15,8 +15,8 @@ from hansard._runtime.locks import hold_lock
 from hansard_collector.heartbeat.notes import PhaseNotes
 from hansard_collector.heartbeat.phase import (
     CycleContext,
+    HeartbeatRunning,
     HeartbeatSettings,
-    HeartbeatUnderWay,
     Phase,
     PhaseResult,
     PhaseSkipped,
@@ -64,11 +64,11 @@ class Heartbeat:
     phases: Sequence[Phase] = PHASES
 
     def run(self, *, progress: Progress = lambda _: None) -> CycleResult:
-        """Run one cycle. Raises HeartbeatUnderWay while another one runs, StoreError.
+        """Run one cycle. Raises HeartbeatRunning while another one runs, StoreError.
 
         A phase that fails is recorded and does not stop the others.
         """
-        with hold_lock(self.folder.heartbeat, HeartbeatUnderWay), ExitStack() as opened:
+        with hold_lock(self.folder.heartbeat, HeartbeatRunning), ExitStack() as opened:
             trace = opened.enter_context(closing(CycleTrace(self.folder, self.mode)))
             cycles = opened.enter_context(closing(CycleLog(self.folder, clock=self.clock)))
             log = opened.enter_context(

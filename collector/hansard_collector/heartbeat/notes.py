@@ -14,7 +14,7 @@ from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.heartbeat.cycles import PhaseRecord
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 
 AGENT: Final = "hansard.heartbeat"  # the namespace of notes
 DIAGNOSTIC: Final = "diagnostic"  # the origin in the metadata of a note
@@ -30,7 +30,7 @@ class PhaseNotes:
     ) -> None:
         self._memory = None
         if mode is not RetentionMode.METADATA_ONLY:
-            self._memory = MemoryBook(folder, mode, origin="cli", clock=clock)
+            self._memory = MemoryService(folder, mode, origin="cli", clock=clock)
 
     def close(self) -> None:
         """Close all connections."""

@@ -82,7 +82,7 @@ class Phase:
     every_ns: int = 0  # at most once in this time; 0: every cycle
 
 
-class HeartbeatUnderWay(HansardError):
+class HeartbeatRunning(HansardError):
     """Another process runs a cycle on this store; nothing was changed."""
 
     code = "heartbeat_running"

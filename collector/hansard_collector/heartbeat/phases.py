@@ -36,7 +36,7 @@ from hansard_collector.scanning import (
     NoInterests,
     ScanIncomplete,
     Scanner,
-    ScanUnderWay,
+    ScanRunning,
 )
 from hansard_collector.trends.model import distinct
 from hansard_collector.trends.recent import PERIODS, review
@@ -48,13 +48,13 @@ from hansard_store.evaluation.verdicts import VerdictRow
 from hansard_store.heartbeat.cycles import phase_history
 from hansard_store.heartbeat.diagnostics import Line
 from hansard_store.heartbeat.hook_rates import hook_rates
-from hansard_store.memory.errors import NotRemembered
-from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.memory.errors import MemoryNotRetained
+from hansard_store.memory.maintenance.service import MaintenanceService
 from hansard_store.memory.queries import facets
 from hansard_store.reports.files import Reports
-from hansard_store.stories.service import StoryBook
+from hansard_store.stories.service import StoryService
 from hansard_store.tasks.rows import count_tasks, list_tasks
-from hansard_store.tasks.service import TaskBook
+from hansard_store.tasks.service import TaskService
 
 # What hooks wrote down while no server answered, and how often hooks warned.
 
@@ -161,7 +161,7 @@ def run_maintenance(context: CycleContext) -> PhaseResult:
     """Run maintenance; parts without a classifier or embedder are skipped, and say so."""
     settings = context.settings.options.get("maintenance") or MaintenanceSettings()
     with closing(
-        MaintenanceBook(
+        MaintenanceService(
             context.folder,
             context.mode,
             by="heartbeat:maintenance",
@@ -200,7 +200,7 @@ def run_interests(context: CycleContext) -> PhaseResult:
             clock=lambda: context.now_ns,
         )
         recent = finder.recent()
-    except (JudgeMissing, NotRemembered) as reason:
+    except (JudgeMissing, MemoryNotRetained) as reason:
         raise PhaseSkipped(str(reason)) from None
     if not recent.count:
         raise PhaseSkipped("memory has no recent decision, note or correction")
@@ -236,10 +236,10 @@ def run_scan(context: CycleContext) -> PhaseResult:
     before = context.judges.usage
     try:
         classifier = context.judges.for_task("topic")
-        book = StoryBook(context.folder, context.mode, clock=lambda: context.now_ns)
-        with closing(book), hold_lock(context.folder.scanning, ScanUnderWay):
+        book = StoryService(context.folder, context.mode, clock=lambda: context.now_ns)
+        with closing(book), hold_lock(context.folder.scanning, ScanRunning):
             result = Scanner(source, book, classifier).scan(limit=LIMIT)
-    except (JudgeMissing, NoInterests, NotRemembered) as reason:
+    except (JudgeMissing, NoInterests, MemoryNotRetained) as reason:
         raise PhaseSkipped(str(reason)) from None
     if result.has_failed:
         raise ScanIncomplete(result.source)
@@ -314,12 +314,12 @@ def run_longitudinal(context: CycleContext) -> PhaseResult:
 
 
 def run_detection(context: CycleContext) -> PhaseResult:
-    """Look for every pattern, and open a task for each that has none. Raises BadQueryError."""
+    """Look for every pattern, and open a task for each that has none. Raises InvalidQueryError."""
     wanted = adjusted_rules(**detection_options(context.settings.options))
     with closing(open_reader(context.folder)) as connection:
         found = scan(connection, wanted, now_ns=context.now_ns)
     with closing(
-        TaskBook(context.folder, context.mode, origin="cli", clock=lambda: context.now_ns)
+        TaskService(context.folder, context.mode, origin="cli", clock=lambda: context.now_ns)
     ) as book:
         recorded = book.record(found.findings)
     opened = sum(one.outcome == "opened" for one in recorded)

@@ -30,10 +30,10 @@ from hansard_compiler.retention import RetentionMode
 from hansard_compiler.words import WORD
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.memory.errors import NotRemembered
+from hansard_store.memory.errors import MemoryNotRetained
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 
 # Recent memory that topics come from: decisions, notes and corrections, without diagnostics.
 
@@ -276,9 +276,9 @@ class InterestFinder:
     window_ns: int = WINDOW_NS
 
     def recent(self) -> RecentEntries:
-        """Return the entries that topics would come from. Raises NotRemembered."""
+        """Return the entries that topics would come from. Raises MemoryNotRetained."""
         if self.mode is RetentionMode.METADATA_ONLY:
-            raise NotRemembered
+            raise MemoryNotRetained
         now_ns = self.clock()
         with closing(open_reader(self.folder)) as connection:
             redactor = Redactor(self.folder.key())
@@ -288,8 +288,8 @@ class InterestFinder:
     def find(self, recent: RecentEntries, *, step_id: str | None) -> InterestsResult:
         """Extract topics, and write those that are new, as of a step; None: a dry run.
 
-        Raises what the extractor raises, ProviderError and BadJudgement for a model; then nothing
-        is written, of no namespace.
+        Raises what the extractor raises, ProviderError and InvalidJudgement for a model; then
+        nothing is written, of no namespace.
         """
         extracted = {
             place: self.extractor(entries, limit=MOST_TOPICS)
@@ -343,12 +343,14 @@ class InterestFinder:
             yield FoundTopic(text, place, "new", cited)
 
     def _written(self, topics: Sequence[FoundTopic], step_id: str) -> list[FoundTopic]:
-        with closing(MemoryBook(self.folder, self.mode, origin="cli", clock=self.clock)) as memory:
+        with closing(
+            MemoryService(self.folder, self.mode, origin="cli", clock=self.clock)
+        ) as memory:
             return [
                 one if one.outcome != "new" else self._write(memory, one, step_id) for one in topics
             ]
 
-    def _write(self, memory: MemoryBook, topic: FoundTopic, step_id: str) -> FoundTopic:
+    def _write(self, memory: MemoryService, topic: FoundTopic, step_id: str) -> FoundTopic:
         project, user, agent = topic.place
         written = memory.write(
             WriteMemory(

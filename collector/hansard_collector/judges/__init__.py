@@ -5,13 +5,13 @@ model is a recorded step. A missing one is None, with the reason beside it: noth
 """
 
 from hansard_collector.judges.choices import Choice, ClassifierChoice, JudgeSettings
-from hansard_collector.judges.errors import BadJudgement, JudgeError, JudgeMissing
+from hansard_collector.judges.errors import InvalidJudgement, JudgeError, JudgeMissing
 from hansard_collector.judges.judges import Judges
 
 __all__ = [
-    "BadJudgement",
     "Choice",
     "ClassifierChoice",
+    "InvalidJudgement",
     "JudgeError",
     "JudgeMissing",
     "JudgeSettings",

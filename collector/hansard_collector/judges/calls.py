@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard_collector.derivation.cost import computed_cost
-from hansard_collector.judges.errors import BadJudgement
+from hansard_collector.judges.errors import InvalidJudgement
 from hansard_compiler.calls import Message, TextPart, Tokens
 from hansard_compiler.providers.base import RenderInput, Sampling
 
@@ -104,7 +104,7 @@ class ModelCaller:
         return replace(self, recorder=recorder)
 
     def ask(self, system: str, user: str) -> Any:
-        """Return the JSON that the model answers. Raises ProviderError, BadJudgement."""
+        """Return the JSON that the model answers. Raises ProviderError, InvalidJudgement."""
         given = RenderInput(
             model=self.model,
             system=(system,),
@@ -140,13 +140,13 @@ class ModelCaller:
         if said.startswith(_FENCE) and said.endswith(_FENCE) and said.count(_FENCE) == 2:
             first, _, said = said.removesuffix(_FENCE).partition("\n")
             if first.removeprefix(_FENCE).strip() not in ("", "json"):
-                raise BadJudgement(self.name, "it is not JSON")
+                raise InvalidJudgement(self.name, "it is not JSON")
         try:
             if len(said) > _LONGEST_ANSWER:
                 raise ValueError
             return json.loads(said)
         except (ValueError, RecursionError):
-            raise BadJudgement(self.name, "it is not JSON") from None
+            raise InvalidJudgement(self.name, "it is not JSON") from None
 
     def close(self) -> None:
         """Close connections; the next call opens new ones."""

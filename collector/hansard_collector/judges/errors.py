@@ -3,7 +3,7 @@
 JudgeError
 ├── JudgeTimeout     it gave no answer in time
 ├── JudgeMissing     it is switched off, or lacks a package, a key or an address: skip the step
-└── BadJudgement     a model's answer is not what it was asked for; nothing is guessed from it
+└── InvalidJudgement     a model's answer is not what it was asked for; nothing is guessed from it
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class JudgeTimeout(JudgeError):
     code = "judge_timeout"
 
 
-class BadJudgement(JudgeError):
+class InvalidJudgement(JudgeError):
     """An answer in another form than was asked for, or about something else."""
 
     code = "invalid_judgement"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Entry, Topic
 from hansard_collector.judges.calls import CallCounter, ModelCaller
 from hansard_collector.judges.embedders import unit
-from hansard_collector.judges.errors import BadJudgement
+from hansard_collector.judges.errors import InvalidJudgement
 from hansard_compiler.calls import Tokens
 from hansard_compiler.classifier import Question, Task, Verdict
 from hansard_compiler.providers.transport.exchange import read_json
@@ -59,7 +59,7 @@ class ModelClassifier:
         return replace(self, caller=self.caller.recorded_by(recorder))
 
     def __call__(self, question: Question) -> Verdict:
-        """Return the model's verdict. Raises ProviderError, BadJudgement."""
+        """Return the model's verdict. Raises ProviderError, InvalidJudgement."""
         said = self.caller.ask(f"{_ASKED[question.task]} {_FORM}", _told(question))
         return _verdict(said, question.labels, self.name)
 
@@ -78,14 +78,14 @@ def _told(question: Question) -> str:
 
 def _verdict(said: Any, labels: Sequence[str], name: str) -> Verdict:
     if not isinstance(said, dict) or "label" not in said:
-        raise BadJudgement(name, "it is no JSON object with a label")
+        raise InvalidJudgement(name, "it is no JSON object with a label")
     label, score, reason = said["label"], said.get("score"), said.get("reason", "")
     if label is not None and label not in labels:
-        raise BadJudgement(name, "its label is none of those that were given")
+        raise InvalidJudgement(name, "its label is none of those that were given")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
-        raise BadJudgement(name, "its score is no number from 0 to 1")
+        raise InvalidJudgement(name, "its score is no number from 0 to 1")
     if not isinstance(reason, str):
-        raise BadJudgement(name, "its reason is no text")
+        raise InvalidJudgement(name, "its reason is no text")
     return Verdict(label, float(score), " ".join(reason.split())[:_LONGEST_REASON])
 
 
@@ -120,14 +120,14 @@ class ModelExtractor:
         return replace(self, caller=self.caller.recorded_by(recorder))
 
     def __call__(self, entries: Sequence[Entry], /, *, limit: int = MOST_TOPICS) -> list[Topic]:
-        """Return the topics that the model names. Raises ProviderError, BadJudgement.
+        """Return the topics that the model names. Raises ProviderError, InvalidJudgement.
 
         Of very many entries the newest are shown. A text in place of an object cites no entry.
         """
         shown = json.dumps(_shown(entries), ensure_ascii=False)
         said = self.caller.ask(_ASKED_FOR_TOPICS.format(limit=limit), shown)
         if not isinstance(said, list) or len(said) > _MOST_ANSWERED:
-            raise BadJudgement(self.name, "it is no JSON array of topics")
+            raise InvalidJudgement(self.name, "it is no JSON array of topics")
         return [_topic(one, self.name) for one in said][:limit]
 
 
@@ -136,11 +136,11 @@ def _topic(one: Any, name: str) -> Topic:
     if isinstance(one, dict):
         one, cited = one.get("topic"), one.get("entries")
         if not isinstance(cited, list) or not all(isinstance(each, str) for each in cited):
-            raise BadJudgement(name, "a topic does not cite ids of entries")
+            raise InvalidJudgement(name, "a topic does not cite ids of entries")
     if not isinstance(one, str) or not one.strip():
-        raise BadJudgement(name, "a topic is no text")
+        raise InvalidJudgement(name, "a topic is no text")
     if len(one) > LONGEST_TOPIC:
-        raise BadJudgement(name, f"a topic is longer than {LONGEST_TOPIC} characters")
+        raise InvalidJudgement(name, f"a topic is longer than {LONGEST_TOPIC} characters")
     return Topic(one, cited)
 
 
@@ -197,7 +197,7 @@ class ModelEmbedder:
         self.wire.close()
 
     def __call__(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return a vector of length 1 for each text. Raises ProviderError, BadJudgement.
+        """Return a vector of length 1 for each text. Raises ProviderError, InvalidJudgement.
 
         A text without words gets zeros and is not sent.
         """
@@ -234,19 +234,19 @@ class ModelEmbedder:
         """Return the vectors in the order of their texts, all of one size."""
         data = answer.get("data")
         if not isinstance(data, list) or len(data) != count:
-            raise BadJudgement(self.name, f"it has not {count} embeddings")
+            raise InvalidJudgement(self.name, f"it has not {count} embeddings")
         ordered: dict[int, Vector] = {}
         for number, one in enumerate(data):
             vector = _vector_of(one)
             if vector is None:
-                raise BadJudgement(self.name, "an embedding is no list of numbers")
+                raise InvalidJudgement(self.name, "an embedding is no list of numbers")
             place = one.get("index", number)
             if not isinstance(place, int) or not 0 <= place < count or place in ordered:
-                raise BadJudgement(self.name, "its embeddings are not numbered")
+                raise InvalidJudgement(self.name, "its embeddings are not numbered")
             ordered[place] = unit(vector)
         sizes = {len(one) for one in ordered.values()} | set(self._size)
         if len(sizes) != 1:
-            raise BadJudgement(self.name, "its embeddings are of several sizes")
+            raise InvalidJudgement(self.name, "its embeddings are of several sizes")
         self._size[:] = sizes
         return [ordered[place] for place in range(count)]
 
@@ -299,7 +299,7 @@ def _answer(exchange: Exchange, name: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise BadJudgement(name, "it is no JSON object")
+        raise InvalidJudgement(name, "it is no JSON object")
     return found
 
 

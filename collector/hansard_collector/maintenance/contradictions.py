@@ -28,7 +28,7 @@ from hansard_compiler.conflicts.sentences import VERBS
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
 from hansard_compiler.words import terms
-from hansard_store.memory.maintenance.service import Judged, MaintenanceBook, Pair
+from hansard_store.memory.maintenance.service import Judged, MaintenanceService, Pair
 from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.records import Memory
 
@@ -113,7 +113,7 @@ class _Found:
 class ContradictionSearch:
     """One run of contradiction detection."""
 
-    book: MaintenanceBook
+    book: MaintenanceService
     classifier: Classifier
     settings: MaintenanceSettings
     is_dry: bool = False

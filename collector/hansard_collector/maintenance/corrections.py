@@ -17,7 +17,7 @@ from hansard_collector.maintenance.settings import LinkThresholds, MaintenanceSe
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
 from hansard_compiler.relevance import Embedder, Vector
-from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.memory.maintenance.service import MaintenanceService
 from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.maintenance.vectors import Near, nearest
 from hansard_store.memory.records import Memory
@@ -43,7 +43,7 @@ class _Choice:
 class CorrectionLinking:
     """One run of linking."""
 
-    book: MaintenanceBook
+    book: MaintenanceService
     embedder: Embedder
     settings: MaintenanceSettings
     is_dry: bool = False

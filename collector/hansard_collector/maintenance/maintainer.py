@@ -17,14 +17,14 @@ from hansard_collector.maintenance.result import (
     Skipped,
 )
 from hansard_collector.maintenance.settings import MaintenanceSettings
-from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.memory.maintenance.service import MaintenanceService
 
 
 @dataclass(frozen=True, slots=True)
 class Maintainer:
     """Maintains the memory of one store."""
 
-    book: MaintenanceBook
+    book: MaintenanceService
     judges: Judges
     settings: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     is_dry: bool = False  # nothing is written: a later run judges the same again

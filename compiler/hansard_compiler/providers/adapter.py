@@ -99,7 +99,7 @@ class Adapter:
         exchange = self._wire.post(path, request_bytes(body), stream=False)
         counted = _object(exchange).get("input_tokens")
         if not isinstance(counted, int):
-            raise made(failures.BadAnswer, "the token count has no input_tokens", exchange)
+            raise made(failures.InvalidResponse, "the token count has no input_tokens", exchange)
         return Count(counted, f"counted by {self.provider}")
 
     def estimate(self, compiled: RenderInput) -> Count:
@@ -225,7 +225,7 @@ def _response(format: WireFormat, exchange: Exchange) -> Json:
         joined = format.join_stream(events_of(exchange.last.body))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         told = f"the stream cannot be read: {type(error).__name__}"
-        raise made(failures.BadAnswer, told, exchange) from None
+        raise made(failures.InvalidResponse, told, exchange) from None
     if joined is None:
         raise made(failures.StreamBroken, "the stream stopped before its end", exchange)
     return joined
@@ -236,14 +236,14 @@ def _object(exchange: Exchange) -> Json:
     try:
         response = read_json(exchange.last.body)
     except ValueError as error:
-        raise made(failures.BadAnswer, f"the answer is not JSON: {error}", exchange) from None
+        raise made(failures.InvalidResponse, f"the answer is not JSON: {error}", exchange) from None
     if not isinstance(response, dict):
-        raise made(failures.BadAnswer, "the answer is not a JSON object", exchange)
+        raise made(failures.InvalidResponse, "the answer is not a JSON object", exchange)
     return response
 
 
 def _refuse_empty(call: Call, response: Mapping[str, Any], exchange: Exchange) -> None:
-    """Raise BadAnswer for a response that neither says anything nor why it says nothing.
+    """Raise InvalidResponse for a response that neither says anything nor why it says nothing.
 
     A model may answer nothing and stop: then a finish reason, or the Responses API's list of
     output, is there. Embeddings, which a replay may send again, are a list of data.
@@ -253,7 +253,7 @@ def _refuse_empty(call: Call, response: Mapping[str, Any], exchange: Exchange) -
     if not call.output and not is_said:
         found = ", ".join(sorted(map(str, response))[:8]) or "nothing"
         told = f"the answer has no message and no finish reason; it has {found:.200}"
-        raise made(failures.BadAnswer, told, exchange)
+        raise made(failures.InvalidResponse, told, exchange)
 
 
 def _shortfall(call: Call, exchange: Exchange) -> failures.CallFailed | None:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from hansard_compiler.calls import Json, Message, message_json
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.transcripts.errors import BadMessage
+from hansard_compiler.transcripts.errors import InvalidMessage
 from hansard_compiler.transcripts.messages import ROLES, message_type
 
 CLIP_BYTES: Final = 32 * 1024  # of a tool result; about 8,000 tokens
@@ -67,7 +67,7 @@ class NewMessage:
 
 
 def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES) -> Entry:
-    """Return a message as it will be stored; raises BadMessage."""
+    """Return a message as it will be stored; raises InvalidMessage."""
     body = _checked(cleaned(shaped(new.given), clean))
     role, originals = body.pop("role"), []
     if role == "tool" and not new.is_evidence:
@@ -75,7 +75,7 @@ def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES)
     content = canonical_json(body)
     size = len(content.encode("utf-8"))
     if size > MESSAGE_BYTES:
-        raise BadMessage(f"a message has {size:,} bytes; at most {MESSAGE_BYTES:,} are kept")
+        raise InvalidMessage(f"a message has {size:,} bytes; at most {MESSAGE_BYTES:,} are kept")
     return Entry(
         id=new.id or secrets.token_bytes(16),
         role=role,
@@ -88,17 +88,17 @@ def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES)
 
 
 def shaped(given: Given) -> Json:
-    """Return a message with its parts, from the short forms too; raises BadMessage.
+    """Return a message with its parts, from the short forms too; raises InvalidMessage.
 
     `{"role": "user", "content": "text"}` and the same for an assistant; of a tool
     `{"role": "tool", "id": …, "content": any}`.
     """
     if not isinstance(given, Message | Mapping):
-        raise BadMessage("a message is an object or a Message; several are appended one by one")
+        raise InvalidMessage("a message is an object or a Message; several are appended one by one")
     body = message_json(given) if isinstance(given, Message) else dict(given)
     role = body.get("role")
     if role not in ROLES:
-        raise BadMessage(f"the role is {role!r:.40}; a transcript holds {', '.join(ROLES)}")
+        raise InvalidMessage(f"the role is {role!r:.40}; a transcript holds {', '.join(ROLES)}")
     if "parts" in body or "content" not in body:
         return body
     content = body.pop("content")
@@ -106,12 +106,12 @@ def shaped(given: Given) -> Json:
         result = {"type": "tool_result", "id": body.pop("id", None), "content": content}
         return {**body, "parts": [result]}
     if not isinstance(content, str):
-        raise BadMessage(f"the content of a {role} message is text, or there are parts")
+        raise InvalidMessage(f"the content of a {role} message is text, or there are parts")
     return {**body, "parts": [{"type": "text", "text": content}]}
 
 
 def cleaned(body: Json, clean: Clean | None) -> Json:
-    """Return a message without its secrets, with nothing that JSON cannot hold; BadMessage."""
+    """Return a message without its secrets, with nothing that JSON cannot hold; InvalidMessage."""
     try:
         text = canonical_json(body)
         if "\\ud" in text:
@@ -119,20 +119,20 @@ def cleaned(body: Json, clean: Clean | None) -> Json:
         value = json.loads(text if clean is None else clean(text))
     except (TypeError, ValueError, RecursionError) as error:
         why = str(error) if isinstance(error, TypeError) else "it cannot be written as JSON"
-        raise BadMessage(f"no message: {why}") from None
+        raise InvalidMessage(f"no message: {why}") from None
     if not isinstance(value, dict) or value.get("role") != body.get("role"):
-        raise BadMessage("the message is secret from end to end; nothing of it can be kept")
+        raise InvalidMessage("the message is secret from end to end; nothing of it can be kept")
     return value
 
 
 def _checked(body: Json) -> Json:
-    """Return a message in its one form, absent fields left out; raises BadMessage."""
+    """Return a message in its one form, absent fields left out; raises InvalidMessage."""
     try:
         message = message_type().validate_python(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise BadMessage(f"{where}: {first['msg']}") from None
+        raise InvalidMessage(f"{where}: {first['msg']}") from None
     return message.model_dump(exclude_unset=True)
 
 

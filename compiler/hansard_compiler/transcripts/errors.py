@@ -1,11 +1,11 @@
 """What transcripts refuse, each in a sentence without content.
 
 TranscriptError
-├── BadConversationId     text that is no id of a conversation or a sub-agent      (HTTP 400)
-├── BadMessage            what is no message, or too large for one                 (HTTP 400)
+├── InvalidConversationId     text that is no id of a conversation or a sub-agent      (HTTP 400)
+├── InvalidMessage            what is no message, or too large for one                 (HTTP 400)
 ├── MessageIdUsed         the id of a message was used for another one             (HTTP 409)
 ├── ResultWithoutCall     a tool result that answers no open call of its log       (HTTP 409)
-├── HeadMoved             somebody appended since what a fold stands for was read  (HTTP 409)
+├── HeadStale             somebody appended since what a fold stands for was read  (HTTP 409)
 ├── NothingToFold         a fold of nothing, or across an open tool call           (HTTP 409)
 ├── TranscriptWithheld    the retention mode keeps no content                      (HTTP 409)
 └── UndecodableMessage    a stored row is no message: names conversation, position (HTTP 500)
@@ -24,7 +24,7 @@ class TranscriptError(HansardError):
     code = "transcript_error"
 
 
-class BadConversationId(TranscriptError, ValueError):
+class InvalidConversationId(TranscriptError, ValueError):
     """Text that names neither a conversation nor a sub-agent."""
 
     code = "invalid_conversation_id"
@@ -33,7 +33,7 @@ class BadConversationId(TranscriptError, ValueError):
         super().__init__(f"{wanted[:80]!r} is no id of a {kind}")
 
 
-class BadMessage(TranscriptError, ValueError):
+class InvalidMessage(TranscriptError, ValueError):
     """What is no message, or too large for one."""
 
     code = "invalid_message"
@@ -62,7 +62,7 @@ class ResultWithoutCall(TranscriptError):
         self.call_ids = tuple(call_ids)
 
 
-class HeadMoved(TranscriptError):
+class HeadStale(TranscriptError):
     """A fold would stand for messages that its summary never saw."""
 
     code = "head_stale"

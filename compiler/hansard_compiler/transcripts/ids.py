@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import ClassVar, Self
 
-from hansard_compiler.transcripts.errors import BadConversationId
+from hansard_compiler.transcripts.errors import InvalidConversationId
 
 _DIGITS = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class _LogId:
-    """An id with a prefix that says of what; raises BadConversationId for any other text."""
+    """An id with a prefix that says of what; raises InvalidConversationId for any other text."""
 
     digest: bytes
 
@@ -27,7 +27,7 @@ class _LogId:
 
     def __post_init__(self) -> None:
         if not isinstance(self.digest, bytes) or len(self.digest) != 16:
-            raise BadConversationId(str(self.digest), self.kind)
+            raise InvalidConversationId(str(self.digest), self.kind)
 
     def __str__(self) -> str:
         return f"{self.prefix}{self.digest.hex()}"
@@ -36,10 +36,10 @@ class _LogId:
     def parse(cls, text: str) -> Self:
         """Return the id that a text is; ids of runs and steps, and names, are refused."""
         if not isinstance(text, str):
-            raise BadConversationId(repr(text), cls.kind)
+            raise InvalidConversationId(repr(text), cls.kind)
         digits = text.removeprefix(cls.prefix)
         if digits == text or not _DIGITS.fullmatch(digits):
-            raise BadConversationId(text, cls.kind)
+            raise InvalidConversationId(text, cls.kind)
         return cls(bytes.fromhex(digits))
 
 
@@ -70,5 +70,5 @@ LogId = ConversationId | BranchId
 
 
 def parse_log_id(text: str) -> LogId:
-    """Return the id of either kind that a text is; raises BadConversationId."""
+    """Return the id of either kind that a text is; raises InvalidConversationId."""
     return BranchId.parse(text) if text.startswith(BranchId.prefix) else ConversationId.parse(text)

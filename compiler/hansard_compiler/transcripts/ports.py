@@ -37,7 +37,7 @@ class Transcripts(Protocol):
     def fold(
         self, log: LogId, summary: str, *, expected_head: int | None = None, actor: str = ""
     ) -> Fold:
-        """Let a summary stand for all there is; raises NothingToFold, HeadMoved."""
+        """Let a summary stand for all there is; raises NothingToFold, HeadStale."""
 
     def folds(self, log: LogId) -> list[Fold]:
         """Return all folds, the oldest first; the last one counts."""

@@ -17,12 +17,12 @@ from hansard._gate.redaction import Veil
 from hansard._runtime import recorder as _state
 from hansard._runtime.data_folder import Keys, read_or_make_key
 from hansard.errors import (
-    BadArguments,
     CallRefused,
     DecisionConflict,
     DecisionRefused,
     GateError,
     GateUnavailable,
+    InvalidArguments,
     MemoryRefused,
     MemoryUnavailable,
     PolicyDenied,
@@ -228,7 +228,7 @@ def _refusal(answer: Answer, tool: str) -> GateError:
     if answer.status == 409:
         return DecisionConflict(code, message, details)
     if answer.status in (400, 413, 422):
-        return BadArguments(tool, message) if tool else CallRefused(tool, message)
+        return InvalidArguments(tool, message) if tool else CallRefused(tool, message)
     return GateUnavailable(f"the server answered {answer.status}: {message}")
 
 

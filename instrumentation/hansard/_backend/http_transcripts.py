@@ -111,7 +111,7 @@ class HttpTranscripts:
     def fold(
         self, log: LogId, summary: str, *, expected_head: int | None = None, actor: str = ""
     ) -> Fold:
-        """Let a summary stand for all there is; raises NothingToFold, HeadMoved."""
+        """Let a summary stand for all there is; raises NothingToFold, HeadStale."""
         kept = self._kept(summary)
         if not kept:
             raise errors.NothingToFold("the summary is empty")
@@ -203,8 +203,8 @@ def _path(log: LogId) -> str:
 def _error(answer: Answer) -> HansardError:
     """Return the error that the store itself would raise."""
     code, message, details = error_of(answer)
-    if code == errors.HeadMoved.code:
-        return errors.HeadMoved(expected=details["expected"], found=details["found"])
+    if code == errors.HeadStale.code:
+        return errors.HeadStale(expected=details["expected"], found=details["found"])
     if code == errors.ResultWithoutCall.code:
         return errors.ResultWithoutCall(details["call_ids"])
     if code == errors.UndecodableMessage.code:
@@ -217,11 +217,11 @@ def _error(answer: Answer) -> HansardError:
         return errors.TranscriptWithheld()
     if code == errors.MessageIdUsed.code:
         return errors.MessageIdUsed(message.split()[2])
-    for kind_of in (errors.BadMessage, errors.NothingToFold):
+    for kind_of in (errors.InvalidMessage, errors.NothingToFold):
         if code == kind_of.code:
             return kind_of(message)
     if answer.status == HTTPStatus.BAD_REQUEST:
-        return errors.BadMessage(message)
+        return errors.InvalidMessage(message)
     return TranscriptUnavailable(f"the server answered {answer.status} ({code}): {message}")
 
 

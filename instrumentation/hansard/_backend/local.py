@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hansard._config.settings import Settings
     from hansard_compiler.redaction.redactor import Redactor
     from hansard_compiler.transcripts.ports import Transcripts
-    from hansard_store.memory.service import MemoryBook
+    from hansard_store.memory.service import MemoryService
 
 _BUSY: Final = frozenset({"busy", "connection_lost", "store_error", "corrupt", "no_space"})
 
@@ -71,7 +71,7 @@ class LocalBackend:
 class LocalMemory:
     """The memory of this process's store."""
 
-    def __init__(self, book: MemoryBook) -> None:
+    def __init__(self, book: MemoryService) -> None:
         self._book = book
 
     def ask(self, verb: str, arguments: Json, *, token: str | None = None) -> Json:

@@ -13,17 +13,17 @@ from typing import Any, Final
 
 from hansard._gate.arguments import Json
 from hansard.errors import (
-    BadArguments,
     DecisionConflict,
     DecisionRefused,
     GateError,
     GateUnavailable,
+    InvalidArguments,
     PolicyDenied,
     UnknownApproval,
 )
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.errors import BadProposal
+from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.approvals.json import approval_json
 from hansard_store.approvals.records import (
     HOUR_NS,
@@ -184,7 +184,7 @@ def _proposal(body: Json) -> Proposal:
 
 def _ns(what: str, seconds: Any) -> int:
     if isinstance(seconds, bool):
-        raise BadProposal(what, f"{what} is a number of seconds, not {seconds}")
+        raise InvalidProposal(what, f"{what} is a number of seconds, not {seconds}")
     return int(seconds * _SECOND_NS)
 
 
@@ -221,7 +221,7 @@ def _refusal(error: Exception, tool: str) -> GateError:
     if error.code in ("not_found", "ambiguous_id"):
         return UnknownApproval(str(error))
     if error.code == "invalid_proposal":
-        return BadArguments(tool, str(error))
+        return InvalidArguments(tool, str(error))
     if error.code in _OF_PEOPLE:
         return DecisionRefused(error.code, str(error), details)
     if isinstance(details, Mapping):

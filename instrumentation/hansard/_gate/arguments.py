@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hansard.errors import BadArguments
+from hansard.errors import InvalidArguments
 
 _MAX_DEPTH: Final = 24
 _MAX_VALUES: Final = 100_000
@@ -37,11 +37,11 @@ class Shape:
         return cls(tool, parameters, inspect.Signature(parameters))
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Json:
-        """Return arguments by name, defaults included. Raises BadArguments."""
+        """Return arguments by name, defaults included. Raises InvalidArguments."""
         try:
             values = self.signature.bind(*args, **kwargs).arguments
         except TypeError as error:
-            raise BadArguments(self.tool, f"tool {self.tool!r}: {error}") from None
+            raise InvalidArguments(self.tool, f"tool {self.tool!r}: {error}") from None
         named: Json = {}
         for one in self.parameters:
             if one.kind is one.VAR_KEYWORD:
@@ -53,7 +53,7 @@ class Shape:
         return named
 
     def split(self, named: Mapping[str, Any]) -> tuple[list[Any], Json]:
-        """Return the arguments as the function takes them. Raises BadArguments."""
+        """Return the arguments as the function takes them. Raises InvalidArguments."""
         rest = dict(named)
         args: list[Any] = []
         kwargs: Json = {}
@@ -62,7 +62,9 @@ class Shape:
             if one.kind is one.VAR_POSITIONAL:
                 more = rest.pop(one.name, [])
                 if not isinstance(more, list) or (more and not is_positional):
-                    raise BadArguments(self.tool, f"{one.name!r} of {self.tool!r} must be a list")
+                    raise InvalidArguments(
+                        self.tool, f"{one.name!r} of {self.tool!r} must be a list"
+                    )
                 args += more
             elif one.kind is one.VAR_KEYWORD:
                 kwargs |= rest
@@ -77,18 +79,18 @@ class Shape:
                 kwargs[one.name] = rest.pop(one.name)
         if rest:
             names = ", ".join(sorted(rest))
-            raise BadArguments(self.tool, f"tool {self.tool!r} takes no argument {names}")
+            raise InvalidArguments(self.tool, f"tool {self.tool!r} takes no argument {names}")
         return args, kwargs
 
     def check(self, named: Mapping[str, Any]) -> None:
-        """Raise BadArguments where the function would not take these arguments."""
+        """Raise InvalidArguments where the function would not take these arguments."""
         args, kwargs = self.split(named)
         self.bound(tuple(args), kwargs)
 
     def from_model(self, arguments: object) -> Json:
         """Return the arguments of a model by name, checked against the signature."""
         if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
-            raise BadArguments(self.tool, f"the arguments of {self.tool!r} must be an object")
+            raise InvalidArguments(self.tool, f"the arguments of {self.tool!r} must be an object")
         args, kwargs = self.split(
             {key: self._plain(key, value) for key, value in arguments.items()}
         )
@@ -98,7 +100,7 @@ class Shape:
         doubled = named.keys() & more.keys()
         if doubled:
             names = ", ".join(sorted(doubled))
-            raise BadArguments(self.tool, f"{names} of {self.tool!r} was given twice")
+            raise InvalidArguments(self.tool, f"{names} of {self.tool!r} was given twice")
         return {key: self._plain(f"{name}.{key}", value) for key, value in more.items()}
 
     def _plain(self, name: str, value: Any) -> Any:
@@ -106,7 +108,7 @@ class Shape:
             return plain_copy(value)
         except ValueError as error:
             message = f"argument {name!r} of {self.tool!r} cannot be shown to an approver: {error}"
-            raise BadArguments(self.tool, message) from None
+            raise InvalidArguments(self.tool, message) from None
 
 
 def plain_copy(value: Any) -> Any:

@@ -27,9 +27,9 @@ from hansard._gate.tools import GatedTool, gated
 from hansard._gate.tracing import Mirror
 from hansard._runtime.warnings import warn_once
 from hansard.errors import (
+    AwaitRequired,
     DecisionConflict,
     GateError,
-    MustAwait,
     NotApproved,
     OutcomeUnknown,
     PolicyDenied,
@@ -70,9 +70,9 @@ def run(
 def run_all_approved(gate: Gate, *, channel: str | None, agent: str | None) -> Flow[list[Executed]]:
     """Run the approved calls of this process's tools that have not run.
 
-    Raises MustAwait before any of them runs if one has to be awaited and cannot be. One that fails
-    does not stop the others; RunsFailed is raised at the end, with all that ran. A cancellation or
-    Ctrl-C ends it at once, with the same attributes.
+    Raises AwaitRequired before any of them runs if one has to be awaited and cannot be. One that
+    fails does not stop the others; RunsFailed is raised at the end, with all that ran. A
+    cancellation or Ctrl-C ends it at once, with the same attributes.
     """
     ask = partial(
         gate.decisions.approvals,
@@ -88,7 +88,7 @@ def run_all_approved(gate: Gate, *, channel: str | None, agent: str | None) -> F
         tool = gate.find_tool(str(approval["tool"]))
         if tool is not None and tool.may_wait:
             yield can_wait(
-                MustAwait(f"tool {tool.name!r}", "`await approvals.arun_all_approved()`")
+                AwaitRequired(f"tool {tool.name!r}", "`await approvals.arun_all_approved()`")
             )
     done: list[Executed] = []
     failed: dict[str, Exception] = {}
@@ -128,7 +128,9 @@ def run_approved(
     arguments = _arguments_of(approval, known)
     tool.shape.check(arguments)
     if tool.may_wait:
-        yield can_wait(MustAwait(f"tool {tool.name!r}", f"`await approvals.arun({identity!r})`"))
+        yield can_wait(
+            AwaitRequired(f"tool {tool.name!r}", f"`await approvals.arun({identity!r})`")
+        )
     judgement = judged(gate.policy, tool, arguments, agent=approval.get("agent"))
     if judgement.is_denied:  # an edit, or newer rules
         yield Step(partial(decisions.note, _blocked(approval, arguments, judgement)), is_slow)

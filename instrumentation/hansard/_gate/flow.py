@@ -1,9 +1,10 @@
 """One flow for tools of both kinds: written once, then driven on the caller's thread or awaited.
 
-A flow is a generator of steps, and whatever may take time is a step: asking the store of decisions,
-and every call of a function that the program wrote. A driver waits for what a step returns, so no
-flow ever gets a coroutine, an awaitable or a future for a result. Where a driver cannot wait (on
-the thread of a running event loop) it raises MustAwait, and a flow checks that before it claims.
+A flow is a generator of steps, and whatever may take time is a step: asking the store of
+decisions, and every call of a function that the program wrote. A driver waits for what a step
+returns, so no flow ever gets a coroutine, an awaitable or a future for a result. Where a driver
+cannot wait (on the thread of a running event loop) it raises AwaitRequired, and a flow checks that
+before it claims.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, get_origin
 
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.serialization import is_pending
-from hansard.errors import GateError, MustAwait, NotBegun, PendingResult
+from hansard.errors import AwaitRequired, FutureNotStarted, GateError, PendingResult
 
 T = TypeVar("T")
 _MOST_NESTED: Final = 16  # awaitables that an awaitable returns, one in the other
@@ -58,7 +59,7 @@ def pause(seconds: float) -> Step:
     return _Pause(partial(time.sleep, seconds), seconds=seconds)
 
 
-def can_wait(otherwise: MustAwait, *, is_of_tool: bool = True) -> Step:
+def can_wait(otherwise: AwaitRequired, *, is_of_tool: bool = True) -> Step:
     """Return a step that raises where the flow is driven inside a running event loop.
 
     It comes before a flow does anything that only waiting brings to an end.
@@ -105,7 +106,7 @@ class _Pause(Step):
 
 @dataclass(frozen=True, slots=True)
 class _CanWait(Step):
-    otherwise: MustAwait = field(default_factory=lambda: MustAwait("it", "await"))
+    otherwise: AwaitRequired = field(default_factory=lambda: AwaitRequired("it", "await"))
     is_of_tool: bool = True  # else of another function of the program
 
 
@@ -119,7 +120,7 @@ Outcome: TypeAlias = tuple[Any, BaseException | None]  # what was returned, or r
 def drive(flow: Flow[T]) -> T:
     """Do a flow on this thread; async functions run in an event loop of this flow's own.
 
-    Raises MustAwait where this thread has a running event loop and the flow has to wait.
+    Raises AwaitRequired where this thread has a running event loop and the flow has to wait.
     """
     with _OwnLoop() as loop:
         result: T = _driven(flow, loop, hands_over=False)
@@ -357,7 +358,7 @@ async def _of_thread(made: Future[Any]) -> Any:
     """Return the end of a future of a pool.
 
     What has begun is waited for as long as it takes. What nobody begins is cancelled, as after a
-    timeout, so that it does not run once nobody waits for it. Raises NotBegun.
+    timeout, so that it does not run once nobody waits for it. Raises FutureNotStarted.
     """
     if _is_trio():
         run = sys.modules["trio"].to_thread.run_sync
@@ -394,7 +395,7 @@ def _is_at_work(made: Future[Any], listeners: int) -> bool:
 
 def _refuse_unbegun(made: Future[Any], *, listeners: int = 0) -> None:
     if not made.done() and not _is_at_work(made, listeners) and made.cancel():
-        raise NotBegun(type(made).__name__, _UNBEGUN_S)
+        raise FutureNotStarted(type(made).__name__, _UNBEGUN_S)
 
 
 def is_looping() -> bool:

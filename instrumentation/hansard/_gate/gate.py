@@ -115,7 +115,7 @@ class Gate(EnteredEitherWay):
         """Call a tool of the set, and return the state of the call. Raises CallRefused.
 
         `for_model()` of the result is the answer for the model: see `hansard.results`.
-        An async tool runs in an event loop of this call; MustAwait inside a running one.
+        An async tool runs in an event loop of this call; AwaitRequired inside a running one.
         `repropose` is the id of an approval that was sent back with a note: this call is its new
         draft.
         """

@@ -18,7 +18,7 @@ from hansard._gate.pending import Proposed, note_pending
 from hansard._gate.policy import Judgement, judged
 from hansard._gate.tools import GatedTool
 from hansard._gate.tracing import Mirror
-from hansard.errors import BadArguments, GateUnavailable, MustAwait, PolicyDenied
+from hansard.errors import AwaitRequired, GateUnavailable, InvalidArguments, PolicyDenied
 from hansard.results import Completed, GateResult, Pending, result_without_run
 from hansard_compiler.policy.approvers import Approvers
 
@@ -115,14 +115,16 @@ class _Call:
         return (yield from self._let_through())
 
     def _check_waiting(self, judgement: Judgement) -> Flow[None]:
-        """Raise MustAwait before the call begins, if a function has to be awaited and cannot be."""
+        """Raise AwaitRequired before the call begins, if a function has to be awaited and cannot
+        be.
+        """
         name, instead = self._tool.name, "`await gate.acall(…)`"
         waits = judgement.needs_approval
         if not judgement.is_denied and waits and may_be_async(self._tool.describe):
-            yield can_wait(MustAwait(f"describe= of tool {name!r}", instead), is_of_tool=False)
+            yield can_wait(AwaitRequired(f"describe= of tool {name!r}", instead), is_of_tool=False)
         runs = not judgement.is_denied and (not waits or self._wait_s() > 0)
         if runs and self._tool.may_wait:
-            yield can_wait(MustAwait(f"tool {name!r}", instead))
+            yield can_wait(AwaitRequired(f"tool {name!r}", instead))
 
     # ---- calls without an approval
 
@@ -148,7 +150,7 @@ class _Call:
 
     def _held(self, judgement: Judgement, repropose: str | None) -> Flow[GateResult]:
         if Approvers(names=self._gate.approvers or None).joined(judgement.approvers).names == ():
-            raise BadArguments(
+            raise InvalidArguments(
                 self._tool.name, "the rules let none of the gate's approvers approve this call"
             )
         # What cannot run needs no decision.

@@ -20,9 +20,9 @@ from hansard._gate.flow import Flow, Step, Within, may_be_async
 from hansard._gate.unfinished import find_unfinished
 from hansard._runtime.durations import Duration, seconds
 from hansard.errors import (
-    BadArguments,
+    AwaitRequired,
+    InvalidArguments,
     LazyResult,
-    MustAwait,
     NotDecoratable,
     UnclassifiedTool,
     UnfinishedResult,
@@ -84,15 +84,17 @@ class GatedTool:
     def called_with(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[GatedTool, Json]:
-        """Return the tool of its receiver, and its arguments by name. Raises BadArguments."""
+        """Return the tool of its receiver, and its arguments by name. Raises InvalidArguments."""
         if not self.needs_receiver:
             return self, self.shape.bound(args, kwargs)
         if not args:
-            raise BadArguments(self.name, f"tool {self.name!r} is a method, called without object")
+            raise InvalidArguments(
+                self.name, f"tool {self.name!r} is a method, called without object"
+            )
         return self.on(args[0]), self.shape.bound(args[1:], kwargs)
 
     def run(self, arguments: Mapping[str, Any], *, within: Within | None = None) -> Flow[Any]:
-        """Run the function to its end: what it returns, awaited. Raises BadArguments before.
+        """Run the function to its end: what it returns, awaited. Raises InvalidArguments before.
 
         There is no other way to run it: a driver waits for whatever is still to come.
         """
@@ -107,7 +109,7 @@ class GatedTool:
         """Return a call in a person's words; None for a tool that has none.
 
         It may be short: the store shows every argument as a field of its own, so no description can
-        hide one. One that fails says so. Raises nothing but MustAwait.
+        hide one. One that fails says so. Raises nothing but AwaitRequired.
         """
         if self.describe is None:
             return None
@@ -118,7 +120,7 @@ class GatedTool:
                 text = yield Step(partial(self.describe, **copy.deepcopy(dict(arguments))))
             if not isinstance(text, str) or not text.strip():
                 raise TypeError("a description is a text")
-        except MustAwait:
+        except AwaitRequired:
             raise
         except Exception as error:  # of the program's own function, or a template that does not fit
             kind = type(error).__name__
@@ -128,7 +130,7 @@ class GatedTool:
     def _called(self, arguments: Mapping[str, Any]) -> Any:
         args, kwargs = self.shape.split(arguments)
         if self.needs_receiver:
-            raise BadArguments(
+            raise InvalidArguments(
                 self.name, f"tool {self.name!r} is a method: say which object's, with instance=…"
             )
         before = () if self.receiver is _NOBODY else (self.receiver,)

@@ -1,9 +1,9 @@
 """What annotations refuse.
 
 AnnotationRefused
-├── BadAnnotation       fields that do not fit                                   (HTTP 400)
-├── TextNotKept         the retention mode keeps no content                      (HTTP 409)
-├── NotStanding         it was withdrawn or replaced, or a span tells it         (HTTP 409)
+├── InvalidAnnotation       fields that do not fit                                   (HTTP 400)
+├── TextNotRetained         the retention mode keeps no content                      (HTTP 409)
+├── AnnotationNotCurrent         it was withdrawn or replaced, or a span tells it         (HTTP 409)
 ├── TooMany             a run or step has as many as it can have                 (HTTP 409)
 └── SecretInName        a tag, a name or a label that looks like a secret        (HTTP 400)
 """
@@ -21,7 +21,7 @@ class AnnotationRefused(StoreError):
     code = "annotation_refused"
 
 
-class BadAnnotation(AnnotationRefused):
+class InvalidAnnotation(AnnotationRefused):
     """Fields that do not fit; each as place and problem, without values."""
 
     code = "bad_request"
@@ -34,7 +34,7 @@ class BadAnnotation(AnnotationRefused):
         self.problems = [{"at": at, "problem": problem} for at, problem in problems]
 
 
-class TextNotKept(AnnotationRefused):
+class TextNotRetained(AnnotationRefused):
     """Better refused than kept without what it says."""
 
     code = "annotation_text_not_retained"
@@ -46,7 +46,7 @@ class TextNotKept(AnnotationRefused):
         )
 
 
-class NotStanding(AnnotationRefused):
+class AnnotationNotCurrent(AnnotationRefused):
     """Somebody was first; `state` is how it stands now."""
 
     code = "annotation_not_current"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_compiler.models.annotations import MOST_NAME, clean_tag
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 
 MOST_CONDITIONS: Final = 8  # of tags, and of scores
 _SCORE: Final = re.compile(
@@ -30,29 +30,31 @@ class ScoreWanted:
 
 
 def read_tags(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return tags as they are kept; raises BadQueryError."""
+    """Return tags as they are kept; raises InvalidQueryError."""
     _check_count("tag", texts)
     try:
         return tuple(dict.fromkeys(clean_tag(text) for text in texts))
     except ValueError as error:
-        raise BadQueryError("tag", str(error)) from None
+        raise InvalidQueryError("tag", str(error)) from None
 
 
 def read_scores(texts: tuple[str, ...]) -> tuple[ScoreWanted, ...]:
-    """Return what is wanted of scores; raises BadQueryError."""
+    """Return what is wanted of scores; raises InvalidQueryError."""
     _check_count("score", texts)
     return tuple(map(_read_score, texts))
 
 
 def _check_count(name: str, texts: tuple[str, ...]) -> None:
     if len(texts) > MOST_CONDITIONS:
-        raise BadQueryError(name, f"{name} is given {len(texts)} times; {MOST_CONDITIONS} is most")
+        raise InvalidQueryError(
+            name, f"{name} is given {len(texts)} times; {MOST_CONDITIONS} is most"
+        )
 
 
 def _read_score(text: str) -> ScoreWanted:
     found = _SCORE.fullmatch(text.strip())
     if found is None or len(text) > 4 * MOST_NAME:
-        raise BadQueryError(
+        raise InvalidQueryError(
             "score", f"score is {text[:80]!r}; write name, name:label, name>=0.5 or name<0.5"
         )
     name, label = found["name"].strip(), found["label"]

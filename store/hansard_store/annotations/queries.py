@@ -179,7 +179,7 @@ def list_annotations(
 ) -> AnnotationPage:
     """Return annotations that meet every condition, the newest first.
 
-    `with_steps`: of a run, what is said of its steps, too. Raises BadCursorError.
+    `with_steps`: of a run, what is said of its steps, too. Raises InvalidCursorError.
     """
     (before,) = decode_cursor("annotations", cursor, count=1) if cursor else (_ABOVE_ALL,)
     conditions = ["id < :before"]

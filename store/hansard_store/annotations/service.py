@@ -24,10 +24,10 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.annotations import rows
 from hansard_store.annotations.errors import (
-    BadAnnotation,
-    NotStanding,
+    AnnotationNotCurrent,
+    InvalidAnnotation,
     SecretInName,
-    TextNotKept,
+    TextNotRetained,
     TooMany,
 )
 from hansard_store.annotations.queries import get_annotation
@@ -42,7 +42,7 @@ from hansard_store.principals.model import is_own_name
 MOST_OF_TARGET: Final = 500  # that stand on one run or step
 
 
-class AnnotationBook:
+class AnnotationService:
     """The annotations of one store. Threads share it, each with a connection of its own."""
 
     def __init__(
@@ -59,7 +59,7 @@ class AnnotationBook:
         self._redactor = Redactor(folder.key())
         self._connections = OwnConnections(folder)
 
-    def through(self, origin: Origin) -> AnnotationBook:
+    def through(self, origin: Origin) -> AnnotationService:
         """Return the same book as it is used from another origin."""
         other = copy(self)
         other._origin = origin
@@ -96,7 +96,7 @@ class AnnotationBook:
     def withdraw(self, annotation_id: str, asked: Withdraw, *, by: str = "") -> Annotation:
         """Take an annotation back: it stays, with who did it, when and why.
 
-        Raises NotFoundError; NotStanding where somebody was first.
+        Raises NotFoundError; AnnotationNotCurrent where somebody was first.
         """
         now_ns = self._clock()
         reason, _ = self._text(asked.reason)
@@ -106,7 +106,7 @@ class AnnotationBook:
         with transaction(connection):
             found = get_annotation(connection, annotation_id)
             if found.state != "current":
-                raise NotStanding(found.annotation_id or "", state=found.state)
+                raise AnnotationNotCurrent(found.annotation_id or "", state=found.state)
             rows.end(connection, found.id, "withdrawn", by=author, reason=reason, now_ns=now_ns)
             rows.prune(connection, found.row.target, "withdrawn")
             rows.tell_lists(connection, found.row.trace_id)
@@ -115,7 +115,7 @@ class AnnotationBook:
     def restore(self, told: Mapping[str, Any]) -> bool:
         """Write one that another store exported, ended or not; False where it is known.
 
-        Raises BadAnnotation for what is none, NotFoundError where its run or step is not here.
+        Raises InvalidAnnotation for what is none, NotFoundError where its run or step is not here.
         """
         asked, whole = _exported(told)
         whole["ended_by"] = whole["ended_by"] and self._author(whole["ended_by"])
@@ -130,11 +130,14 @@ class AnnotationBook:
             return True
 
     def write_json(self, told: Json, *, by: str = "") -> Annotation:
-        """Write what a form or a program tells; raises BadAnnotation for fields that do not fit."""
+        """Write what a form or a program tells.
+
+        Raises InvalidAnnotation for fields that do not fit.
+        """
         return self.write(_parsed(Annotate, {"by": by or None, **told}))
 
     def withdraw_json(self, annotation_id: str, told: Json) -> Annotation:
-        """Take back as a form or a program tells; raises as `withdraw`, and BadAnnotation."""
+        """Take back as a form or a program tells; raises as `withdraw`, and InvalidAnnotation."""
         return self.withdraw(annotation_id, _parsed(Withdraw, told))
 
     # ---- inside
@@ -183,7 +186,7 @@ class AnnotationBook:
         if text is None:
             return None, ()
         if self.mode is RetentionMode.METADATA_ONLY:
-            raise TextNotKept
+            raise TextNotRetained
         if self.mode is RetentionMode.FULL_PAYLOADS:
             return text, ()
         redacted = self._redactor.redact_text(text)
@@ -229,9 +232,9 @@ def _exported(told: Mapping[str, Any]) -> tuple[Annotate, dict[str, Any]]:
             "removed": tuple(filter(_REMOVED.fullmatch, map(_words, told.get("removed") or ()))),
         }
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise BadAnnotation([("annotation", "an id, a time or an end is missing")]) from None
+        raise InvalidAnnotation([("annotation", "an id, a time or an end is missing")]) from None
     if len(whole["annotation_id"]) != 16 or whole["ended"] not in (None, *_ENDED):
-        raise BadAnnotation([("annotation", "its id or its state is none")])
+        raise InvalidAnnotation([("annotation", "its id or its state is none")])
     return _parsed(Annotate, {name: one for name, one in asked.items() if one is not None}), whole
 
 
@@ -252,10 +255,10 @@ def _parsed(model: type[Any], told: Json) -> Any:
     try:
         return parse(model, told)
     except InvalidInput as error:
-        raise BadAnnotation([(one.where, one.what) for one in error.problems]) from None
+        raise InvalidAnnotation([(one.where, one.what) for one in error.problems]) from None
 
 
 def _refuse_own_name(by: str) -> None:
-    """Raise BadAnnotation where somebody writes in Hansard's own name."""
+    """Raise InvalidAnnotation where somebody writes in Hansard's own name."""
     if is_own_name(by):
-        raise BadAnnotation([("by", reserved_text(by))])
+        raise InvalidAnnotation([("by", reserved_text(by))])

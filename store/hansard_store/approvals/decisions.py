@@ -10,10 +10,10 @@ import apsw
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import (
     AlreadyDecided,
+    AnotherApproverRequired,
     ApprovalExpired,
-    ApprovedByYou,
-    BadProposal,
-    NotAsked,
+    InvalidProposal,
+    NotAnApprover,
     RevisionChanged,
     RevisionRequired,
 )
@@ -38,7 +38,7 @@ from hansard_store.approvals.unit_of_work import (
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import Content, EventType
 from hansard_store.ids import short_id
-from hansard_store.principals.errors import CredentialNeeded, OwnRequest
+from hansard_store.principals.errors import CredentialsRequired, SelfApproval
 from hansard_store.principals.model import CLAIMED, is_same, person_text, read_as
 
 # A record from the future by more than this: the clock was set back, and would give more time.
@@ -181,7 +181,7 @@ def _refusal_of_second(approval: Approval, who: Who) -> Refusal | None:
         return None
     was = "you approved" if is_same(known, _name(who)) else f"{known!r}, a name like it, approved"
     return Refusal(
-        ApprovedByYou(
+        AnotherApproverRequired(
             f"{_name(who)!r} counts once: {was} draft {approval.revision} already; "
             f"{approval.approvals_left} more of {approval.approvals_required} approvals needed, "
             "each of another person",
@@ -215,7 +215,7 @@ def revise(
 ) -> Approval | Refusal:
     """Send the action back with a note, which is kept word for word but for secrets."""
     if not note.strip():
-        raise BadProposal("note", "say what is to be changed: a note is needed")
+        raise InvalidProposal("note", "say what is to be changed: a note is needed")
     told = work.keeper.words("note", note)
     approval = settle(work, unaltered(work, approval_id))
     is_mine = is_same(approval.decided_by, _name(who)) and approval.note == told
@@ -250,7 +250,7 @@ def _edit(
 ) -> Approval:
     kept = work.keeper.keep(edited)
     if not kept.is_exact:
-        raise BadProposal(
+        raise InvalidProposal(
             "arguments",
             "the edited arguments hold a secret, which is not kept: nothing could run them; "
             "send the action back with a note instead",
@@ -264,7 +264,7 @@ def _refusal(
 ) -> Refusal | None:
     """Return why a decision is not taken; what time decided meanwhile is kept."""
     if isinstance(revision, bool):  # Python's True is 1, and no draft
-        raise BadProposal("revision", f"the revision is a number, not {revision}")
+        raise InvalidProposal("revision", f"the revision is a number, not {revision}")
     if approval.status is Status.EXPIRED:
         return refuse_expired(approval)
     if not approval.is_pending:
@@ -312,7 +312,7 @@ def refuse_not_asked(approval: Approval, who: Who, *, asked: int | None = None) 
 
 
 def require_other(work: Work, approval: Approval, who: Who) -> None:
-    """Raise OwnRequest where whoever requested an action decides about it.
+    """Raise SelfApproval where whoever requested an action decides about it.
 
     A name that nobody checked is held against the agent's, which nobody checked either. A name that
     reads like the requester's is the requester's.
@@ -322,7 +322,7 @@ def require_other(work: Work, approval: Approval, who: Who) -> None:
     is_proved = who.principal is not None and who.principal.is_authenticated
     agents = () if is_proved else (approval.agent,)
     if own := read_as(_name(who), (*approval.requested_by, *agents)):
-        raise OwnRequest(_name(who), own)
+        raise SelfApproval(_name(who), own)
 
 
 def _require_counted(work: Work, approval: Approval, who: Who) -> None:
@@ -335,19 +335,19 @@ def _require_counted(work: Work, approval: Approval, who: Who) -> None:
         return
     is_served = approval.requested_method not in (None, CLAIMED.method)
     if is_served and (who.principal is None or not who.principal.is_authenticated):
-        raise CredentialNeeded
+        raise CredentialsRequired
     if own := read_as(_name(who), (approval.agent,)):
-        raise OwnRequest(_name(who), own)
+        raise SelfApproval(_name(who), own)
 
 
-def _not_asked(approval: Approval, name: str, asked: Sequence[str]) -> NotAsked:
+def _not_asked(approval: Approval, name: str, asked: Sequence[str]) -> NotAnApprover:
     later = [one.name for one in approval.approvers[len(asked) :]]
     then = f", then {', '.join(later)}" if later else ""
     names = f"{', '.join(asked)}{then}"
     others = [one.name for one in approval.approvers if not is_same(name, one.name)]
     other = read_as(name, others)
     alike = f"; it is read like {other!r}, and is another name" if other is not None else ""
-    return NotAsked(
+    return NotAnApprover(
         f"{name!r} is not among those who decide about this one: {names}{alike}",
         requested_approvers=list(asked),
         approvers=[one.name for one in approval.approvers],

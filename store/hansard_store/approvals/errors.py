@@ -5,15 +5,15 @@ ApprovalConflict (HTTP 409)   it stands otherwise than the caller believed; `det
 ├── IllegalTransition         that state cannot follow this one
 ├── ApprovalExpired           its time is over
 ├── RevisionChanged           another draft than the one that was looked at
-├── ApprovedByYou             the same person approves the same draft a second time
-├── NotAsked (HTTP 403)       this person is not, or not yet, among those who are asked
+├── AnotherApproverRequired             the same person approves the same draft a second time
+├── NotAnApprover (HTTP 403)       this person is not, or not yet, among those who are asked
 ├── RecordAltered             its row is not as Hansard wrote it: look at `hansard verify`
 ├── ClaimRefused              it may not run: already_claimed not_approved arguments_changed …
 ├── OutcomeKnown              how it ended is known: nobody has to settle it
 ├── NotUndoable               there is nothing to undo, or no way to
 └── ProposalKeyReused         the key stands for another proposal
 ActionBlocked (HTTP 403)      policy denies it
-BadProposal (HTTP 400)        what cannot be proposed, shown or kept
+InvalidProposal (HTTP 400)        what cannot be proposed, shown or kept
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ class RevisionRequired(ApprovalConflict):
     code = "revision_required"
 
 
-class ApprovedByYou(ApprovalConflict):
+class AnotherApproverRequired(ApprovalConflict):
     """Another person has to approve: this one approved the same draft before."""
 
     code = "another_approver_required"
 
 
-class NotAsked(ApprovalConflict):
+class NotAnApprover(ApprovalConflict):
     """Others are to decide about this one: `details["requested_approvers"]`. Answered with 403."""
 
     code = "not_an_approver"
@@ -126,7 +126,7 @@ class ActionBlocked(StoreError):
         self.rule_ids = tuple(rule_ids)
 
 
-class BadProposal(StoreError):
+class InvalidProposal(StoreError):
     """Something about a proposal or a decision cannot be meant; `name` is which part."""
 
     code = "invalid_proposal"

@@ -29,7 +29,7 @@ from hansard_store.approvals.decisions import (
     require_other,
     settle,
 )
-from hansard_store.approvals.errors import BadProposal, ClaimRefused, OutcomeKnown
+from hansard_store.approvals.errors import ClaimRefused, InvalidProposal, OutcomeKnown
 from hansard_store.approvals.proposals import kept_undo, unaltered
 from hansard_store.approvals.records import Action, Approval, Claim, Outcome
 from hansard_store.approvals.states import Status
@@ -195,7 +195,7 @@ def settle_outcome(
     """
     note = work.keeper.words("note", note.strip())
     if not note:
-        raise BadProposal("note", "say how you know: what you looked at, and what was there")
+        raise InvalidProposal("note", "say how you know: what you looked at, and what was there")
     ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
     approval = unaltered(work, approval_id)
     if approval.execution.state == "claimed":  # maybe its lease is over, and nobody has looked

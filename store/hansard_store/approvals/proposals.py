@@ -11,9 +11,9 @@ from hansard_store.approvals import rows as approvals
 from hansard_store.approvals import validation
 from hansard_store.approvals.argument_display import describe, show
 from hansard_store.approvals.errors import (
-    BadProposal,
     ClaimRefused,
     IllegalTransition,
+    InvalidProposal,
     NotUndoable,
     ProposalKeyReused,
     RecordAltered,
@@ -385,7 +385,7 @@ def _by_rules(
 ) -> tuple[tuple[Approver, ...], int]:
     """Return who has to approve a draft, and how many, once rules have narrowed it.
 
-    Raises BadProposal where the rules leave nobody.
+    Raises InvalidProposal where the rules leave nobody.
     """
     given, required = tuple(approvers), max(required, note.approvals_required)
     if note.approvers is None:
@@ -397,14 +397,14 @@ def _by_rules(
             one for one in given if any(is_same(one.name, other) for other in note.approvers)
         )
     if not allowed:
-        raise BadProposal("approvers", "the rules let none of these approvers approve this")
+        raise InvalidProposal("approvers", "the rules let none of these approvers approve this")
     return allowed, required
 
 
 def _check_reachable(
     work: Work, approvers: Sequence[Approver], required: int, requested_by: Sequence[str]
 ) -> None:
-    """Raise BadProposal where those who requested it are needed to approve it."""
+    """Raise InvalidProposal where those who requested it are needed to approve it."""
     if not work.is_open:
         validation.require_enough(approvers, required, requested_by=requested_by)
 

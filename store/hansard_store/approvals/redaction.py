@@ -13,7 +13,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes, canonical_json
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.errors import BadProposal
+from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.audit.event_types import Content
 from hansard_store.audit.events import keyed_hash
 from hansard_store.audit.hash_chain import content_of
@@ -44,13 +44,13 @@ class Keeper:
     key: bytes
 
     def keep(self, arguments: Mapping[str, Any]) -> Kept:
-        """Return what is stored of arguments; raises BadProposal for what cannot be bound."""
+        """Return what is stored of arguments; raises InvalidProposal for what cannot be bound."""
         exact = _bound(arguments)
         _showable(arguments)
         digest = keyed_hash(self.key, exact)
         text = canonical_json(arguments)
         if _MARKER.search(text):
-            raise BadProposal(
+            raise InvalidProposal(
                 "arguments",
                 "the arguments hold the marker of a redaction, which is not the value it stands "
                 "for; give the value itself",
@@ -75,7 +75,7 @@ class Keeper:
     def words(self, name: str, text: str) -> str:
         """Return what a person wrote, word for word but for secrets."""
         if len(text) > MAX_TEXT:
-            raise BadProposal(name, f"the {name} has {len(text):,} characters, of {MAX_TEXT:,}")
+            raise InvalidProposal(name, f"the {name} has {len(text):,} characters, of {MAX_TEXT:,}")
         if self.mode is RetentionMode.FULL_PAYLOADS:
             return _writable(text)
         return _writable(self.redactor.redact_text(text).text)
@@ -87,9 +87,9 @@ class Keeper:
         return self.words(name, text)
 
     def name(self, what: str, text: str) -> str:
-        """Return a name; raises BadProposal for what is none."""
+        """Return a name; raises InvalidProposal for what is none."""
         if not text.strip() or len(text) > MAX_NAME or not text.isprintable():
-            raise BadProposal(
+            raise InvalidProposal(
                 what, f"the {what} is 1 to {MAX_NAME} printable characters, not {text[:80]!r}"
             )
         return text if self.mode is RetentionMode.FULL_PAYLOADS else _clean(self.redactor, text)
@@ -133,29 +133,33 @@ def _bound(arguments: Mapping[str, Any]) -> bytes:
     literally are told apart by doubling the `$`. All others hash as they do in policy checks.
     """
     if not isinstance(arguments, Mapping):
-        raise BadProposal("arguments", "arguments are an object: names and values")
+        raise InvalidProposal("arguments", "arguments are an object: names and values")
     try:
         data = canonical_bytes(_escaped(arguments))
     except TypeError as error:
-        raise BadProposal("arguments", f"the arguments are no JSON: {error}") from None
+        raise InvalidProposal("arguments", f"the arguments are no JSON: {error}") from None
     except ValueError:
-        raise BadProposal("arguments", "the arguments hold a number of too many digits") from None
+        raise InvalidProposal(
+            "arguments", "the arguments hold a number of too many digits"
+        ) from None
     except RecursionError:
-        raise BadProposal("arguments", "the arguments are nested too deeply") from None
+        raise InvalidProposal("arguments", "the arguments are nested too deeply") from None
     if len(data) > MAX_BYTES:
-        raise BadProposal("arguments", f"the arguments have {len(data):,} bytes, of {MAX_BYTES:,}")
+        raise InvalidProposal(
+            "arguments", f"the arguments have {len(data):,} bytes, of {MAX_BYTES:,}"
+        )
     return data
 
 
 def _showable(arguments: Mapping[str, Any]) -> None:
-    """Raise BadProposal for more arguments, or longer names, than a person can be shown."""
+    """Raise InvalidProposal for more arguments, or longer names, than a person can be shown."""
     if len(arguments) > MAX_ARGUMENTS:
-        raise BadProposal(
+        raise InvalidProposal(
             "arguments", f"there are {len(arguments):,} arguments, of {MAX_ARGUMENTS:,}"
         )
     longest = max(map(len, arguments), default=0)
     if longest > MAX_NAME:
-        raise BadProposal(
+        raise InvalidProposal(
             "arguments", f"the name of an argument has {longest:,} characters, of {MAX_NAME:,}"
         )
 
@@ -164,7 +168,7 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             # JSON would write the number 1 and the text "1" alike.
-            raise BadProposal("arguments", "names in the arguments are texts")
+            raise InvalidProposal("arguments", "names in the arguments are texts")
         return {
             f"${key}" if key.startswith("$") else key: _escaped(one) for key, one in value.items()
         }

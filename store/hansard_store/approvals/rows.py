@@ -31,7 +31,7 @@ from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.database.id_prefixes import find_row
 from hansard_store.database.read_only_json import read_only
 from hansard_store.database.stored_json import json_of
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 
 _FIXED = (
     "approval_id", "tool", "effect", "agent", "trace_id", "span_id", "channel", "batch_id",
@@ -228,7 +228,7 @@ def cursor_after(found: Sequence[Approval], *, limit: int) -> str | None:
 
 
 def read_cursor(text: str | None) -> int:
-    """Return the number that a cursor stands for; raises BadCursorError."""
+    """Return the number that a cursor stands for; raises InvalidCursorError."""
     return ABOVE_ALL if text is None else decode_cursor(_CURSOR, text, count=1)[0]
 
 
@@ -338,7 +338,7 @@ def _bound(name: str, value: str) -> Any:
         return bytes.fromhex(value)
     except ValueError:
         what = name.removesuffix("_id")
-        raise BadQueryError(what, f"{what} is {value[:40]!r}, which is no id") from None
+        raise InvalidQueryError(what, f"{what} is {value[:40]!r}, which is no id") from None
 
 
 # ---- rows

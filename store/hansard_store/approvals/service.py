@@ -21,7 +21,7 @@ from hansard_store.approvals import execution as running
 from hansard_store.approvals import proposals as proposing
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.claims import lost_claims
-from hansard_store.approvals.errors import ActionBlocked, BadProposal, ClaimRefused
+from hansard_store.approvals.errors import ActionBlocked, ClaimRefused, InvalidProposal
 from hansard_store.approvals.history import drafts_of, history_of
 from hansard_store.approvals.records import (
     Action,
@@ -37,27 +37,30 @@ from hansard_store.approvals.states import Status
 from hansard_store.approvals.unit_of_work import Refusal, Who, Work, new_id
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import StoredEvent
-from hansard_store.audit.log import AuditDesk
+from hansard_store.audit.log import AuditService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import store_errors
 from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
 from hansard_store.memory.queries import written_under
 from hansard_store.memory.records import Memory
 from hansard_store.policy.check_rows import CheckKeeper
-from hansard_store.policy.stored_policy import DENY, AskPolicy, PolicyQuestion, StoredPolicy
+from hansard_store.policy.stored_policy import DENY, PolicyEvaluator, PolicyQuestion, StoredPolicy
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import is_same
 
 _CANNOT_WRITE = StoreBusyError, SchemaAlteredError  # now; what is read is so all the same
 
 
-class Accountability(AuditDesk):
+class Accountability(AuditService):
     """Approvals and the audit log of one data folder; threads may share it."""
 
     def __init__(
-        self, folder: DataFolder | Path, *, policy: AskPolicy | None = None, **told: Any
+        self, folder: DataFolder | Path, *, policy: PolicyEvaluator | None = None, **told: Any
     ) -> None:
-        """Make it as an AuditDesk; `policy` judges proposals, by default the store's own rules."""
+        """Make it as an AuditService.
+
+        `policy` judges proposals, by default the store's own rules.
+        """
         super().__init__(folder, **told)
         keeper = CheckKeeper(self.keeper.mode, self.keeper.redactor, self.keeper.key)
         self._policy = policy or StoredPolicy(self.folder, keeper, self._connections.get)
@@ -65,7 +68,7 @@ class Accountability(AuditDesk):
     # ---- proposing
 
     def propose(self, proposal: Proposal, *, batch_id: str | None = None) -> Proposed:
-        """Create a pending action. Raises ActionBlocked where policy denies it, BadProposal.
+        """Create a pending action. Raises ActionBlocked where policy denies it, InvalidProposal.
 
         What is proposed in one batch does not take the place of one another.
         """
@@ -89,7 +92,7 @@ class Accountability(AuditDesk):
     ) -> Approval:
         """Bring a revised action back with a new draft, which passes policy like the first.
 
-        `step_id` is the step that proposes this draft. Raises BadProposal for what is none.
+        `step_id` is the step that proposes this draft. Raises InvalidProposal for what is none.
         """
         validation.check_step(step_id)
         before = self.approval(approval_id)
@@ -136,9 +139,10 @@ class Accountability(AuditDesk):
         """Grant an action. Edited arguments are a draft of their own and pass policy again.
 
         Where it requires several people it awaits until the last of them approved the same draft;
-        a second approval of one of them is ApprovedByYou. `comment` is kept in the log. `revision`
-        is the draft that was looked at: without one, only an action of one draft is granted. Raises
-        AlreadyDecided with the first decision, unless it was the same one by the same.
+        a second approval of one of them is AnotherApproverRequired. `comment` is kept in the log.
+        `revision` is the draft that was looked at: without one, only an action of one draft is
+        granted. Raises AlreadyDecided with the first decision, unless it was the same one by the
+        same.
         """
         who, note = self._decider(by), None
         if arguments is not None:
@@ -164,14 +168,14 @@ class Accountability(AuditDesk):
         """Grant everything of a batch that still awaits this person's decision, or nothing of it.
 
         `revisions`: the drafts that were looked at, by approval id; no others are granted. Raises
-        BadProposal where they name none, or one of another batch.
+        InvalidProposal where they name none, or one of another batch.
         """
 
         def do(work: Work) -> list[Approval]:
             granted, who = [], self._decider(by)
             of_batch = approvals.ids_of_batch(work.connection, batch_id)
             if revisions is not None and (not revisions or set(revisions) - set(of_batch)):
-                raise BadProposal(
+                raise InvalidProposal(
                     "seen",
                     "say which drafts of this batch you looked at: {approval_id: revision}",
                 )
@@ -289,7 +293,7 @@ class Accountability(AuditDesk):
     ) -> Approval:
         """Say whether an action of unknown outcome had run, as a person found it; nothing runs.
 
-        Raises OutcomeKnown where it is not unknown, BadProposal without a note.
+        Raises OutcomeKnown where it is not unknown, InvalidProposal without a note.
         """
         who = self._decider(by)
         return self._decide(

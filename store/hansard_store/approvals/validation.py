@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hansard_store.approvals.errors import BadProposal
+from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.approvals.records import Approver, PolicyNote, Proposal
 from hansard_store.approvals.redaction import Keeper
 from hansard_store.policy.stored_policy import FACTS, PolicyQuestion
@@ -25,7 +25,7 @@ def question_of(proposal: Proposal) -> PolicyQuestion:
     """Return what policy is asked about a proposal."""
     unknown = set(proposal.facts) - set(FACTS)
     if unknown:
-        raise BadProposal("facts", f"policy knows nothing of {min(unknown)!r}")
+        raise InvalidProposal("facts", f"policy knows nothing of {min(unknown)!r}")
     return PolicyQuestion(
         proposal.tool,
         proposal.arguments,
@@ -38,7 +38,7 @@ def question_of(proposal: Proposal) -> PolicyQuestion:
 
 
 def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
-    """Return a proposal whose names and ids can be stored; raises BadProposal."""
+    """Return a proposal whose names and ids can be stored; raises InvalidProposal."""
     for what in ("tool", "agent", "channel"):
         if (given := getattr(proposal, what)) is not None:
             _check_name(what, given, keeper)
@@ -47,32 +47,32 @@ def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
     for fact in proposal.facts.values():
         _check_name("fact", fact, keeper)
     if proposal.effect not in ("read", "write"):
-        raise BadProposal("effect", f"the effect is read or write, not {proposal.effect!r}")
+        raise InvalidProposal("effect", f"the effect is read or write, not {proposal.effect!r}")
     if not MIN_LIFETIME_NS <= proposal.lifetime_ns <= MAX_LIFETIME_NS:
-        raise BadProposal("expires_in_s", "an approval lives from one second to 90 days")
+        raise InvalidProposal("expires_in_s", "an approval lives from one second to 90 days")
     if proposal.one_per_channel and proposal.channel is None:
-        raise BadProposal("channel", "one_per_channel needs a channel")
+        raise InvalidProposal("channel", "one_per_channel needs a channel")
     if len(proposal.approvers) > MOST_APPROVERS:
-        raise BadProposal("approvers", f"at most {MOST_APPROVERS} people can be asked")
+        raise InvalidProposal("approvers", f"at most {MOST_APPROVERS} people can be asked")
     for one in proposal.approvers:
         _check_name("approver", one.name, keeper)
         _check_own("approvers", one.name)
     _check_required(proposal)
     if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
-        raise BadProposal("batch_id", "the batch is 32 lower-case hex digits")
+        raise InvalidProposal("batch_id", "the batch is 32 lower-case hex digits")
     return _with_run(replace(proposal, proposer_policy=_clean(proposal.proposer_policy, keeper)))
 
 
 def require_enough(
     approvers: Sequence[Approver], required: int, *, requested_by: Sequence[str] = ()
 ) -> None:
-    """Raise BadProposal where too few people are named: whoever requested it does not count."""
+    """Raise InvalidProposal where too few people are named: whoever requested it does not count."""
     names = distinct(one.name for one in approvers)
     able = [one for one in names if read_as(one, requested_by) is None]
     if not names or len(able) >= required:
         return
     without = "" if len(able) == len(names) else ", without the principal that requested it"
-    raise BadProposal(
+    raise InvalidProposal(
         "approvals_required",
         f"{required} approvals are required of {len(able)} approvers{without}: nobody could "
         "approve this",
@@ -82,7 +82,7 @@ def require_enough(
 def _check_required(proposal: Proposal) -> None:
     required = proposal.approvals_required
     if type(required) is not int or not 1 <= required <= MOST_APPROVERS:
-        raise BadProposal(
+        raise InvalidProposal(
             "approvals_required", f"from 1 to {MOST_APPROVERS} approvals can be required"
         )
     require_enough(proposal.approvers, required)
@@ -90,12 +90,12 @@ def _check_required(proposal: Proposal) -> None:
 
 def _check_name(what: str, given: str, keeper: Keeper) -> None:
     if (kept := keeper.name(what, given)) != given:
-        raise BadProposal(what, f"the {what} {kept!r} looks like a secret")
+        raise InvalidProposal(what, f"the {what} {kept!r} looks like a secret")
 
 
 def _check_own(what: str, given: str) -> None:
     if is_own_name(given):
-        raise BadProposal(what, reserved_text(given))
+        raise InvalidProposal(what, reserved_text(given))
 
 
 def _clean(told: PolicyNote | None, keeper: Keeper) -> PolicyNote | None:
@@ -111,9 +111,11 @@ def _clean(told: PolicyNote | None, keeper: Keeper) -> PolicyNote | None:
 
 
 def check_step(step_id: str | None) -> None:
-    """Raise BadProposal for what is no step's id."""
+    """Raise InvalidProposal for what is no step's id."""
     if step_id is not None and not _STEP_ID.fullmatch(step_id):
-        raise BadProposal("step_id", "the step is 32 and 16 hex digits with - between, of its run")
+        raise InvalidProposal(
+            "step_id", "the step is 32 and 16 hex digits with - between, of its run"
+        )
 
 
 def _with_run(proposal: Proposal) -> Proposal:
@@ -121,10 +123,10 @@ def _with_run(proposal: Proposal) -> Proposal:
     if step_id is not None:
         found = _STEP_ID.fullmatch(step_id)
         if found is None or run_id not in (None, found[1]):
-            raise BadProposal(
+            raise InvalidProposal(
                 "step_id", "the step is 32 and 16 hex digits with - between, of its run"
             )
         run_id = found[1]
     if run_id is not None and not _HEX_ID.fullmatch(run_id):
-        raise BadProposal("run_id", "the run is 32 lower-case hex digits")
+        raise InvalidProposal("run_id", "the run is 32 lower-case hex digits")
     return replace(proposal, run_id=run_id)

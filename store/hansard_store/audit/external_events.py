@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hansard_store.approvals.errors import BadProposal
+from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.event_types import Actor, EventType
 from hansard_store.principals.errors import reserved_text
@@ -29,7 +29,7 @@ _OF_RUN: Final = ("run_id", "step_id")
 
 
 def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
-    """Append an event and return its number; it is on disk then. Raises BadProposal."""
+    """Append an event and return its number; it is on disk then. Raises InvalidProposal."""
     _refuse_reserved(told)
     _refuse_future(desk, told.get("time_ns"))
     match told.get("type"):
@@ -64,24 +64,24 @@ def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
             action = told.get("action") or _needed(told, "tool")
             return desk.failed(action, _name(told, "error"), **more)
     known = ", ".join(TOLD_TYPES)
-    raise BadProposal("type", f"programs tell {known}; not {told.get('type')!r}")
+    raise InvalidProposal("type", f"programs tell {known}; not {told.get('type')!r}")
 
 
 def _refuse_reserved(told: Mapping[str, Any]) -> None:
-    """Raise BadProposal where a program speaks as Hansard, or as a person who acts."""
+    """Raise InvalidProposal where a program speaks as Hansard, or as a person who acts."""
     if told.get("actor") in RESERVED_ACTORS:
-        raise BadProposal(
+        raise InvalidProposal(
             "actor", f"events of the actor {told['actor']!r} are written by Hansard alone"
         )
     for name in _NAMES:
         if is_own_name(_name(told, name)):
-            raise BadProposal(name, reserved_text(_name(told, name)))
+            raise InvalidProposal(name, reserved_text(_name(told, name)))
 
 
 def _refuse_future(desk: Accountability, time_ns: Any) -> None:
-    """Raise BadProposal for a time that no clock of another machine has yet."""
+    """Raise InvalidProposal for a time that no clock of another machine has yet."""
     if isinstance(time_ns, int) and time_ns > desk.now_ns() + MOST_AHEAD_NS:
-        raise BadProposal(
+        raise InvalidProposal(
             "time_ns",
             f"the event is dated over {_AHEAD_S} s later than now, by the clock here",
         )
@@ -94,7 +94,7 @@ def _given(told: Mapping[str, Any], *names: str) -> dict[str, Any]:
 def _needed(told: Mapping[str, Any], name: str) -> str:
     value = told.get(name)
     if not isinstance(value, str) or not value:
-        raise BadProposal(name, f"an event of type {told.get('type')!r} needs its {name}")
+        raise InvalidProposal(name, f"an event of type {told.get('type')!r} needs its {name}")
     return value
 
 

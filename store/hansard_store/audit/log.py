@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 OpenLog = Callable[[apsw.Connection], EventLog]
 
 
-class AuditDesk:
+class AuditService:
     """The audit log of one data folder; threads may share it."""
 
     def __init__(

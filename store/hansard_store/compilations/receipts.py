@@ -163,7 +163,7 @@ def list_receipts(
 ) -> ReceiptPage:
     """Return receipts that meet a filter.
 
-    Raises NotFoundError or AmbiguousIdError for the run, BadCursorError for a broken cursor.
+    Raises NotFoundError or AmbiguousIdError for the run, InvalidCursorError for a broken cursor.
     """
     span, ordinal = decode_cursor("receipts", cursor, count=2) if cursor else (_MAX, -1)
     place: dict[str, Any] = {"span": span, "ordinal": ordinal, "limit": limit + 1}

@@ -29,8 +29,8 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import sync
 from hansard_store.database.transactions import transaction
 from hansard_store.errors import (
-    BadDigestError,
-    BadQueryError,
+    DigestMismatchError,
+    InvalidQueryError,
     PayloadAlteredError,
     StoreBusyError,
     StoreCorruptError,
@@ -103,10 +103,15 @@ def payload_ref(digest: bytes) -> str:
 
 
 def parse_payload_ref(text: str) -> bytes:
-    """Return the digest of `sha256:<64 hex digits>`; raises BadQueryError for any other text."""
+    """Return the digest of `sha256:<64 hex digits>`.
+
+    Raises InvalidQueryError for any other text.
+    """
     folded = text.lower()
     if not _REF.fullmatch(folded):
-        raise BadQueryError("ref", f"{text!r} is no payload; one is named sha256:<64 hex digits>")
+        raise InvalidQueryError(
+            "ref", f"{text!r} is no payload; one is named sha256:<64 hex digits>"
+        )
     return bytes.fromhex(folded.removeprefix("sha256:"))
 
 
@@ -252,11 +257,11 @@ def prepare_payload(
 ) -> PreparedPayload | None:
     """Check bytes against their digest and cut out what may not be kept; None: nothing may.
 
-    Raises BadDigestError when the bytes are not those of `wanted`.
+    Raises DigestMismatchError when the bytes are not those of `wanted`.
     """
     found = hashlib.sha256(data).digest()
     if found != wanted:
-        raise BadDigestError(payload_ref(wanted), found.hex())
+        raise DigestMismatchError(payload_ref(wanted), found.hex())
     kept = retain(data, media_type)
     if kept.data is None:
         return None
@@ -316,8 +321,8 @@ def put_payload(
     """Store bytes under the digest they were sent with; None when retention keeps nothing of them.
 
     `retain` takes out what may not be kept, before anything is written: then the rest is stored
-    under its own digest, and the one sent leads there. Raises BadDigestError when the bytes are
-    not those of `wanted`, StoreBusyError when they cannot be written now.
+    under its own digest, and the one sent leads there. Raises DigestMismatchError when the bytes
+    are not those of `wanted`, StoreBusyError when they cannot be written now.
     """
     made = prepare_payload(
         data, wanted=wanted, media_type=media_type, received_ns=received_ns, retain=retain

@@ -7,7 +7,7 @@ import binascii
 import struct
 import zlib
 
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import InvalidCursorError
 
 _CHECK = struct.Struct(">I")
 
@@ -20,7 +20,7 @@ def encode_cursor(kind: str, *position: int) -> str:
 
 
 def decode_cursor(kind: str, text: str, *, count: int, name: str = "cursor") -> tuple[int, ...]:
-    """Return the `count` numbers of a cursor; raises BadCursorError for any other text.
+    """Return the `count` numbers of a cursor; raises InvalidCursorError for any other text.
 
     The check is against accidents, such as a cursor of another list or sort; a forged one only
     begins a page at an odd place.
@@ -28,8 +28,8 @@ def decode_cursor(kind: str, text: str, *, count: int, name: str = "cursor") -> 
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BadCursorError(name) from error
+        raise InvalidCursorError(name) from error
     check, numbers = data[: _CHECK.size], data[_CHECK.size :]
     if len(numbers) != 8 * count or check != _CHECK.pack(zlib.crc32(kind.encode() + numbers)):
-        raise BadCursorError(name)
+        raise InvalidCursorError(name)
     return struct.unpack(f">{count}q", numbers)

@@ -19,7 +19,7 @@ from hansard_store.audit.schema import alterations
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import limited
-from hansard_store.errors import BadQueryError, SchemaAlteredError
+from hansard_store.errors import InvalidQueryError, SchemaAlteredError
 
 VIEWS: Final = frozenset({
     "runs", "steps", "context_items", "compilation_requests", "compilation_results",
@@ -61,25 +61,25 @@ def read_sql(
 ) -> Rows:
     """Answer one SELECT over VIEWS.
 
-    Raises BadQueryError for anything else and for what SQLite refuses, QueryLimitError for what
+    Raises InvalidQueryError for anything else and for what SQLite refuses, QueryLimitError for what
     takes longer than timeout_ms, and SchemaAlteredError where a view or a table is not Hansard's:
     its rows may be of nowhere.
     """
     if not 1 <= limit <= MOST_ROWS:
-        raise BadQueryError("limit", f"limit is {limit}; it is 1 to {MOST_ROWS}")
+        raise InvalidQueryError("limit", f"limit is {limit}; it is 1 to {MOST_ROWS}")
     if not sql.strip() or len(sql) > MOST_SQL:
-        raise BadQueryError("q", f"the SQL is one SELECT of at most {MOST_SQL:,} characters")
+        raise InvalidQueryError("q", f"the SQL is one SELECT of at most {MOST_SQL:,} characters")
     with _guarded(folder) as connection, limited(connection, timeout_ms=timeout_ms):
         try:
             return _read(connection, sql, limit=limit)
         except apsw.InterruptError:
             raise
         except apsw.Error as error:
-            raise BadQueryError("q", _why(error)) from None
+            raise InvalidQueryError("q", _why(error)) from None
         except UnicodeEncodeError:
-            raise BadQueryError("q", "the SQL holds half of a surrogate pair") from None
+            raise InvalidQueryError("q", "the SQL holds half of a surrogate pair") from None
         except ValueError:
-            raise BadQueryError("q", "the SQL holds a NUL character") from None
+            raise InvalidQueryError("q", "the SQL holds a NUL character") from None
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def _read(connection: apsw.Connection, sql: str, *, limit: int) -> Rows:
     cursor.execute(sql)
     found = [row for row, _ in zip(cursor, range(limit + 1), strict=False)]
     if not columns or not columns[0]:
-        raise BadQueryError("q", "the SQL asks for nothing: write one SELECT")
+        raise InvalidQueryError("q", "the SQL asks for nothing: write one SELECT")
     rows = [tuple(_cell(value) for value in row) for row in found[:limit]]
     cut = sum(_is_long(value) for row in found[:limit] for value in row)
     return Rows(columns[0], rows, is_more=len(found) > limit, cut_cells=cut)

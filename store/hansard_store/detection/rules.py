@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, get_args
 
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 
 Level = Literal["action", "component", "architecture"]
 SubjectKind = Literal["tool", "model", "step", "memory", "component"]
@@ -311,18 +311,18 @@ def adjusted_rules(
 ) -> tuple[Rule, ...]:
     """Return the rules with other numbers, by the name of a rule; "" stands for all of them.
 
-    Raises BadQueryError for a rule that there is not, and for numbers that find nothing.
+    Raises InvalidQueryError for a rule that there is not, and for numbers that find nothing.
     """
     known = {"", *(rule.name for rule in RULES)}
     for what, given in (("threshold", thresholds), ("window", windows_ns), ("least", leasts)):
         for name, number in given.items():
             if name not in known:
                 names = ", ".join(sorted(known - {""}))
-                raise BadQueryError(what, f"{name!r} is no rule; the rules are {names}")
+                raise InvalidQueryError(what, f"{name!r} is no rule; the rules are {names}")
             if number < 1:
-                raise BadQueryError(what, f"a {what} is 1 or more")
+                raise InvalidQueryError(what, f"a {what} is 1 or more")
             if what == "window" and number > _LONGEST_NS:
-                raise BadQueryError(what, "a window is 100 years or less")
+                raise InvalidQueryError(what, "a window is 100 years or less")
     return tuple(
         replace(
             rule,

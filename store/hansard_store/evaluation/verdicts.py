@@ -14,7 +14,7 @@ import orjson
 
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.database.stored_json import json_text
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.rows import ids_of
 
 Source = Literal["step", "message", "memory"]
@@ -182,7 +182,7 @@ def list_verdicts(
     """Return verdicts, the first seen last first."""
     if wanted.verdict is not None and wanted.verdict not in VERDICTS:
         said = f"verdict is {wanted.verdict!r}; it is one of {', '.join(VERDICTS)}"
-        raise BadQueryError("verdict", said)
+        raise InvalidQueryError("verdict", said)
     before = _ABOVE_ALL if cursor is None else decode_cursor("evaluations", cursor, count=1)[0]
     given = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
     clauses = " AND ".join(("1", *(_FILTERS[name] for name in given)))

@@ -3,10 +3,10 @@
 MemoryRefused
 ├── WriterRefused       the writer lacks what entitles it: an approval, a step   (HTTP 403)
 ├── NotApproved         no approved action that is being run says this           (HTTP 403)
-├── NotRemembered       the retention mode keeps no content                      (HTTP 409)
+├── MemoryNotRetained       the retention mode keeps no content                      (HTTP 409)
 ├── TooLarge            more than a record may hold                              (HTTP 413)
 ├── NotCurrent          what was to be replaced or ended has changed             (HTTP 409)
-└── BadMemory           a request that cannot be meant                           (HTTP 400)
+└── InvalidMemory           a request that cannot be meant                           (HTTP 400)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NotApproved(MemoryRefused):
         super().__init__(f"no approval permits this: {why}")
 
 
-class NotRemembered(MemoryRefused):
+class MemoryNotRetained(MemoryRefused):
     """Without content there is nothing to remember: better refused than remembered empty."""
 
     code = "memory_not_retained"
@@ -78,7 +78,7 @@ class NotCurrent(MemoryRefused):
         self.state = state
 
 
-class BadMemory(MemoryRefused):
+class InvalidMemory(MemoryRefused):
     """Fields that do not fit; each as `place: problem`, without values."""
 
     code = "bad_request"

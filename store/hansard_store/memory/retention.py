@@ -15,7 +15,7 @@ from hansard_compiler.models.memory import CONFIDENCE, Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.ids import new_id
-from hansard_store.memory.errors import NotRemembered, TooLarge
+from hansard_store.memory.errors import MemoryNotRetained, TooLarge
 from hansard_store.memory.records import Kept, NewMemory
 
 MOST_BYTES: Final = 65_536
@@ -32,9 +32,9 @@ class MemoryKeeper:
     key: bytes
 
     def new(self, asked: WriteMemory, *, now_ns: int) -> NewMemory:
-        """Return the record to be written; raises NotRemembered or TooLarge."""
+        """Return the record to be written; raises MemoryNotRetained or TooLarge."""
         if self.mode is RetentionMode.METADATA_ONLY:
-            raise NotRemembered
+            raise MemoryNotRetained
         kept = self.kept(asked)
         namespace = self.names(asked.namespace)
         run, step = asked.run, asked.step_id

@@ -44,7 +44,7 @@ from hansard_store.database.transactions import transaction
 from hansard_store.memory import versions as memories
 from hansard_store.memory.access_log import record
 from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method
-from hansard_store.memory.errors import BadMemory, NotCurrent
+from hansard_store.memory.errors import InvalidMemory, NotCurrent
 from hansard_store.memory.json import candidate_json, memory_json
 from hansard_store.memory.maintenance import supersessions
 from hansard_store.memory.maintenance.supersession_writes import Applying, unsupersede
@@ -102,7 +102,7 @@ class _Permit:
     approval_key: bytes | None = None
 
 
-class MemoryBook:
+class MemoryService:
     """The memory of one store. Threads share it, each with a connection of its own."""
 
     def __init__(
@@ -123,13 +123,13 @@ class MemoryBook:
         self._arguments = Keeper(mode, Redactor(key), key)
         self._connections = OwnConnections(folder)
 
-    def through(self, origin: Origin) -> MemoryBook:
+    def through(self, origin: Origin) -> MemoryService:
         """Return the same book as it is used from another origin."""
         other = copy(self)
         other._origin = origin
         return other
 
-    def acting(self, principal: Principal | None) -> MemoryBook:
+    def acting(self, principal: Principal | None) -> MemoryService:
         """Return the same book as a principal uses it; None: a request without a credential."""
         other = copy(self)
         other._authority = self._authority.acting(principal)
@@ -162,7 +162,7 @@ class MemoryBook:
     def accept(self, asked: AcceptMemory) -> Memory:
         """Let a record that waits for a review stand; a decision.
 
-        Raises NotFoundError, NotCurrent, CredentialNeeded.
+        Raises NotFoundError, NotCurrent, CredentialsRequired.
         """
         by = self._decider(asked.by)
         with self._transaction() as connection:
@@ -185,7 +185,7 @@ class MemoryBook:
         """Let a superseded record stand again; a decision.
 
         Raises NotFoundError; NotCurrent where it is not superseded, or something else was written
-        in its place since; CredentialNeeded.
+        in its place since; CredentialsRequired.
         """
         by = self._decider(asked.by)
         reason = self._keeper.clean_text(asked.reason)
@@ -200,7 +200,7 @@ class MemoryBook:
     def invalidate(self, asked: EndMemory) -> Memory:
         """Say that a record does not hold; a decision.
 
-        Raises NotFoundError; NotCurrent where it ended; CredentialNeeded.
+        Raises NotFoundError; NotCurrent where it ended; CredentialsRequired.
         """
         by = self._decider(asked.by)
         return self._end("invalidate", asked, lambda _: _Permit(by), memories.end, _ENDED)
@@ -263,7 +263,7 @@ class MemoryBook:
     # ---- for programs of other doors: JSON in, JSON out
 
     def write_json(self, told: Json) -> Json:
-        """Write what a program tells; raises BadMemory for fields that do not fit."""
+        """Write what a program tells; raises InvalidMemory for fields that do not fit."""
         return self.write(_parsed(WriteMemory, told)).json()
 
     def read_json(self, told: Json) -> Json:
@@ -440,10 +440,10 @@ def _held_back(
 
 
 def _refuse_own_names(by: str | None, agent: str | None) -> None:
-    """Raise BadMemory where a program writes in Hansard's own name."""
+    """Raise InvalidMemory where a program writes in Hansard's own name."""
     for where, name in (("by", by), ("agent", agent)):
         if name is not None and is_own_name(name):
-            raise BadMemory([(where, reserved_text(name))])
+            raise InvalidMemory([(where, reserved_text(name))])
 
 
 def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:
@@ -455,19 +455,19 @@ def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:
     }
 
 
-def open_memory(data: Path, *, retention: RetentionMode) -> MemoryBook:
+def open_memory(data: Path, *, retention: RetentionMode) -> MemoryService:
     """Open the memory of a data folder, made where it is not there."""
     folder = DataFolder(data)
     # Made and migrated here, once: threads that find it half made would each go on with it.
     open_for_ingest(folder).close()
-    return MemoryBook(folder, retention)
+    return MemoryService(folder, retention)
 
 
 def _parsed(model: type[Any], told: Json) -> Any:
     try:
         return parse(model, told)
     except InvalidInput as error:
-        raise BadMemory([(one.where, one.what) for one in error.problems]) from None
+        raise InvalidMemory([(one.where, one.what) for one in error.problems]) from None
 
 
 # What a write is to the memory that stood before it: add, update, delete or ignore.

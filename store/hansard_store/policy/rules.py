@@ -64,7 +64,7 @@ _ABOVE_ALL = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class GivenSet:
+class RuleSetInput:
     """A rule set that was read, with what it was read from."""
 
     read: RuleSet
@@ -147,7 +147,7 @@ def rule_history(
 
 def put_policy(
     folder: DataFolder,
-    sets: Sequence[GivenSet],
+    sets: Sequence[RuleSetInput],
     *,
     source: Source,
     actor: str,
@@ -214,7 +214,7 @@ def _is_altered(connection: apsw.Connection, number: int) -> bool:
     )
 
 
-def _add_sets(connection: apsw.Connection, number: int, sets: Sequence[GivenSet]) -> None:
+def _add_sets(connection: apsw.Connection, number: int, sets: Sequence[RuleSetInput]) -> None:
     for position, given in enumerate(sets):
         one = given.read
         document = json_text(given.document)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
-from hansard_store.principals.errors import CredentialNeeded
+from hansard_store.principals.errors import CredentialsRequired
 from hansard_store.principals.model import CLAIMED, NOBODY, Principal, check_given
 
 ME: Final = "me"  # a person without a name
@@ -46,7 +46,7 @@ class Authority:
     def decider(self, stated: str) -> Who:
         """Return who decides: the principal, whatever name was given beside it.
 
-        Raises CredentialNeeded where a principal is needed and there is none, NameReserved for a
+        Raises CredentialsRequired where a principal is needed and there is none, NameReserved for a
         name of Hansard's own.
         """
         check_given(stated)
@@ -55,5 +55,5 @@ class Authority:
             is_other = stated not in ("", ME, principal.name)
             return Who(Actor.ME, principal.name, principal, stated if is_other else "")
         if self.mode == "principals":
-            raise CredentialNeeded
+            raise CredentialsRequired
         return Who(Actor.ME, stated, CLAIMED if stated not in ("", ME) else principal)

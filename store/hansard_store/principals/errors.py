@@ -1,13 +1,13 @@
 """What is refused because of who asks.
 
 PrincipalError
-├── CredentialNeeded    a decision without a credential                          (HTTP 401)
-├── OwnRequest          the principal that requested an action decides about it  (HTTP 403)
+├── CredentialsRequired    a decision without a credential                          (HTTP 401)
+├── SelfApproval          the principal that requested an action decides about it  (HTTP 403)
 ├── ScopeMissing        the token may not do this                                (HTTP 403)
 ├── NameReserved        a name of Hansard's own, given for somebody else         (HTTP 400)
-├── BadTokenName        a name that no token may have                            (exit 2)
+├── InvalidTokenName        a name that no token may have                            (exit 2)
 ├── TokenExists         a token of this name is in force
-├── TokenLooksAlike     a token in force has a name that is read as this one
+├── TokenNameConfusable     a token in force has a name that is read as this one
 └── UnknownToken        no token of this name is in force
 """
 
@@ -28,7 +28,7 @@ class PrincipalError(StoreError):
     code = "principal_refused"
 
 
-class CredentialNeeded(PrincipalError):
+class CredentialsRequired(PrincipalError):
     """A decision needs to know who decides."""
 
     code = "credentials_required"
@@ -38,7 +38,7 @@ class CredentialNeeded(PrincipalError):
         super().__init__(f"{found}: {HOW_TO_SIGN_IN}")
 
 
-class OwnRequest(PrincipalError):
+class SelfApproval(PrincipalError):
     """Nobody decides about what they requested themselves."""
 
     code = "self_approval"
@@ -73,7 +73,7 @@ def reserved_text(name: str) -> str:
     return f"{name[:80]!r} is a name of Hansard's own: give another one"
 
 
-class BadTokenName(ConfigError):
+class InvalidTokenName(ConfigError):
     """A name that no token may have."""
 
     code = "invalid_token_name"
@@ -90,7 +90,7 @@ class TokenExists(PrincipalError):
         )
 
 
-class TokenLooksAlike(PrincipalError):
+class TokenNameConfusable(PrincipalError):
     """A token in force has a name that people take for this one."""
 
     code = "token_name_confusable"

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Literal, get_args
 
 from hansard_store.lookalikes import imitating_word, skeleton
-from hansard_store.principals.errors import BadTokenName, NameReserved
+from hansard_store.principals.errors import InvalidTokenName, NameReserved
 
 Method = Literal["token", "session", "claimed", "none"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
@@ -145,14 +145,14 @@ def check_given(name: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Return a name that a token may have; raises BadTokenName."""
+    """Return a name that a token may have; raises InvalidTokenName."""
     if not _NAME.fullmatch(name):
-        raise BadTokenName(
+        raise InvalidTokenName(
             f"{name[:80]!r} is no name of a token: up to 64 letters, digits and ._@- in ASCII, "
             "beginning with a letter or digit"
         )
     if any(looks_like(name, one) for one in _RESERVED):
-        raise BadTokenName(f"{name!r} means something else in the record; choose another name")
+        raise InvalidTokenName(f"{name!r} means something else in the record; choose another name")
     return name
 
 

@@ -26,7 +26,7 @@ from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import altered_objects, store_errors, transaction
 from hansard_store.errors import SchemaAlteredError
 from hansard_store.principals import sessions, tokens
-from hansard_store.principals.errors import TokenExists, TokenLooksAlike, UnknownToken
+from hansard_store.principals.errors import TokenExists, TokenNameConfusable, UnknownToken
 from hansard_store.principals.model import (
     ALL_SCOPES,
     Principal,
@@ -251,8 +251,8 @@ class Principals:
     def add(self, name: str, scopes: frozenset[Scope], *, by: Principal, who: str = "") -> str:
         """Add a token and return its secret, which is kept nowhere.
 
-        Who may decide may read too: nobody decides about what they cannot see. Raises BadTokenName,
-        TokenExists, TokenLooksAlike.
+        Who may decide may read too: nobody decides about what they cannot see. Raises
+        InvalidTokenName, TokenExists, TokenNameConfusable.
         """
         name, now_ns = check_name(name), self._clock()
         if Scope.DECIDE in scopes:
@@ -264,7 +264,7 @@ class Principals:
             if known is not None and known.has_secret:
                 raise TokenExists(name)
             if (other := _alike(connection, name)) is not None:
-                raise TokenLooksAlike(name, other)
+                raise TokenNameConfusable(name, other)
             if known is not None:  # of links alone: from now on the name has a secret too
                 self._end(connection, known, by=by.name or who, now_ns=now_ns)
             tokens.add_token(connection, name, scopes, hash=hash, by=by.name or who, now_ns=now_ns)

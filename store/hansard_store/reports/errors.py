@@ -5,7 +5,7 @@ from __future__ import annotations
 from hansard_compiler.errors import HansardError
 
 
-class BadAck(HansardError):
+class InvalidAcknowledgement(HansardError):
     """Nobody is named who acknowledges it; nothing was changed."""
 
     code = "invalid_acknowledgement"

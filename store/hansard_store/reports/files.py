@@ -38,7 +38,7 @@ from hansard_store.reports.audit_events import (
     recording,
     records_of,
 )
-from hansard_store.reports.errors import BadAck, ReportsUnusable
+from hansard_store.reports.errors import InvalidAcknowledgement, ReportsUnusable
 
 MOST_REPORTS: Final = 1_000  # of more, the oldest are removed with their acknowledgements
 MOST_NAME_CHARS: Final = 200  # of a person
@@ -136,11 +136,13 @@ class Reports:
     def acknowledge(self, name: str, who: Who, *, now_ns: int) -> Report:
         """Record that a person has read a report; a second time changes nothing.
 
-        Raises NotFoundError, BadAck.
+        Raises NotFoundError, InvalidAcknowledgement.
         """
         content = self._content(name)
         if not who.name or len(who.name) > MOST_NAME_CHARS:
-            raise BadAck(f"say who acknowledges it: a name of 1 to {MOST_NAME_CHARS} characters")
+            raise InvalidAcknowledgement(
+                f"say who acknowledges it: a name of 1 to {MOST_NAME_CHARS} characters"
+            )
         with recording(self._store) as connection:
             record = records_of(connection, [name]).get(name, NOT_RECORDED)
             earlier = next((one for one in record.acks if is_same(one.who, who.name)), None)

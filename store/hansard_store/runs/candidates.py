@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import RunFilter
 from hansard_store.search.attributes import MAX_VALUE_CHARS, attribute_token, key_token
 from hansard_store.search.match_query import parse_match
@@ -28,7 +28,7 @@ _MAX = (1 << 63) - 1
 def candidate_runs(connection: apsw.Connection, wanted: RunFilter) -> Iterator[int] | None:
     """Yield the numbers of the runs that meet `q` and all attributes, highest first.
 
-    None when the filter has neither. Raises BadQueryError for what cannot be searched.
+    None when the filter has neither. Raises InvalidQueryError for what cannot be searched.
     """
     streams = [_runs_with_token(connection, _token(key, value)) for key, value in wanted.attributes]
     if wanted.q:
@@ -42,7 +42,7 @@ def _token(key: str, value: str | None) -> str:
     if value is None:
         return key_token(key)
     if len(value) > MAX_VALUE_CHARS:
-        raise BadQueryError(
+        raise InvalidQueryError(
             "attribute",
             f"values over {MAX_VALUE_CHARS} characters are found by q, not by attribute",
         )

@@ -16,7 +16,7 @@ import apsw
 
 from hansard_store.annotations.filters import MarkCondition, ScoreWanted, mark_conditions
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.status import ALIVE_UNTIL, WAITS_UNTIL
 
 RUN_STATUSES = ("ok", "error", "open", "no_end", "blocked", "cancelled")
@@ -64,9 +64,9 @@ class RunFilter:
 
 
 def check_filters(count: int) -> None:
-    """Refuse more conditions than a list is worth narrowing by; raises BadQueryError."""
+    """Refuse more conditions than a list is worth narrowing by; raises InvalidQueryError."""
     if count > MOST_FILTERS:
-        raise BadQueryError(
+        raise InvalidQueryError(
             "filters", f"a list of runs takes at most {MOST_FILTERS} filters; {count:,} are given"
         )
 
@@ -108,7 +108,7 @@ def parse_kind(text: str | None) -> str | None:
         return None
     if text not in RUN_KINDS:
         known = ", ".join((*RUN_KINDS, ANY_KIND))
-        raise BadQueryError("kind", f"no run has kind {text!r}; known are {known}")
+        raise InvalidQueryError("kind", f"no run has kind {text!r}; known are {known}")
     return text
 
 
@@ -117,7 +117,7 @@ def parse_group(text: str | None) -> bytes | None:
     if not text:
         return None
     if len(text) != _GROUP_DIGITS or not set(text) <= set(hexdigits):
-        raise BadQueryError("group", f"group is {text!r}; it has {_GROUP_DIGITS} hex digits")
+        raise InvalidQueryError("group", f"group is {text!r}; it has {_GROUP_DIGITS} hex digits")
     return bytes.fromhex(text)
 
 
@@ -126,7 +126,9 @@ def parse_sort(text: str) -> RunSort:
     key = text.removeprefix("-")
     if key not in _SORTS:
         known = ", ".join(_SORTS)
-        raise BadQueryError("sort", f"cannot sort by {text!r}; known are {known}, each also with -")
+        raise InvalidQueryError(
+            "sort", f"cannot sort by {text!r}; known are {known}, each also with -"
+        )
     return RunSort(key, descending=text.startswith("-"))
 
 
@@ -142,7 +144,7 @@ class RunCursor:
 
 
 def decode_run_cursor(text: str, sort: RunSort) -> RunCursor:
-    """Return the place a cursor names; raises BadCursorError, also for one of another sort."""
+    """Return the place a cursor names; raises InvalidCursorError, also for one of another sort."""
     value, number = decode_cursor(f"runs {sort.text}", text, count=2)
     return RunCursor(value, number)
 
@@ -367,7 +369,7 @@ def _column_conditions(wanted: RunFilter) -> list[_Condition]:
 def _status_conditions(wanted: RunFilter) -> list[_Condition]:
     if unknown := [status for status in wanted.status if status not in _STATUS]:
         known = ", ".join(RUN_STATUSES)
-        raise BadQueryError("status", f"no run has status {unknown[0]!r}; known are {known}")
+        raise InvalidQueryError("status", f"no run has status {unknown[0]!r}; known are {known}")
     if not wanted.status:
         return []
     if len(wanted.status) == 1:

@@ -160,7 +160,7 @@ def list_runs(
 ) -> RunPage:
     """Return one page of the runs that meet a filter, newest first unless sorted otherwise.
 
-    Raises BadQueryError for a filter that cannot be meant and for a broken cursor.
+    Raises InvalidQueryError for a filter that cannot be meant and for a broken cursor.
     """
     after = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
     with snapshot(connection):

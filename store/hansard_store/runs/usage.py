@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.status import TokenSums, token_sums
 from hansard_store.steps.flags import SpanFlag
 
@@ -112,7 +112,7 @@ def list_usage(
     """
     if by not in _QUERIES:
         known = ", ".join(USAGE_GROUPS)
-        raise BadQueryError("by", f"usage by {by!r} is not known; known are {known}")
+        raise InvalidQueryError("by", f"usage by {by!r} is not known; known are {known}")
     wanted = {"since": since_ns, "until": until_ns, "offset": day_offset_ns, "limit": limit}
     return [_row(row) for row in connection.execute(_QUERIES[by], wanted)]
 

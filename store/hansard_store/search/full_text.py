@@ -95,8 +95,8 @@ def search_texts(
 ) -> SearchPage:
     """Return texts that meet a search, newest first by the span that first carried them.
 
-    With a kind, those that a run of this kind says, in a step of such a run.
-    Raises BadSearchError for a search that cannot be meant, BadCursorError for a broken cursor.
+    With a kind, those that a run of this kind says, in a step of such a run. Raises
+    InvalidSearchError for a search that cannot be meant, InvalidCursorError for a broken cursor.
     """
     query = parse_match(q)
     before = decode_cursor("search", cursor, count=1)[0] if cursor else _FIRST

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 
 _MAX_CHARS = 1000
 _MAX_TERMS = 32
@@ -19,7 +19,7 @@ _TERM = re.compile(r'(?P<minus>-?)(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))')
 _WORDS = re.compile(r"[^\W_]+")  # as unicode61 cuts a text
 
 
-class BadSearchError(BadQueryError):
+class InvalidSearchError(InvalidQueryError):
     """A search that cannot be meant."""
 
     code = "invalid_search"
@@ -59,16 +59,18 @@ class MatchQuery:
 
 
 def parse_match(text: str) -> MatchQuery:
-    """Return a search as typed; raises BadSearchError, with the sentence to show."""
+    """Return a search as typed; raises InvalidSearchError, with the sentence to show."""
     if len(text) > _MAX_CHARS:
-        raise BadSearchError(f"a search has at most {_MAX_CHARS} characters, this has {len(text)}")
+        raise InvalidSearchError(
+            f"a search has at most {_MAX_CHARS} characters, this has {len(text)}"
+        )
     if text.count('"') % 2:
-        raise BadSearchError('a quotation mark (") is open; close it')
+        raise InvalidSearchError('a quotation mark (") is open; close it')
     terms = [term for found in _TERM.finditer(text) if (term := _term(found)).words]
     if not any(not term.is_excluded for term in terms):
-        raise BadSearchError("name at least one word to look for")
+        raise InvalidSearchError("name at least one word to look for")
     if len(terms) > _MAX_TERMS:
-        raise BadSearchError(f"a search has at most {_MAX_TERMS} words, this has {len(terms)}")
+        raise InvalidSearchError(f"a search has at most {_MAX_TERMS} words, this has {len(terms)}")
     return MatchQuery(tuple(terms))
 
 
@@ -80,7 +82,7 @@ def _term(found: re.Match[str]) -> Term:
     words = _words(word)
     is_prefix = word.endswith("*") and bool(words)
     if is_prefix and len(words[-1]) < _MIN_PREFIX_LETTERS:
-        raise BadSearchError(
+        raise InvalidSearchError(
             f"{word!r} begins too many words; give at least {_MIN_PREFIX_LETTERS} letters before *"
         )
     return Term(words, is_prefix=is_prefix, is_excluded=excluded)

@@ -18,11 +18,11 @@ from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import transaction
 from hansard_store.errors import StoreError
 from hansard_store.memory.access_log import record
-from hansard_store.memory.errors import NotRemembered
+from hansard_store.memory.errors import MemoryNotRetained
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory, Origin, Toucher
 from hansard_store.memory.retention import MemoryKeeper
-from hansard_store.memory.service import MemoryBook, WrittenMemory
+from hansard_store.memory.service import MemoryService, WrittenMemory
 from hansard_store.stories import rows as stories
 from hansard_store.stories.rows import Judged, Story
 
@@ -30,7 +30,7 @@ MOST_INTERESTS: Final = 200
 SCANNER: Final = "scanner"  # who reads interests and writes notes
 
 
-class PlaceTaken(StoreError):
+class SubjectConflict(StoreError):
     """A note would take the place of a record that somebody else wrote, or wait behind it."""
 
     code = "subject_conflict"
@@ -41,7 +41,7 @@ class PlaceTaken(StoreError):
         )
 
 
-class StoryBook:
+class StoryService:
     """Interests, and the stories that were held against them, of one store."""
 
     def __init__(
@@ -52,12 +52,12 @@ class StoryBook:
         origin: Origin = "cli",
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Open it; raises NotRemembered where the store keeps no content to make notes of."""
+        """Open it; raises MemoryNotRetained where the store keeps no content to make notes of."""
         if mode is RetentionMode.METADATA_ONLY:
-            raise NotRemembered
+            raise MemoryNotRetained
         key = folder.key()
         self._keeper = MemoryKeeper(mode, Redactor(key), key)
-        self._memory = MemoryBook(folder, mode, origin=origin, clock=clock)
+        self._memory = MemoryService(folder, mode, origin=origin, clock=clock)
         self._connections = OwnConnections(folder)
         self._origin: Origin = origin
         self._clock = clock
@@ -93,7 +93,7 @@ class StoryBook:
         """Keep what was said of a story, and return the note that an accepted one becomes.
 
         Row and note are one transaction: after a crash both are there, or the story is new.
-        Raises AlreadyProcessed, PlaceTaken, StoreBusyError.
+        Raises AlreadyProcessed, SubjectConflict, StoreBusyError.
         """
         if interest is None or not judged.is_accepted:
             with transaction(connection := self._connections.get()):
@@ -102,7 +102,7 @@ class StoryBook:
 
         def along(connection: apsw.Connection, written: WrittenMemory) -> None:
             if written.outcome not in ("current", "repeat") or written.superseded:
-                raise PlaceTaken(judged.story)
+                raise SubjectConflict(judged.story)
             stories.add(connection, judged, memory=written.memory.id, now_ns=self._clock())
 
         return self._memory.write(_note(judged, interest), along=along).memory

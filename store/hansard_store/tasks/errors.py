@@ -1,10 +1,10 @@
 """What tasks refuse.
 
 TaskRefused
-├── BadDecision         fields that do not fit                                   (HTTP 400)
+├── InvalidDecision         fields that do not fit                                   (HTTP 400)
 ├── TaskDecided         somebody decided first, and otherwise                    (HTTP 409)
 ├── TaskNotApproved     done before a person approved it                         (HTTP 409)
-└── NoteNotKept         the retention mode keeps no words of a person            (HTTP 409)
+└── NoteNotRetained         the retention mode keeps no words of a person            (HTTP 409)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TaskRefused(StoreError):
         self.details: Mapping[str, Any] = details
 
 
-class BadDecision(TaskRefused):
+class InvalidDecision(TaskRefused):
     """Fields that do not fit; each as place and problem, without values."""
 
     code = "bad_request"
@@ -48,7 +48,7 @@ class TaskNotApproved(TaskRefused):
     code = "task_not_approved"
 
 
-class NoteNotKept(TaskRefused):
+class NoteNotRetained(TaskRefused):
     """Better refused than kept without what it says."""
 
     code = "task_note_not_retained"

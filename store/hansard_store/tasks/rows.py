@@ -154,7 +154,7 @@ def list_tasks(
 ) -> TaskPage:
     """Return tasks of a state and a level, or of any, the last opened first.
 
-    Raises BadCursorError.
+    Raises InvalidCursorError.
     """
     (before,) = decode_cursor("tasks", cursor, count=1) if cursor else (_ABOVE_ALL,)
     served = "open" if state == "open" else "state" if state else "level" if level else ""

@@ -38,8 +38,8 @@ from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.model import CLAIMED, Principal, person_text
 from hansard_store.tasks import rows as tasks
 from hansard_store.tasks.errors import (
-    BadDecision,
-    NoteNotKept,
+    InvalidDecision,
+    NoteNotRetained,
     TaskDecided,
     TaskNotApproved,
 )
@@ -80,7 +80,7 @@ _VERBS: Final = {"approved": "approve", "dismissed": "dismiss", "done": "done"}
 _WOULD: Final[Mapping[Outcome, Outcome]] = {"opened": "would_open", "counted": "would_count"}
 
 
-class TaskBook:
+class TaskService:
     """The tasks of one store. Threads share it, each with a connection of its own."""
 
     def __init__(
@@ -100,13 +100,13 @@ class TaskBook:
         self._redactor = Redactor(self._key)
         self._connections = OwnConnections(folder)
 
-    def through(self, origin: Origin) -> TaskBook:
+    def through(self, origin: Origin) -> TaskService:
         """Return the same book as it is used from another origin."""
         other = copy(self)
         other._origin = origin
         return other
 
-    def acting(self, principal: Principal | None) -> TaskBook:
+    def acting(self, principal: Principal | None) -> TaskService:
         """Return the same book as a principal uses it; None: a request without a credential."""
         other = copy(self)
         other._authority = self._authority.acting(principal)
@@ -145,7 +145,7 @@ class TaskBook:
         """Approve or dismiss a blocked task, or close an approved one as done.
 
         The same decision by the same person changes nothing. Raises NotFoundError, TaskRefused,
-        CredentialNeeded.
+        CredentialsRequired.
         """
         author = self._authority.decider(self._name(asked.by or by))
         note = self._note(asked.note)
@@ -160,11 +160,11 @@ class TaskBook:
             return get_task(connection, task.task_id)
 
     def decide_json(self, task_id: str, told: Json, *, by: str = "") -> Task:
-        """Decide as a form or a program tells; raises as `decide`, and BadDecision."""
+        """Decide as a form or a program tells; raises as `decide`, and InvalidDecision."""
         try:
             asked = parse(Decide, {name: one for name, one in told.items() if one is not None})
         except InvalidInput as error:
-            raise BadDecision([(one.where, one.what) for one in error.problems]) from None
+            raise InvalidDecision([(one.where, one.what) for one in error.problems]) from None
         return self.decide(task_id, asked, by=by)
 
     # ---- inside
@@ -264,7 +264,7 @@ class TaskBook:
         if note is None or self.mode is RetentionMode.FULL_PAYLOADS:
             return note
         if self.mode is RetentionMode.METADATA_ONLY:
-            raise NoteNotKept
+            raise NoteNotRetained
         return self._redactor.redact_text(note).text
 
     def _name(self, name: str) -> str:

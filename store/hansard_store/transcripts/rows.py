@@ -13,7 +13,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.transcripts.entry import Entry
-from hansard_compiler.transcripts.errors import HeadMoved, MessageIdUsed, NothingToFold
+from hansard_compiler.transcripts.errors import HeadStale, MessageIdUsed, NothingToFold
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId
 from hansard_compiler.transcripts.messages import SCHEMA_VERSION, Row
 from hansard_compiler.transcripts.views import Branch, Conversation, EndStatus, Fold, Mark
@@ -276,12 +276,12 @@ def add_fold(
     actor: str,
     now_ns: int,
 ) -> Fold:
-    """Write a fold at the head; raises NothingToFold, HeadMoved."""
+    """Write a fold at the head; raises NothingToFold, HeadStale."""
     head = head_of(connection, log)
     if head < 0:
         raise NothingToFold("there are no messages yet")
     if expected_head is not None and expected_head != head:
-        raise HeadMoved(expected=expected_head, found=head)
+        raise HeadStale(expected=expected_head, found=head)
     given = (log.digest, head, summary, actor, now_ns)
     connection.execute(tables_of(log).sql(_FOLD), given)
     return Fold(log, head, summary, actor, now_ns)

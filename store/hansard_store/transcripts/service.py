@@ -143,7 +143,7 @@ class SqliteTranscripts:
     ) -> list[StoredMessage]:
         """Append all or none, and return them as they are stored.
 
-        Raises BadMessage, MessageIdUsed, NotFoundError, ResultWithoutCall, StoreBusyError.
+        Raises InvalidMessage, MessageIdUsed, NotFoundError, ResultWithoutCall, StoreBusyError.
         """
         clean = self._kept if self._mode is not RetentionMode.FULL_PAYLOADS else None
         self._refuse_withheld()

@@ -15,7 +15,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.evaluation.verdicts import VerdictFilter, VerdictRow, list_verdicts
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from tests.collector.ingesting import Ingesting, span, traces
 
 SECOND = 10**9
@@ -30,7 +30,7 @@ class Evaluating:
         self.folder = self.ingesting.folder
         self.mode = RetentionMode(retention)
         self.now_ns = START
-        self.book = MemoryBook(self.folder, clock=lambda: self.now_ns)
+        self.book = MemoryService(self.folder, clock=lambda: self.now_ns)
         self.rules: Rules = load_rules()
 
     def close(self) -> None:

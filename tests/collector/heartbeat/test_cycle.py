@@ -20,7 +20,7 @@ from hansard_collector.heartbeat.phase import (
     DAY_NS,
     CycleContext,
     EvaluationResult,
-    HeartbeatUnderWay,
+    HeartbeatRunning,
     Phase,
     PhaseResult,
     PhaseSkipped,
@@ -79,7 +79,7 @@ def test_the_command_runs_every_phase_and_shows_how_each_ended(folder: DataFolde
 
 
 @pytest.mark.covers("HB-03")
-@pytest.mark.parametrize("error", [ValueError("nobody expected it"), HeartbeatUnderWay()])
+@pytest.mark.parametrize("error", [ValueError("nobody expected it"), HeartbeatRunning()])
 def test_a_phase_that_fails_stops_no_other_and_is_on_record(
     folder: DataFolder, error: Exception
 ) -> None:

@@ -25,7 +25,7 @@ from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.heartbeat.cycles import PhaseRecord
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from tests.collector.scanning.hacker_news import HackerNewsServer, hacker_news
 from tests.instrumentation.clients.provider import CHAT, Provider, json_reply, providing
 from tests.journeys.processes import hansard
@@ -61,12 +61,12 @@ class House:
 
     def write(self, content: str, **more: Any) -> None:
         told = {"writer": "app", "memory_type": "note", "subject": "work", "namespace": QUILL}
-        memory = MemoryBook(self.folder, clock=lambda: self.now_ns)
+        memory = MemoryService(self.folder, clock=lambda: self.now_ns)
         memory.write_json({**told, "content": content, **more})
         memory.close()
 
     def memory(self, memory_type: str) -> list[Any]:
-        memory = MemoryBook(self.folder, clock=lambda: self.now_ns)
+        memory = MemoryService(self.folder, clock=lambda: self.now_ns)
         asked = {"namespace": QUILL, "memory_types": [memory_type], "limit": 200}
         items: list[Any] = memory.read_json(asked)["items"]
         memory.close()

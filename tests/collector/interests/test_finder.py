@@ -12,12 +12,12 @@ import pytest
 from hansard_collector.interests.finder import InterestFinder, InterestsResult
 from hansard_collector.interests.phrases import PhraseExtractor
 from hansard_collector.interests.topics import Entry, Topic
-from hansard_collector.judges import BadJudgement
+from hansard_collector.judges import InvalidJudgement
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.memory.errors import NotRemembered
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.errors import MemoryNotRetained
+from hansard_store.memory.service import MemoryService
 from tests.instrumentation.clients.provider import SECRET
 from tests.store.empty import empty_store
 
@@ -45,7 +45,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.folder = empty_store(path)
-        self.memory = MemoryBook(self.folder)
+        self.memory = MemoryService(self.folder)
 
     def write(self, content: Any, **more: Any) -> Any:
         told = {"writer": "app", "memory_type": "note", "subject": "work", "namespace": QUILL}
@@ -222,17 +222,17 @@ def test_an_answer_that_cannot_be_used_writes_nothing_of_any_namespace(store: St
     class Failing(Naming):
         def __call__(self, entries: Any, /, *, limit: int = 5) -> list[Topic]:
             if self.shown:
-                raise BadJudgement(self.name, "it is not JSON")
+                raise InvalidJudgement(self.name, "it is not JSON")
             return super().__call__(entries, limit=limit)
 
-    with pytest.raises(BadJudgement):
+    with pytest.raises(InvalidJudgement):
         store.find(Failing("request timeout"))
 
     assert store.interests() == store.interests(project="inkwell") == []
 
 
 def test_no_extractor_sees_a_secret(store: Store, tmp_path: Path) -> None:
-    memory = MemoryBook(store.folder, RetentionMode.FULL_PAYLOADS)
+    memory = MemoryService(store.folder, RetentionMode.FULL_PAYLOADS)
     told = {"writer": "app", "memory_type": "note", "subject": "key", "namespace": QUILL}
     memory.write_json({**told, "content": f"It is {SECRET} now."})
     memory.close()
@@ -247,7 +247,7 @@ def test_no_extractor_sees_a_secret(store: Store, tmp_path: Path) -> None:
 def test_a_store_without_content_has_no_topics(store: Store) -> None:
     finder = InterestFinder(store.folder, RetentionMode.METADATA_ONLY, PhraseExtractor())
 
-    with pytest.raises(NotRemembered):
+    with pytest.raises(MemoryNotRetained):
         finder.recent()
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from hansard_collector.interests.topics import Entry, Topic
 from hansard_collector.judges import (
-    BadJudgement,
     Choice,
     ClassifierChoice,
+    InvalidJudgement,
     Judges,
     JudgeSettings,
     judges_from,
@@ -122,7 +122,7 @@ def test_an_answer_in_another_form_is_an_error_and_no_verdict(
 ) -> None:
     saying(server, said)
 
-    with pytest.raises((BadJudgement, ProviderError)):
+    with pytest.raises((InvalidJudgement, ProviderError)):
         judges.for_task("contradiction")(QUESTION)
 
 
@@ -152,7 +152,7 @@ def test_anthropic_and_openai_are_asked_in_their_own_form(server: Provider) -> N
         assert server.received[-1].path.startswith("/v1/messages")
         assert judges.usage.cost_usd  # its price is known
     with closing(made(server, Choice("model", "openai", "gpt-5-mini"))) as judges:
-        with pytest.raises(BadJudgement):  # the usual answer of the server is no verdict
+        with pytest.raises(InvalidJudgement):  # the usual answer of the server is no verdict
             judges.for_task("contradiction")(QUESTION)
         assert server.received[-1].path == "/v1/responses"
 
@@ -187,7 +187,7 @@ def test_a_model_names_topics_with_the_entries_that_they_come_from(
 def test_topics_in_another_form_are_an_error(server: Provider, judges: Judges, said: str) -> None:
     saying(server, said)
 
-    with pytest.raises(BadJudgement):
+    with pytest.raises(InvalidJudgement):
         judges.need_extractor()(ENTRIES)
 
 
@@ -222,7 +222,7 @@ def test_vectors_in_another_form_are_an_error(server: Provider, vectors: Sequenc
 
     with (
         closing(made(server, Choice("offline"), embedder=choice)) as judges,
-        pytest.raises(BadJudgement),
+        pytest.raises(InvalidJudgement),
     ):
         judges.need_embedder()(["a"])
 
@@ -253,7 +253,7 @@ def test_each_call_is_a_step_with_its_tokens(
     with closing(judge) as judges, trace.span("asking", always=True):
         bound = judges.recorded_by(trace.recorder)
         bound.for_task("contradiction")(QUESTION)
-        with pytest.raises(BadJudgement):
+        with pytest.raises(InvalidJudgement):
             bound.for_task("topic")(QUESTION)
         bound.need_embedder()([f"a text with {SECRET}"])
 

@@ -14,8 +14,8 @@ from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer, MaintenanceResult, MaintenanceSettings
 from hansard_compiler.calls import Json
 from hansard_compiler.classifier import Question, Verdict
-from hansard_store.memory.maintenance.service import MaintenanceBook
-from hansard_store.tasks.service import TaskBook
+from hansard_store.memory.maintenance.service import MaintenanceService
+from hansard_store.tasks.service import TaskService
 from tests.store.memory_maker import SECOND, MemoryMaker
 
 
@@ -53,8 +53,8 @@ class Upkeep:
 
     def __init__(self, path: Path) -> None:
         self.memory = MemoryMaker(path / "data")
-        self.book = MaintenanceBook(self.memory.folder, clock=self.clock)
-        self.tasks = TaskBook(self.memory.folder, clock=self.clock)
+        self.book = MaintenanceService(self.memory.folder, clock=self.clock)
+        self.tasks = TaskService(self.memory.folder, clock=self.clock)
 
     def close(self) -> None:
         self.tasks.close()

@@ -23,7 +23,7 @@ def _send(server: Serving, where: str) -> None:
     """Send a request that holds the key at one place; some are stored, others refused."""
     if where == "grpc user agent":
         options = [("grpc.primary_user_agent", f"agent/{KEY}")]
-        with grpc.insecure_channel(server.doors["grpc"], options=options) as channel:
+        with grpc.insecure_channel(server.endpoints["grpc"], options=options) as channel:
             send = channel.unary_unary(
                 "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
             )

@@ -300,10 +300,10 @@ def test_a_bug_in_the_pipeline_is_500_without_its_words_and_is_logged(
 def test_a_store_that_takes_too_long_is_503_and_the_request_stays_queued(
     open_http: OpenHttp, pipeline: MemoryPipeline
 ) -> None:
-    door = open_http(store_wait_s=0.05)
+    service = open_http(store_wait_s=0.05)
     pipeline.may_commit.clear()
 
-    answer = door.post("/v1/traces", SOUND)
+    answer = service.post("/v1/traces", SOUND)
     pipeline.finish()
 
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
@@ -327,27 +327,27 @@ def test_a_request_is_not_answered_before_it_is_committed(http_door: HttpDoor) -
 def test_a_body_over_the_limit_is_read_to_its_end_and_answered_413(
     open_http: OpenHttp, chunked: bool
 ) -> None:
-    door = open_http(max_body_bytes=MIB, max_drained_bytes=8 * MIB)
+    service = open_http(max_body_bytes=MIB, max_drained_bytes=8 * MIB)
     body: Any = iter([bytes(MIB)] * 6) if chunked else bytes(6 * MIB)
     headers = {"transfer_encoding": "chunked"} if chunked else {}
 
-    answer = door.post("/v1/traces", body, JSON, **headers)
+    answer = service.post("/v1/traces", body, JSON, **headers)
 
     assert (answer.status, answer.media_type) == (413, JSON)
     assert "larger than 1,048,576 bytes" in status_of(answer).message
-    assert door.pipeline.refused[0].code == "too_large"
+    assert service.pipeline.refused[0].code == "too_large"
 
 
 def test_a_body_of_exactly_the_limit_is_taken(open_http: OpenHttp) -> None:
-    door = open_http(max_body_bytes=len(SOUND))
+    service = open_http(max_body_bytes=len(SOUND))
 
-    assert door.post("/v1/traces", SOUND).status == 200
-    assert door.post("/v1/traces", SOUND + b"\0").status == 413
+    assert service.post("/v1/traces", SOUND).status == 200
+    assert service.post("/v1/traces", SOUND + b"\0").status == 413
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
 def test_a_bomb_is_413(open_http: OpenHttp, encoding: str) -> None:
-    door = open_http(max_body_bytes=MIB)
+    service = open_http(max_body_bytes=MIB)
     compressors: dict[str, Callable[[bytes], bytes]] = {
         "gzip": gzip.compress,
         "deflate": zlib.compress,
@@ -355,38 +355,38 @@ def test_a_bomb_is_413(open_http: OpenHttp, encoding: str) -> None:
     }
     bomb = compressors[encoding](bytes(64 * MIB))
 
-    answer = door.post("/v1/traces", bomb, content_encoding=encoding)
+    answer = service.post("/v1/traces", bomb, content_encoding=encoding)
 
     assert answer.status == 413
 
 
 def test_requests_over_the_common_memory_are_503_and_leave_it_free(open_http: OpenHttp) -> None:
-    door = open_http(max_buffered_bytes=1000)
+    service = open_http(max_buffered_bytes=1000)
 
-    refused = door.post("/v1/traces", bytes(1001))
-    answers = [door.post("/v1/traces", traces(name="y" * 800)) for _ in range(5)]
+    refused = service.post("/v1/traces", bytes(1001))
+    answers = [service.post("/v1/traces", traces(name="y" * 800)) for _ in range(5)]
 
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
     assert [answer.status for answer in answers] == [200] * 5
 
 
 def test_a_sender_that_stalls_is_answered_and_counted(open_http: OpenHttp) -> None:
-    door = open_http(chunk_wait_s=0.05)
+    service = open_http(chunk_wait_s=0.05)
     head = f"POST /v1/logs HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\ncontent-length: 9\r\n\r\n"
 
-    with socket.create_connection(("127.0.0.1", door.port), 10) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), 10) as connection:
         connection.sendall(head.encode() + b"{")
         answer = connection.makefile("rb").readline()
 
     assert answer.startswith(b"HTTP/1.1 408")
-    assert [refused.code for refused in door.pipeline.refused] == ["sender_stalled"]
+    assert [refused.code for refused in service.pipeline.refused] == ["sender_stalled"]
 
 
 def test_a_sender_that_trickles_is_answered_when_its_time_is_over(open_http: OpenHttp) -> None:
-    door = open_http(body_wait_s=0.3)
+    service = open_http(body_wait_s=0.3)
     head = f"POST /v1/logs HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n"
 
-    with socket.create_connection(("127.0.0.1", door.port), 10) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), 10) as connection:
         connection.sendall(f"{head}content-length: 9999\r\n\r\n".encode())
         connection.settimeout(0.01)
         answer = b""
@@ -401,24 +401,24 @@ def test_a_sender_that_trickles_is_answered_when_its_time_is_over(open_http: Ope
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 def test_inflated_bytes_count_against_the_common_memory(open_http: OpenHttp, encoding: str) -> None:
-    door = open_http(max_buffered_bytes=100_000)
+    service = open_http(max_buffered_bytes=100_000)
     plain = traces(name="y" * 300_000)
     compress = gzip.compress if encoding == "gzip" else zstandard.ZstdCompressor().compress
 
-    refused = door.post("/v1/traces", compress(plain), content_encoding=encoding)
-    taken = door.post("/v1/traces", compress(traces()), content_encoding=encoding)
+    refused = service.post("/v1/traces", compress(plain), content_encoding=encoding)
+    taken = service.post("/v1/traces", compress(traces()), content_encoding=encoding)
 
     assert (refused.status, refused.headers["retry-after"], taken.status) == (503, "1", 200)
-    assert [one.code for one in door.pipeline.refused] == ["busy"]
+    assert [one.code for one in service.pipeline.refused] == ["busy"]
 
 
 @pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
 def test_zeros_are_no_message_and_are_refused_without_being_kept(
     open_http: OpenHttp, content_type: str
 ) -> None:
-    door = open_http(max_buffered_bytes=1_000_000)
+    service = open_http(max_buffered_bytes=1_000_000)
 
-    answer = door.post(
+    answer = service.post(
         "/v1/traces", gzip.compress(bytes(50 * MIB)), content_type, content_encoding="gzip"
     )
 
@@ -468,10 +468,10 @@ def test_no_cors_header_is_sent_by_default(http_door: HttpDoor) -> None:
 def test_a_preflight_of_an_allowed_origin_is_granted_with_the_headers_it_asks_for(
     open_http: OpenHttp,
 ) -> None:
-    door = open_http(cors_origins=frozenset({PAGE}))
+    service = open_http(cors_origins=frozenset({PAGE}))
     asked = {"access-control-request-headers": "content-type,x-tenant"}
 
-    answer = door.request("OPTIONS", "/v1/traces", headers=PREFLIGHT | asked)
+    answer = service.request("OPTIONS", "/v1/traces", headers=PREFLIGHT | asked)
 
     assert (answer.status, answer.body) == (204, b"")
     assert answer.headers["access-control-allow-origin"] == PAGE
@@ -486,19 +486,19 @@ def test_a_preflight_of_an_allowed_origin_is_granted_with_the_headers_it_asks_fo
 def test_every_answer_to_an_allowed_origin_can_be_read_by_its_page(
     open_http: OpenHttp, path: str, body: bytes
 ) -> None:
-    door = open_http(cors_origins=frozenset({PAGE}))
+    service = open_http(cors_origins=frozenset({PAGE}))
 
-    answer = door.post(path, body, origin=PAGE)
+    answer = service.post(path, body, origin=PAGE)
 
     assert answer.headers["access-control-allow-origin"] == PAGE
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "https://app.example.evil"])
 def test_other_origins_get_no_permission(open_http: OpenHttp, origin: str) -> None:
-    door = open_http(cors_origins=frozenset({PAGE}))
+    service = open_http(cors_origins=frozenset({PAGE}))
 
-    asked = door.request("OPTIONS", "/v1/traces", headers=PREFLIGHT | {"origin": origin})
-    sent = door.post("/v1/traces", SOUND, origin=origin)
+    asked = service.request("OPTIONS", "/v1/traces", headers=PREFLIGHT | {"origin": origin})
+    sent = service.post("/v1/traces", SOUND, origin=origin)
 
     assert asked.status == 405
     for answer in (asked, sent):

@@ -12,8 +12,8 @@ from hansard_collector.scanning import HackerNews, Scanner, ScanResult
 from hansard_compiler.calls import Json
 from hansard_compiler.classifier import Classifier, Question, Verdict, WordOverlap
 from hansard_compiler.retention import RetentionMode
-from hansard_store.memory.service import MemoryBook
-from hansard_store.stories.service import StoryBook
+from hansard_store.memory.service import MemoryService
+from hansard_store.stories.service import StoryService
 from tests.collector.scanning.hacker_news import HackerNewsServer
 from tests.store.empty import empty_store
 
@@ -39,7 +39,7 @@ class Scanning:
         self.folder = empty_store(path)
         self.server = server
         self.connection = apsw.Connection(str(self.folder.database))
-        self.memory = MemoryBook(self.folder)
+        self.memory = MemoryService(self.folder)
         self.classifier = Counting()
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class Scanning:
         classifier: Classifier | None = None,
         **more: Any,
     ) -> ScanResult:
-        book = StoryBook(self.folder, mode)
+        book = StoryService(self.folder, mode)
         source = HackerNews(self.server.address, timeout_s=timeout_s)
         try:
             return Scanner(source, book, classifier or self.classifier, **more).scan(limit=limit)

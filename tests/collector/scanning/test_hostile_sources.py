@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from hansard_collector.scanning import BadAnswer, HackerNews, SourceDown, check_address
+from hansard_collector.scanning import HackerNews, InvalidResponse, SourceUnavailable, check_address
 from hansard_compiler.errors import ConfigError
 from tests.collector.scanning.hacker_news import Answer, dripping, status
 from tests.collector.scanning.scanning_maker import Scanning
@@ -106,7 +106,7 @@ def test_a_secret_in_a_title_or_an_address_is_on_no_disk_and_before_no_classifie
 def test_a_list_that_is_none_ends_the_scan(baking: Scanning, answer: Answer) -> None:
     baking.server.answers[LIST] = answer
 
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         baking.scan()
 
     assert baking.server.items_asked == []
@@ -122,7 +122,7 @@ def test_a_list_that_names_a_story_twice_has_it_once(baking: Scanning) -> None:
 def test_a_source_in_trouble_is_down(baking: Scanning, answer: Answer) -> None:
     baking.server.answers[LIST] = answer
 
-    with pytest.raises(SourceDown):
+    with pytest.raises(SourceUnavailable):
         baking.scan()
 
 
@@ -131,7 +131,7 @@ def test_a_source_that_is_not_there_is_down() -> None:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
 
-        with pytest.raises(SourceDown, match="cannot be reached"):
+        with pytest.raises(SourceUnavailable, match="cannot be reached"):
             HackerNews(address).top(1)
 
 
@@ -147,7 +147,7 @@ def test_a_source_that_is_not_there_is_down() -> None:
 def test_an_answer_that_drips_is_given_up_in_time(baking: Scanning, head: bytes) -> None:
     baking.server.answers[LIST] = dripping(head)
 
-    with pytest.raises(SourceDown, match=r"did not answer within 0\.2 s"):
+    with pytest.raises(SourceUnavailable, match=r"did not answer within 0\.2 s"):
         baking.scan(timeout_s=0.2)
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from hansard._runtime.locks import hold_lock
-from hansard_collector.scanning import BadVerdict, NoInterests, Scanner, ScanUnderWay
+from hansard_collector.scanning import InvalidVerdict, NoInterests, Scanner, ScanRunning
 from hansard_compiler.classifier import Question, Verdict
 from hansard_compiler.compile.passes.score import TERMS
 from hansard_compiler.compile.state import Receipt
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.memory.errors import NotRemembered
+from hansard_store.memory.errors import MemoryNotRetained
 from hansard_store.stories.rows import Story
-from hansard_store.stories.service import PlaceTaken, StoryBook
+from hansard_store.stories.service import StoryService, SubjectConflict
 from tests.collector.scanning.scanning_maker import PROJECT, Counting, Scanning
 from tests.compiler.compiling import compiled, item
 from tests.journeys.processes import environment
@@ -32,7 +32,7 @@ from pathlib import Path
 from hansard_collector.scanning import HackerNews
 from hansard_collector.scanning import Scanner
 from hansard_store.database.connections import DataFolder
-from hansard_store.stories.service import StoryBook
+from hansard_store.stories.service import StoryService
 
 class Killing:
     name = "killing/1"
@@ -40,7 +40,7 @@ class Killing:
         os.kill(os.getpid(), signal.SIGKILL)
 
 data, address = sys.argv[1:]
-Scanner(HackerNews(address), StoryBook(DataFolder(Path(data))), Killing()).scan()
+Scanner(HackerNews(address), StoryService(DataFolder(Path(data))), Killing()).scan()
 """
 
 
@@ -176,7 +176,7 @@ class Almanac:
 
 @pytest.mark.covers("IN-09")
 def test_another_source_takes_the_place_of_hacker_news(searching: Scanning) -> None:
-    book = StoryBook(searching.folder)
+    book = StoryService(searching.folder)
 
     result = Scanner(Almanac(), book).scan()
 
@@ -235,7 +235,7 @@ def test_a_classifier_that_answers_nonsense_decides_nothing(
     result = searching.scan(classifier=Answering(verdict))
 
     assert {one.outcome for one in result.stories} == {"failed"}
-    assert {type(one.error) for one in result.stories} == {BadVerdict}
+    assert {type(one.error) for one in result.stories} == {InvalidVerdict}
     assert searching.scan().figures["accepted"] == 2
 
 
@@ -249,7 +249,7 @@ def test_a_record_of_somebody_else_is_never_taken_over(searching: Scanning) -> N
     result = searching.scan()
 
     [failed] = [one for one in result.stories if one.outcome == "failed"]
-    assert isinstance(failed.error, PlaceTaken)
+    assert isinstance(failed.error, SubjectConflict)
     [standing] = searching.notes()
     assert (standing["memory_id"], standing["content"]) == (mine["memory_id"], "Mine.")
     assert searching.rows("SELECT count(*) FROM processed_story WHERE story_id = '11'") == [(0,)]
@@ -267,7 +267,7 @@ def test_the_words_of_a_story_go_with_its_note(searching: Scanning) -> None:
 
 
 def test_a_store_that_keeps_no_content_is_not_scanned_for(searching: Scanning) -> None:
-    with pytest.raises(NotRemembered):
+    with pytest.raises(MemoryNotRetained):
         searching.scan(mode=RetentionMode.METADATA_ONLY)
 
     assert searching.server.asked == []
@@ -311,13 +311,13 @@ def test_a_note_and_its_row_are_written_together_or_not_at_all(searching: Scanni
 
 def test_two_scans_at_once_are_one_scan(searching: Scanning) -> None:
     with (
-        hold_lock(searching.folder.scanning, ScanUnderWay),
-        pytest.raises(ScanUnderWay),
-        hold_lock(searching.folder.scanning, ScanUnderWay),
+        hold_lock(searching.folder.scanning, ScanRunning),
+        pytest.raises(ScanRunning),
+        hold_lock(searching.folder.scanning, ScanRunning),
     ):
         pass
 
-    with hold_lock(searching.folder.scanning, ScanUnderWay):
+    with hold_lock(searching.folder.scanning, ScanRunning):
         assert oct(os.stat(searching.folder.scanning).st_mode & 0o777) == "0o700"
 
 

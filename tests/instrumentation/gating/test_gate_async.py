@@ -22,9 +22,9 @@ from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
 from hansard.errors import (
     AsyncPort,
+    AwaitRequired,
     DecisionConflict,
     LazyResult,
-    MustAwait,
     NotDecoratable,
     PendingResult,
     RunsFailed,
@@ -269,7 +269,7 @@ def test_a_loop_that_runs_is_not_held_up_and_nothing_is_claimed(
     one = Run(store, kind)
 
     async def main() -> None:
-        with pytest.raises(MustAwait, match=r"await ") as caught:
+        with pytest.raises(AwaitRequired, match=r"await ") as caught:
             PLAIN[way](one)
         assert caught.value.instead in str(caught.value)
         assert (one.work.done, one.work.seen) == ([], [])
@@ -307,7 +307,7 @@ def test_the_error_names_what_to_call(store: Desk) -> None:
     identity = one.approved()
 
     async def main() -> None:
-        with one.gate, pytest.raises(MustAwait) as caught:
+        with one.gate, pytest.raises(AwaitRequired) as caught:
             approvals.run(identity)
         assert f"`await approvals.arun('{identity}')`" in str(caught.value)
         assert caught.value.code == "await_required"
@@ -355,7 +355,7 @@ def test_a_read_has_returned_once_it_has(
     refused = inside and way == "gate.call" and kind in SHOWN
     try:
         act()
-    except MustAwait:
+    except AwaitRequired:
         assert refused
         assert (work.seen, store.events()) == ([], [])
         return
@@ -589,7 +589,7 @@ def test_undo_and_describe_may_be_async(store: Desk) -> None:
         assert approvals.get(again["approval_id"])["arguments"] == {"to": "anna"}
 
         async def main() -> None:
-            with pytest.raises(MustAwait, match="describe="):
+            with pytest.raises(AwaitRequired, match="describe="):
                 gate.call("send", {"to": "anna"})
             assert (
                 (await gate.acall("send", {"to": "bob"}))
@@ -631,7 +631,7 @@ def test_the_parts_of_a_chat_may_be_async(store: Desk) -> None:
     )
 
     async def main() -> None:
-        with pytest.raises(MustAwait, match="ahandle"):
+        with pytest.raises(AwaitRequired, match="ahandle"):
             chat.handle("hello")
         await chat.ahandle("hello")
         await chat.ahandle("write to Maria")

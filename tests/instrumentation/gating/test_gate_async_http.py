@@ -16,7 +16,7 @@ from hansard import approvals
 from hansard._backend.http import HttpDecisions
 from hansard._config.settings import load_settings
 from hansard._gate.gate import Gate
-from hansard.errors import MustAwait, OutcomeUnknown, RunsFailed
+from hansard.errors import AwaitRequired, OutcomeUnknown, RunsFailed
 from hansard_store.approvals.records import ApprovalFilter
 from hansard_store.approvals.service import Accountability
 from tests.instrumentation.gating.gates import state_of
@@ -154,7 +154,7 @@ def test_inside_a_loop_nothing_is_claimed_without_await(
     identity = one.approved()
 
     async def main() -> None:
-        with pytest.raises(MustAwait):
+        with pytest.raises(AwaitRequired):
             one.gate.run(identity)
         assert one.approval().execution.state == "none"
         assert (await one.gate.arun(identity)).result == "sent to Maria"

@@ -12,7 +12,7 @@ import pytest
 
 import hansard
 from hansard._gate.flow import Flow, Step, adrive, can_wait, drive
-from hansard.errors import MustAwait
+from hansard.errors import AwaitRequired
 
 
 def add_up(*, is_slow: bool = False) -> Flow[tuple[int, int]]:
@@ -100,12 +100,12 @@ def test_a_flow_that_cannot_wait_is_told_before_it_begins() -> None:
     begun: list[str] = []
 
     def careful() -> Flow[object]:
-        yield can_wait(MustAwait("it", "`await it()`"))
+        yield can_wait(AwaitRequired("it", "`await it()`"))
         begun.append("begun")
         return (yield Step(_three))
 
     async def inside() -> None:
-        with pytest.raises(MustAwait, match="await it"):
+        with pytest.raises(AwaitRequired, match="await it"):
             drive(careful())
         assert begun == []
         assert await adrive(careful()) == 3

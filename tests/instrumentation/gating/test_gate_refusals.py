@@ -29,7 +29,7 @@ from hansard.errors import (
     UnknownTool,
 )
 from hansard_compiler.policy.rules import parse_rule_set
-from hansard_store.policy.rules import GivenSet, put_policy
+from hansard_store.policy.rules import RuleSetInput, put_policy
 from tests.instrumentation.gating.gates import Desk
 
 RAN: list[str] = []
@@ -220,7 +220,7 @@ def test_rules_of_the_store_deny_as_well(store: Desk) -> None:
     }
     put_policy(
         store.store.folder,
-        [GivenSet(parse_rule_set(rules), rules)],
+        [RuleSetInput(parse_rule_set(rules), rules)],
         source="api",
         actor="ana",
         policy_hash="x",

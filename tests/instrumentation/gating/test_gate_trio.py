@@ -18,7 +18,7 @@ from hansard._backend.http import HttpDecisions
 from hansard._config.settings import load_settings
 from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
-from hansard.errors import MustAwait
+from hansard.errors import AwaitRequired
 from hansard_store.approvals.service import Accountability
 from tests.instrumentation.gating.gates import Desk, state_of
 from tests.journeys.processes import hosting
@@ -39,7 +39,7 @@ def test_an_approved_tool_of_trio_runs_in_trio(store: Desk) -> None:
     identity = store.approve(gate.call("send", {"to": "Maria"}))
 
     async def main() -> None:
-        with gate, pytest.raises(MustAwait, match="arun"):
+        with gate, pytest.raises(AwaitRequired, match="arun"):
             approvals.run(identity)
         assert (await gate.arun(identity)).result == "sent to Maria"
 

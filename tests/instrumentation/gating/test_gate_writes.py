@@ -14,9 +14,9 @@ import pytest
 import hansard
 from hansard import approvals
 from hansard.errors import (
-    BadArguments,
     DecisionConflict,
     DecisionRefused,
+    InvalidArguments,
     NotApproved,
     NotDecoratable,
     PolicyDenied,
@@ -160,7 +160,7 @@ def test_arguments_are_checked_before_anybody_is_asked(store: Desk) -> None:
     gate = store.gate(crm.create_contact)
 
     for arguments in ({}, {"nam": "x"}, {"name": "x", "extra": 1}, {"name": float("nan")}, None):
-        with pytest.raises(BadArguments):
+        with pytest.raises(InvalidArguments):
             gate.call("create_contact", arguments)
 
     assert store.store.approvals() == []
@@ -220,7 +220,7 @@ def test_an_edit_that_does_not_fit_the_tool_does_not_run(store: Desk) -> None:
     gate = store.gate(crm.create_contact)
     identity = store.approve(gate.call("create_contact", MARIA), arguments={"nobody": 1})
 
-    with pytest.raises(BadArguments):
+    with pytest.raises(InvalidArguments):
         gate.run(identity)
 
     assert state_of(gate, identity) == ("approved", "none")
@@ -589,7 +589,7 @@ def test_a_name_that_is_read_as_an_approver_s_is_not_that_approver_s(store: Desk
 def test_a_boolean_is_no_number_of_people_or_seconds(store: Desk) -> None:
     send = hansard.tool(effect="write", name="send")(lambda to: to)
 
-    required = pytest.raises(BadArguments, match="can be required")
+    required = pytest.raises(InvalidArguments, match="can be required")
     with store.gate(send, approvals_required=True) as gate, required:
         gate.call("send", {"to": "Maria"})
     with pytest.raises(TypeError, match="expires_in_s is a number of seconds"):
@@ -601,6 +601,6 @@ def test_a_boolean_is_no_draft(store: Desk) -> None:
 
     with gate:
         identity = gate.call("send", {"to": "Maria"}).for_model()["approval_id"]
-        with pytest.raises(BadArguments, match="revision"):
+        with pytest.raises(InvalidArguments, match="revision"):
             approvals.approve(identity, by="ana", revision=True)
         assert approvals.get(identity)["status"] == "awaiting"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hansard._gate.arguments import Shape, plain_copy
-from hansard.errors import BadArguments
+from hansard.errors import InvalidArguments
 
 TEXT = st.text(st.characters(codec="utf-8"))
 PLAIN = st.recursive(
@@ -59,7 +59,7 @@ def test_a_copy_of_plain_data_is_equal_and_shares_nothing(value: Any) -> None:
 def test_what_json_cannot_say_is_refused_with_the_name_of_the_argument(value: Any) -> None:
     def tool(given: Any) -> None: ...
 
-    with pytest.raises(BadArguments, match=r"'given.*cannot be shown"):
+    with pytest.raises(InvalidArguments, match=r"'given.*cannot be shown"):
         shape(tool).bound((value,), {})
 
 
@@ -107,7 +107,7 @@ def test_defaults_are_shown_and_run_and_what_is_no_data_is_left_to_the_function(
 def test_what_a_model_gives_must_fit_the_signature(arguments: Any) -> None:
     def tool(a: int, b: int) -> None: ...
 
-    with pytest.raises(BadArguments):
+    with pytest.raises(InvalidArguments):
         shape(tool).from_model(arguments)
 
 

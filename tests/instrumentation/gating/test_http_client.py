@@ -16,9 +16,9 @@ from hansard._backend.http import HttpDecisions
 from hansard._backend.http_client import HttpClient
 from hansard._config.settings import load_settings
 from hansard.errors import (
-    BadArguments,
     DecisionConflict,
     GateUnavailable,
+    InvalidArguments,
     PolicyDenied,
 )
 
@@ -154,7 +154,7 @@ def test_a_refusal_has_the_type_of_what_to_do_about_it(tmp_path: Path) -> None:
     refusals = [
         (409, "already_decided", first, DecisionConflict),
         (403, "blocked", {"rule_ids": ["no-mail"]}, PolicyDenied),
-        (400, "invalid_proposal", {}, BadArguments),
+        (400, "invalid_proposal", {}, InvalidArguments),
     ]
     for status, code, details, kind in refusals:
         told = {"error": {"code": code, "message": "it says why", "details": details}}

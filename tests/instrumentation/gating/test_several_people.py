@@ -21,9 +21,9 @@ from hansard._config.settings import load_settings
 from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
 from hansard.errors import (
-    BadArguments,
     DecisionConflict,
     DecisionRefused,
+    InvalidArguments,
     NotApproved,
 )
 from hansard_store.principals.model import Scope
@@ -147,7 +147,7 @@ def test_more_than_there_are_approvers_is_refused_before_anybody_is_asked(
 ) -> None:
     for place in (decisions, store.decisions):
         gate = gate_of(place, wire, approvers=["ana", "ANA"], approvals_required=2)
-        with gate, pytest.raises(BadArguments, match="2 approvals are required of 1 approvers"):
+        with gate, pytest.raises(InvalidArguments, match="2 approvals are required of 1 approvers"):
             gate.call("wire", {"to": "acme"})
 
 
@@ -335,7 +335,7 @@ def test_a_rule_of_the_gate_requires_several_people(store: Desk, wire: Any, ran:
         approvals.run(asked["approval_id"])
     with (
         gate_of(store.decisions, wire, policy=[rule], approvers=["eve"]) as gate,
-        pytest.raises(BadArguments, match="none of the gate's approvers"),
+        pytest.raises(InvalidArguments, match="none of the gate's approvers"),
     ):
         gate.call("wire", {"to": "acme"})
 

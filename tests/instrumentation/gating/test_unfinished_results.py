@@ -25,7 +25,7 @@ from hansard import approvals
 from hansard._gate import flow
 from hansard._gate.unfinished import find_unfinished
 from hansard.chat import ChatGate, TextChannel
-from hansard.errors import NotBegun, NotDecoratable, UnfinishedResult
+from hansard.errors import FutureNotStarted, NotDecoratable, UnfinishedResult
 from tests.instrumentation.gating.gates import Desk, state_of
 
 RAN: list[str] = []
@@ -517,7 +517,9 @@ def test_a_future_that_nobody_begins_does_not_hold_a_run_for_ever(
     gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: made))
     identity = store.approve(gate.call("send", {"to": "Maria"}))
 
-    with pytest.raises(NotBegun, match=r"a Future whose work had not begun after 0\.05 seconds"):
+    with pytest.raises(
+        FutureNotStarted, match=r"a Future whose work had not begun after 0\.05 seconds"
+    ):
         asyncio.run(gate.arun(identity)) if is_awaited else gate.run(identity)
 
     assert state_of(gate, identity) == ("approved", "unknown")

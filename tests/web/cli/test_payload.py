@@ -63,7 +63,7 @@ def payload(request: pytest.FixtureRequest, anywhere: Cli, folder: DataFolder) -
     """Run `hansard payload` on the data folder, and over HTTP."""
     if request.param == "store":
         return lambda *words: anywhere("payload", *words, HANSARD_DATA=str(folder.path))
-    address = request.getfixturevalue("server").doors.http
+    address = request.getfixturevalue("server").endpoints.http
 
     def ask(*words: str) -> Result:
         return anywhere("payload", *words, "--server", address, HANSARD_TOKEN=TOKEN)
@@ -211,7 +211,7 @@ def test_altered_and_missing_bytes_are_found_over_http(anywhere: Cli, damaged: D
     arguments = {"data": str(damaged.path), "http_port": "0", "grpc_port": "0"}
     with running(load_config(arguments, {})) as server:
         refs = (ref_of(SMALL), ref_of(LARGE))
-        ended = anywhere("payload", "verify", *refs, "--json", "--server", server.doors.http)
+        ended = anywhere("payload", "verify", *refs, "--json", "--server", server.endpoints.http)
 
     assert ended.exit_code == 1
     assert json.loads(ended.stdout)["states"] == {"altered": 1, "missing": 1}
@@ -236,7 +236,7 @@ def test_a_server_that_is_none_is_one_line(anywhere: Cli, address: str) -> None:
 
 
 def test_a_wrong_token_is_told(anywhere: Cli, server: Server) -> None:
-    words = ("payload", "get", ref_of(SMALL), "--server", server.doors.http)
+    words = ("payload", "get", ref_of(SMALL), "--server", server.endpoints.http)
     ended = anywhere(*words, "--token", "wrong")
 
     assert ended.exit_code == 1

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 import hansard
 from hansard import approvals, memory
-from hansard.errors import BadArguments, DecisionRefused, MemoryRefused
+from hansard.errors import DecisionRefused, InvalidArguments, MemoryRefused
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.database.connections import open_for_ingest
@@ -62,7 +62,7 @@ def test_a_program_cannot_decide_in_hansards_name(
             memory.write("80", writer="app", type="fact", subject="port", project="p", by=name)
         with (
             hansard.gate(tools=[wire], agent=name) as gate,
-            pytest.raises(BadArguments, match=r"agent|Hansard"),
+            pytest.raises(InvalidArguments, match=r"agent|Hansard"),
         ):
             gate.call("wire", {"to": "acme"})
     finally:

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page
 from starlette.testclient import TestClient
 
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.principals.errors import BadTokenName, TokenLooksAlike
+from hansard_store.principals.errors import InvalidTokenName, TokenNameConfusable
 from hansard_store.principals.model import CLAIMED, Scope, is_same, looks_like, name_key
 from hansard_store.principals.service import Principals
 from hansard_web.app.config import WebSettings
@@ -225,7 +225,7 @@ def test_two_tokens_that_read_alike_cannot_both_be_made(
     scopes = frozenset({Scope.DECIDE})
     principals.add(one, scopes, by=CLAIMED)
 
-    with pytest.raises(TokenLooksAlike, match="could not be told apart"):
+    with pytest.raises(TokenNameConfusable, match="could not be told apart"):
         principals.add(other, scopes, by=CLAIMED)
     principals.revoke(one, by=CLAIMED)
     principals.add(other, scopes, by=CLAIMED)
@@ -238,7 +238,7 @@ def test_two_tokens_that_read_alike_cannot_both_be_made(
 def test_a_name_that_is_taken_for_a_word_of_the_record_or_hides_something_is_no_name(
     principals: Principals, name: str
 ) -> None:
-    with pytest.raises(BadTokenName):
+    with pytest.raises(InvalidTokenName):
         principals.add(name, frozenset({Scope.DECIDE}), by=CLAIMED)
 
 

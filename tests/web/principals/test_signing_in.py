@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.principals.errors import BadTokenName, TokenExists, UnknownToken
+from hansard_store.principals.errors import InvalidTokenName, TokenExists, UnknownToken
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
 from hansard_web.app.config import Config
@@ -140,7 +140,7 @@ def test_sessions_of_one_name_are_bounded_and_the_oldest_end(folder: DataFolder)
     "name", ["", "me", "ME", "hansard", "a b", "аna", "ana:x", "x" * 65, "-ana", "ana\n"]
 )
 def test_a_name_that_could_be_taken_for_another_is_refused(folder: DataFolder, name: str) -> None:
-    with closing(Principals(folder)) as principals, pytest.raises(BadTokenName):
+    with closing(Principals(folder)) as principals, pytest.raises(InvalidTokenName):
         principals.add(name, frozenset({Scope.DECIDE}), by=CLAIMED)
 
 

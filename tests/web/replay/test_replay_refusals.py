@@ -25,7 +25,7 @@ from hansard_store.replays import add_replay, get_replay
 from hansard_web.app.config import WebSettings, parse_token
 from hansard_web.app.readers import Readers
 from hansard_web.replay.engine import Holder, Replays, is_held
-from hansard_web.replay.request import AskReplay
+from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.transport.wires import AssertingWire, RecordedWire
 from hansard_web.sidecar.recorder import Outlet
 from tests.instrumentation.clients.asking import CHAT, MESSAGES
@@ -400,7 +400,7 @@ def test_a_provider_without_an_adapter_or_an_address_is_named(stage: Stage) -> N
 
 
 def _asked(step_id: str) -> Any:
-    return AskReplay(step_id=step_id)
+    return ReplayInput(step_id=step_id)
 
 
 # ---- what is to be changed

@@ -38,7 +38,7 @@ def test_every_answer_of_a_run_is_as_described(agent: Agent) -> None:
     ended = agent.tell(f"/v1/runs/{run_id}/end")
 
     sidecar_models.StartedRun.model_validate(run)
-    told = sidecar_models.ToldStep.model_validate(step)
+    told = sidecar_models.StepInput.model_validate(step)
     sidecar_models.CalledTool.model_validate(called)
     sidecar_models.AnsweredTool.model_validate(answered)
     compile_models.CompiledAnswer.model_validate(compiled)

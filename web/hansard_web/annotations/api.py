@@ -30,7 +30,7 @@ from hansard_compiler.models.memory import Name, StepId
 from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import count_pruned, get_annotation, list_annotations
 from hansard_store.annotations.rows import Target
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
@@ -127,7 +127,7 @@ def list_of_annotations(
 ) -> Answer:
     """List annotations, the newest first, those that spans tell among them."""
     if state not in ("current", "all"):
-        raise BadQueryError("state", f"state is {state!r}; it is current or all")
+        raise InvalidQueryError("state", f"state is {state!r}; it is current or all")
     with site.readers.read() as connection:
         target = read_target(connection, run=run, step=step)
         page = list_annotations(
@@ -181,14 +181,14 @@ def annotation(site: SiteDep, annotation_id: str) -> Answer:
 def read_kind(kind: str | None) -> Kind | None:
     """Return a kind of annotation; None where none is asked for."""
     if kind and kind not in KINDS:
-        raise BadQueryError("kind", f"kind is {kind!r}; it is one of {', '.join(KINDS)}")
+        raise InvalidQueryError("kind", f"kind is {kind!r}; it is one of {', '.join(KINDS)}")
     return next((known for known in KINDS if known == kind), None)
 
 
 def read_target(connection: apsw.Connection, *, run: str | None, step: str | None) -> Target | None:
     """Return the run or step that is asked for; raises NotFoundError, AmbiguousIdError."""
     if run and step:
-        raise BadQueryError("step", "name a run or a step, and not both")
+        raise InvalidQueryError("step", "name a run or a step, and not both")
     if step:
         return target_of(get_step(connection, step, now_ns=time.time_ns()))
     if run:

@@ -15,7 +15,7 @@ from hansard_compiler.models.annotations import KINDS
 from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import list_annotations
 from hansard_store.annotations.rows import Annotation
-from hansard_store.annotations.service import AnnotationBook
+from hansard_store.annotations.service import AnnotationService
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
 from hansard_web.annotations.api import read_kind, read_target
@@ -172,7 +172,7 @@ def withdraw(
 
     Example: hansard annotations withdraw 1f8b2c3d --reason "of another run"
     """
-    with opened_book(AnnotationBook, data, retention) as book:
+    with opened_book(AnnotationService, data, retention) as book:
         told = {"reason": reason, "by": by or user_name()}
         made = book.withdraw_json(annotation_id, told)
     if as_json:
@@ -220,7 +220,7 @@ def _write(
     with reading(data) as connection:
         field, whole_id = _target(connection, target)
     said = {name: value for name, value in told.items() if value is not None}
-    with opened_book(AnnotationBook, data, retention) as book:
+    with opened_book(AnnotationService, data, retention) as book:
         made = book.write_json({**said, field: whole_id}, by=by or user_name())
     if as_json:
         print_json({"annotation": annotation_json(made)})

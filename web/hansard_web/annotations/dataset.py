@@ -45,7 +45,7 @@ class DatasetWanted:
 
     @classmethod
     def read(cls, tags: tuple[str, ...], scores: tuple[str, ...], run: str | None) -> DatasetWanted:
-        """Return what was asked for in words; raises BadQueryError."""
+        """Return what was asked for in words; raises InvalidQueryError."""
         given = (tuple(filter(None, tags)), tuple(filter(None, scores)))
         return cls(mark_conditions(read_tags(given[0]), read_scores(given[1])), run)
 

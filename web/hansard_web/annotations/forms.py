@@ -12,7 +12,7 @@ from fastapi import APIRouter, Form
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_store.annotations.errors import AnnotationRefused, BadAnnotation
+from hansard_store.annotations.errors import AnnotationRefused, InvalidAnnotation
 from hansard_store.annotations.queries import get_annotation
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
@@ -107,7 +107,7 @@ def _number(text: str) -> float | None:
     try:
         return float(text) if text else None
     except ValueError:
-        raise BadAnnotation([("value", f"{text[:40]!r} is no number; 0.9 is")]) from None
+        raise InvalidAnnotation([("value", f"{text[:40]!r} is no number; 0.9 is")]) from None
 
 
 def _found(connection: apsw.Connection, run_id: str, step_id: str) -> tuple[str, str]:
@@ -148,7 +148,7 @@ def _answer(
 def _status(error: AnnotationRefused | None) -> HTTPStatus:
     if error is None:
         return HTTPStatus.OK
-    return HTTPStatus.BAD_REQUEST if isinstance(error, BadAnnotation) else HTTPStatus.CONFLICT
+    return HTTPStatus.BAD_REQUEST if isinstance(error, InvalidAnnotation) else HTTPStatus.CONFLICT
 
 
 def _panel(connection: apsw.Connection, field: str, whole_id: str, back: str) -> AnnotationPanel:

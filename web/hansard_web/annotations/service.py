@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
-from hansard_store.annotations.service import AnnotationBook
+from hansard_store.annotations.service import AnnotationService
 
 
 # async: see `site_of`.
-async def annotations_of_app(request: Request) -> AnnotationBook:
+async def annotations_of_app(request: Request) -> AnnotationService:
     """Return the annotations of the app that serves a request."""
-    book: AnnotationBook = request.app.state.annotations
+    book: AnnotationService = request.app.state.annotations
     return book
 
 
-AnnotationsDep = Annotated[AnnotationBook, Depends(annotations_of_app)]
+AnnotationsDep = Annotated[AnnotationService, Depends(annotations_of_app)]

@@ -9,7 +9,7 @@ from pydantic import JsonValue, WithJsonSchema
 
 from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME
 from hansard_store.annotations.filters import MOST_CONDITIONS
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import (
     ANY_KIND,
     MOST_FILTERS,
@@ -66,7 +66,7 @@ def one_of(*words: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(words)})
 
 
-class UnknownSchemaError(BadQueryError):
+class UnknownSchemaError(InvalidQueryError):
     """The client was written for another version of the API."""
 
     code = "schema_version_unknown"

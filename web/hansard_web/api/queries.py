@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 
 from hansard_store.annotations.filters import read_scores, read_tags
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import RunFilter, check_filters, parse_group, parse_kind
 
 DEFAULT_LIMIT = 50
@@ -40,7 +40,7 @@ def limit_of(text: str | None) -> int:
     if text is None:
         return DEFAULT_LIMIT
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not 1 <= int(text) <= MAX_LIMIT:
-        raise BadQueryError("limit", f"limit is {text!r}; it can be 1 to {MAX_LIMIT}")
+        raise InvalidQueryError("limit", f"limit is {text!r}; it can be 1 to {MAX_LIMIT}")
     return int(text)
 
 
@@ -106,7 +106,7 @@ def _given(values: Sequence[str]) -> tuple[str, ...]:
 def _attribute(text: str) -> tuple[str, str | None]:
     key, colon, value = text.partition(":")
     if not colon or not key:
-        raise BadQueryError("attribute", f"attribute is {text!r}; write it as key:value")
+        raise InvalidQueryError("attribute", f"attribute is {text!r}; write it as key:value")
     return key, None if value == "*" else value
 
 
@@ -119,7 +119,7 @@ def _amount(name: str, text: str | None, *, unit_ns: int) -> int | None:
         amount = Decimal("nan")
     # `not >= 0` is true for NaN as well.
     if not amount.is_finite() or amount < 0 or amount > Decimal(1 << 62) / unit_ns:
-        raise BadQueryError(name, f"{name} is {text!r}; it is a number, 0 or more")
+        raise InvalidQueryError(name, f"{name} is {text!r}; it is a number, 0 or more")
     return int(amount * unit_ns)
 
 
@@ -129,7 +129,7 @@ def _time(name: str, text: str | None) -> int | None:
     try:
         return parse_time(text)
     except ValueError as error:
-        raise BadQueryError(
+        raise InvalidQueryError(
             name,
             f"{name} is {text!r}; expected a time from 1970 to 2262 as 2026-01-31T12:00:00.5Z, "
             "2026-01-31 or nanoseconds",

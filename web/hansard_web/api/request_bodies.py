@@ -14,7 +14,7 @@ from hansard_collector.pipeline.decoding import json_size
 from hansard_collector.pipeline.submission import without_frames
 from hansard_web.app.strict_json import parse_json
 from hansard_web.errors import BodiesInMemory, BodyTooDense, PayloadTooLargeError
-from hansard_web.sidecar.errors import BadBody, NotJson
+from hansard_web.sidecar.errors import InvalidBody, InvalidJson
 
 # Reading takes 2 to 15 ms of processor time a megabyte, which ingest does not have meanwhile.
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -93,7 +93,7 @@ async def _read(request: Request, share: _Share) -> bytes:
     told = request.headers.get("content-type", "")
     kind = told.partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
-        raise NotJson(told)
+        raise InvalidJson(told)
     body = bytearray()
     try:
         with fail_after(_WAIT_S):
@@ -104,7 +104,7 @@ async def _read(request: Request, share: _Share) -> bytes:
                 if len(body) > _APART_BYTES:
                     share.take(len(chunk))
     except TimeoutError:
-        raise BadBody(f"the body did not come within {_WAIT_S:g} seconds") from None
+        raise InvalidBody(f"the body did not come within {_WAIT_S:g} seconds") from None
     # Starlette's own places: FastAPI asks the request for both.
     request._body = bytes(body)
     request._json = await _parsed(request, request._body, share)

@@ -44,7 +44,7 @@ from hansard_web.mcp.route import keeping_sessions
 from hansard_web.policy.decider import make_desk
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.requests import FormTokens
-from hansard_web.sidecar.request import make_door
+from hansard_web.sidecar.request import make_sidecar
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.render import Renderer, make_environment
 
@@ -176,9 +176,9 @@ def _site_of(
 def _add_services(app: FastAPI, site: Site) -> None:
     """Put what routes ask for into the application's state."""
     app.state.site = site
-    app.state.door = make_door(site)
+    app.state.sidecar = make_sidecar(site)
     app.state.desk = make_desk(site)
-    outlet = None if app.state.door is None else app.state.door.sidecar.outlet
+    outlet = None if app.state.sidecar is None else app.state.sidecar.sidecar.outlet
     app.state.accounts = make_accounts(site, app.state.desk, outlet)
     app.state.chains = Chains()
     app.state.books = ExitStack()
@@ -186,17 +186,17 @@ def _add_services(app: FastAPI, site: Site) -> None:
 
 def _add_books(app: FastAPI, site: Site) -> None:
     """Put there what only routes use that are loaded later; imported when they are."""
-    from hansard_store.annotations.service import AnnotationBook
-    from hansard_store.memory.service import MemoryBook
-    from hansard_store.tasks.service import TaskBook
+    from hansard_store.annotations.service import AnnotationService
+    from hansard_store.memory.service import MemoryService
+    from hansard_store.tasks.service import TaskService
     from hansard_web.replay.service import make_replays
 
     state, store = app.state, site.folder
     mode, decide = RetentionMode(site.settings.retention), site.settings.decide_mode
-    state.memory = MemoryBook(store, mode, origin="api", decide=decide)
-    state.annotations = AnnotationBook(store, mode)
-    state.tasks = TaskBook(store, mode, decide=decide)
-    state.replays = make_replays(state.door, state.desk, state.accounts.store)
+    state.memory = MemoryService(store, mode, origin="api", decide=decide)
+    state.annotations = AnnotationService(store, mode)
+    state.tasks = TaskService(store, mode, decide=decide)
+    state.replays = make_replays(state.sidecar, state.desk, state.accounts.store)
     for one in (state.tasks, state.annotations, state.memory):
         state.books.callback(one.close)
     if state.replays is not None:

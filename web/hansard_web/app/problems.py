@@ -28,10 +28,15 @@ from hansard_compiler.providers.scripted import ScriptError
 from hansard_compiler.providers.transport import failures
 from hansard_compiler.replay.errors import NotReplayable
 from hansard_store.annotations import errors as annotation_errors
-from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
+from hansard_store.approvals.errors import (
+    ActionBlocked,
+    ApprovalConflict,
+    InvalidProposal,
+    NotAnApprover,
+)
 from hansard_store.errors import (
-    BadDigestError,
-    BadQueryError,
+    DigestMismatchError,
+    InvalidQueryError,
     PayloadAlteredError,
     QueryLimitError,
     SchemaAlteredError,
@@ -41,7 +46,7 @@ from hansard_store.errors import (
 )
 from hansard_store.memory import errors as memory_errors
 from hansard_store.principals import errors as principal_errors
-from hansard_store.reports.errors import BadAck, ReportsUnusable
+from hansard_store.reports.errors import InvalidAcknowledgement, ReportsUnusable
 from hansard_store.runs.tombstones import RunDeletedError, Tombstone
 from hansard_store.tasks import errors as task_errors
 from hansard_web.api.values import dump
@@ -55,16 +60,16 @@ from hansard_web.transcripts.bodies import TRANSCRIPT_STATUSES, transcript_detai
 
 # The first class that fits an error counts.
 SIDECAR_STATUSES: Final = (
-    (errors.RecordingOff, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.RecordingDisabled, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.TooManyCalls, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.NotOpen, HTTPStatus.CONFLICT),
-    (errors.NotOurs, HTTPStatus.CONFLICT),
-    (errors.AlreadyAnswered, HTTPStatus.CONFLICT),
+    (errors.NotOwner, HTTPStatus.CONFLICT),
+    (errors.ResultExists, HTTPStatus.CONFLICT),
     (errors.StillWorking, HTTPStatus.CONFLICT),
-    (errors.NotKept, HTTPStatus.CONFLICT),
-    (errors.BadBody, HTTPStatus.BAD_REQUEST),
-    (errors.NotJson, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
-    (errors.VersionNeeded, HTTPStatus.PRECONDITION_REQUIRED),
+    (errors.NotRetained, HTTPStatus.CONFLICT),
+    (errors.InvalidBody, HTTPStatus.BAD_REQUEST),
+    (errors.InvalidJson, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    (errors.VersionRequired, HTTPStatus.PRECONDITION_REQUIRED),
     (errors.ProviderNotSetUp, HTTPStatus.NOT_IMPLEMENTED),
     (errors.SidecarError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (compiling.InvalidInput, HTTPStatus.BAD_REQUEST),
@@ -118,7 +123,7 @@ def _details(error: HansardError) -> Mapping[str, Any]:
                 "request_id": error.request_id,
                 "is_retryable": error.is_retryable,
             }
-        case errors.AlreadyAnswered():
+        case errors.ResultExists():
             return {"step_id": error.step_id}
     return {}
 
@@ -157,21 +162,21 @@ _MEMORY: Final = (
     (memory_errors.WriterRefused, HTTPStatus.FORBIDDEN),
     (memory_errors.NotApproved, HTTPStatus.FORBIDDEN),
     (memory_errors.TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    (memory_errors.BadMemory, HTTPStatus.BAD_REQUEST),
+    (memory_errors.InvalidMemory, HTTPStatus.BAD_REQUEST),
     (memory_errors.MemoryRefused, HTTPStatus.CONFLICT),
 )
 _ANNOTATIONS: Final = (
-    (annotation_errors.BadAnnotation, HTTPStatus.BAD_REQUEST),
+    (annotation_errors.InvalidAnnotation, HTTPStatus.BAD_REQUEST),
     (annotation_errors.SecretInName, HTTPStatus.BAD_REQUEST),
     (annotation_errors.AnnotationRefused, HTTPStatus.CONFLICT),
 )
 _TASKS: Final = (
-    (task_errors.BadDecision, HTTPStatus.BAD_REQUEST),
+    (task_errors.InvalidDecision, HTTPStatus.BAD_REQUEST),
     (task_errors.TaskRefused, HTTPStatus.CONFLICT),
 )
 _PRINCIPALS: Final = (
-    (principal_errors.CredentialNeeded, HTTPStatus.UNAUTHORIZED),
-    (principal_errors.OwnRequest, HTTPStatus.FORBIDDEN),
+    (principal_errors.CredentialsRequired, HTTPStatus.UNAUTHORIZED),
+    (principal_errors.SelfApproval, HTTPStatus.FORBIDDEN),
     (principal_errors.ScopeMissing, HTTPStatus.FORBIDDEN),
     (principal_errors.NameReserved, HTTPStatus.BAD_REQUEST),
 )
@@ -181,9 +186,9 @@ _STATUSES: Final = (
     (AmbiguousIdError, HTTPStatus.CONFLICT),
     (StaleCursorError, HTTPStatus.CONFLICT),
     (PayloadAlteredError, HTTPStatus.CONFLICT),
-    (BadQueryError, HTTPStatus.BAD_REQUEST),
-    (BadDigestError, HTTPStatus.BAD_REQUEST),
-    (BadAck, HTTPStatus.BAD_REQUEST),
+    (InvalidQueryError, HTTPStatus.BAD_REQUEST),
+    (DigestMismatchError, HTTPStatus.BAD_REQUEST),
+    (InvalidAcknowledgement, HTTPStatus.BAD_REQUEST),
     (ReportsUnusable, HTTPStatus.SERVICE_UNAVAILABLE),
     (QueryLimitError, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -193,10 +198,10 @@ _STATUSES: Final = (
     (EncodedPayloadError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (StoreBusy, HTTPStatus.SERVICE_UNAVAILABLE),
     (VersionConflictError, HTTPStatus.PRECONDITION_FAILED),
-    (NotAsked, HTTPStatus.FORBIDDEN),
+    (NotAnApprover, HTTPStatus.FORBIDDEN),
     (ApprovalConflict, HTTPStatus.CONFLICT),
     (ActionBlocked, HTTPStatus.FORBIDDEN),
-    (BadProposal, HTTPStatus.BAD_REQUEST),
+    (InvalidProposal, HTTPStatus.BAD_REQUEST),
     (NotReplayable, HTTPStatus.CONFLICT),
     *_PRINCIPALS,
     *_MEMORY,
@@ -265,11 +270,11 @@ def _details_of(error: HansardError) -> dict[str, Any]:
             return dict(error.details)
         case ActionBlocked():
             return {"tool": error.tool, "reason": error.reason, "rule_ids": list(error.rule_ids)}
-        case BadQueryError() | BadProposal():
+        case InvalidQueryError() | InvalidProposal():
             return {"parameter": error.name}
-        case annotation_errors.NotStanding():
+        case annotation_errors.AnnotationNotCurrent():
             return {"annotation_id": error.annotation_id, "state": error.state}
-        case annotation_errors.BadAnnotation():
+        case annotation_errors.InvalidAnnotation():
             return {"problems": list(error.problems)}
         case memory_errors.NotCurrent():
             return {"memory_id": error.memory_id, "state": error.state}
@@ -346,10 +351,10 @@ def answer_problem(request: Request, problem: Problem) -> Response:
 
 def _without_secrets(request: Request, error: bytes) -> bytes:
     """Return an error as the store would keep it: ids and names that it repeats may hold a key."""
-    door = request.app.state.door
-    if door is None:
+    service = request.app.state.sidecar
+    if service is None:
         return error
-    return bytes(door.sidecar.outlet.redactor.redact_bytes(error).data)
+    return bytes(service.sidecar.outlet.redactor.redact_bytes(error).data)
 
 
 def add_handlers(app: FastAPI) -> None:

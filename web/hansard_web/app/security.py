@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansard_compiler.errors import HansardError
-from hansard_store.principals.errors import CredentialNeeded
+from hansard_store.principals.errors import CredentialsRequired
 from hansard_store.principals.model import Principal
 from hansard_store.principals.model import Scope as TokenScope
 from hansard_store.principals.service import Principals
@@ -441,7 +441,7 @@ async def hold_back(attempts: Attempts, address: str) -> None:
 def _unknown(*, is_decision: bool, was_sent: bool) -> Refused:
     """Return that nobody knows who asks."""
     if is_decision:
-        needed = CredentialNeeded(was_sent=was_sent)
+        needed = CredentialsRequired(was_sent=was_sent)
         return Refused(HTTPStatus.UNAUTHORIZED, needed.code, str(needed), was_sent=was_sent)
     return Refused(
         HTTPStatus.UNAUTHORIZED,

@@ -61,7 +61,7 @@ from hansard_web.app.application import create_app
 from hansard_web.app.config import Config, WebSettings, script_in
 from hansard_web.app.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
 from hansard_web.app.route_loading import RouteLoading
-from hansard_web.app.server_file import Doors, announce, withdraw
+from hansard_web.app.server_file import Endpoints, announce, withdraw
 from hansard_web.app.site import Site
 from hansard_web.app.store_limits import Janitor, Limits
 from hansard_web.cli.base import user_name
@@ -291,7 +291,7 @@ class Server:
             for beside in _background_work(config, folder, pipeline):
                 opened.enter_context(beside)
         keep_reserve(folder)
-        self.doors = self._doors()
+        self.endpoints = self._endpoints()
         shows = self._half is not Half.COLLECTOR
         app = create_app(
             folder,
@@ -305,19 +305,19 @@ class Server:
         opened.callback(_end_links, site)
         # Others who reach the address may read what this process prints: then it has no link.
         path = _link_of(site) if shows and config.is_local else ""
-        self.doors = replace(self.doors, instance=site.instance, link=path)
+        self.endpoints = replace(self.endpoints, instance=site.instance, link=path)
         opened.enter_context(app.state.accounts.working())
         self._loading: RouteLoading | None = app.state.loading
         self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
-        self._on_ready: Callable[[Doors], None] = lambda _: None
+        self._on_ready: Callable[[Endpoints], None] = lambda _: None
 
-    def _doors(self) -> Doors:
+    def _endpoints(self) -> Endpoints:
         config = self._config
         scheme = "https" if config.tls_cert else "http"
         host = _WILDCARDS.get(config.host, config.host)
         grpc = _address(host, self._grpc.port) if self._grpc else None
         address = _address(host, self._sockets[0].getsockname()[1])
-        return Doors(
+        return Endpoints(
             f"{scheme}://{address}", grpc, config.socket, config.data, settings=config.reported()
         )
 
@@ -327,8 +327,8 @@ class Server:
             tokens=config.token,
             allow_hosts=config.allow_host,
             bound_host=config.host,
-            http_address=self.doors.http.partition("://")[2],
-            grpc_address=self.doors.grpc,
+            http_address=self.endpoints.http.partition("://")[2],
+            grpc_address=self.endpoints.grpc,
             cors_origins=frozenset(config.cors_origin),
             secure_cookies=config.tls_cert is not None,
             retention=config.retention,
@@ -344,7 +344,7 @@ class Server:
             report_escalation_ns=config.report_escalation,
         )
 
-    def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:
+    def run(self, *, on_ready: Callable[[Endpoints], None] = lambda _: None) -> None:
         """Serve until `stop` is called or, in the main thread, SIGTERM or SIGINT comes."""
         self._on_ready = on_ready
         sys.setswitchinterval(_SWITCH_S)
@@ -374,9 +374,9 @@ class Server:
 
     def _tell_ready(self) -> None:
         if self._half is not Half.COLLECTOR:  # which has no pages to open
-            announce(self.doors)
-            self._opened.callback(withdraw, self.doors)
-        self._on_ready(self.doors)
+            announce(self.endpoints)
+            self._opened.callback(withdraw, self.endpoints)
+        self._on_ready(self.endpoints)
 
     def _stop_grpc(self) -> None:
         if self._grpc is not None:

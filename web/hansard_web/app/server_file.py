@@ -23,7 +23,7 @@ _log = logging.getLogger("hansard.presence")
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class Endpoints:
     """Where a running server listens."""
 
     http: str  # "http://127.0.0.1:4318"
@@ -37,19 +37,19 @@ class Doors:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def announce(doors: Doors) -> None:
+def announce(endpoints: Endpoints) -> None:
     """Write down where this process listens; of two on one folder the later one is found.
 
     On a full disk it serves all the same: commands then need the address in words.
     """
-    path = doors.data / _FILE
-    for left in doors.data.glob(f"{path.stem}.[0-9]*"):  # of a start that could not write
+    path = endpoints.data / _FILE
+    for left in endpoints.data.glob(f"{path.stem}.[0-9]*"):  # of a start that could not write
         with suppress(OSError):
             left.unlink()
     beside = path.with_suffix(f".{os.getpid()}")
     try:
         beside.touch(mode=0o600)
-        beside.write_text(_text(doors), encoding="utf-8")
+        beside.write_text(_text(endpoints), encoding="utf-8")
         beside.replace(path)
     except OSError as error:
         _log.warning("cannot write %s: %s; `hansard open` will not find this server", path, error)
@@ -57,15 +57,15 @@ def announce(doors: Doors) -> None:
             beside.unlink()
 
 
-def withdraw(doors: Doors) -> None:
+def withdraw(endpoints: Endpoints) -> None:
     """Take the file away, unless another process has written its own since."""
-    path = doors.data / _FILE
+    path = endpoints.data / _FILE
     with suppress(OSError):
-        if path.read_text(encoding="utf-8") == _text(doors):
+        if path.read_text(encoding="utf-8") == _text(endpoints):
             path.unlink()
 
 
-def find_server(data: Path) -> Doors | None:
+def find_server(data: Path) -> Endpoints | None:
     """Return where the server of a data folder listens, None when none answers."""
     try:
         told: dict[str, Any] = json.loads((data / _FILE).read_text(encoding="utf-8"))
@@ -75,8 +75,8 @@ def find_server(data: Path) -> Doors | None:
     instance = str(told.get("instance", ""))
     settings = told.get("settings", {})
     place = Path(unix) if unix else None
-    doors = Doors(told["http"], told["grpc"], place, data, instance, settings=settings)
-    return doors if answers(doors.http) else None
+    endpoints = Endpoints(told["http"], told["grpc"], place, data, instance, settings=settings)
+    return endpoints if answers(endpoints.http) else None
 
 
 def answers(http: str) -> bool:
@@ -95,6 +95,6 @@ def answers(http: str) -> bool:
         return False
 
 
-def _text(doors: Doors) -> str:
-    told = {name: value for name, value in asdict(doors).items() if name != "link"}
+def _text(endpoints: Endpoints) -> str:
+    told = {name: value for name, value in asdict(endpoints).items() if name != "link"}
     return json.dumps({**told, "pid": os.getpid()}, default=str)

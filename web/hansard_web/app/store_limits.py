@@ -146,9 +146,9 @@ class Janitor:
         self.working = background.working  # cleans now and then for as long as the block lasts
 
     def _clean(self, stop: threading.Event) -> None:
-        from hansard_store.memory.service import MemoryBook  # with all that reads memory
+        from hansard_store.memory.service import MemoryService  # with all that reads memory
 
-        with closing(MemoryBook(self._folder, origin="api")) as book:
+        with closing(MemoryService(self._folder, origin="api")) as book:
             book.expire_due()
         if not self._limits.any:
             return

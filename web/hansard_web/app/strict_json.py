@@ -6,21 +6,24 @@ import json
 import math
 from typing import Any, Final, NoReturn
 
-from hansard_web.sidecar.errors import BadBody
+from hansard_web.sidecar.errors import InvalidBody
 
 MAX_DEPTH: Final = 100
 
 
 def parse_json(data: bytes) -> Any:
-    """Return what JSON says; raises BadBody where it could be read in two ways, or not at all."""
+    """Return what JSON says.
+
+    Raises InvalidBody where it could be read in two ways, or not at all.
+    """
     try:
         value = json.loads(data, parse_constant=_no_number, object_pairs_hook=_unique)
     except RecursionError:
-        raise BadBody(f"the body is nested deeper than {MAX_DEPTH} levels") from None
+        raise InvalidBody(f"the body is nested deeper than {MAX_DEPTH} levels") from None
     except UnicodeDecodeError:
-        raise BadBody("the body is not UTF-8") from None
+        raise InvalidBody("the body is not UTF-8") from None
     except ValueError as error:
-        raise BadBody(f"the body is not JSON: {_told(error)}") from None
+        raise InvalidBody(f"the body is not JSON: {_told(error)}") from None
     _check(value)
     return value
 
@@ -33,13 +36,13 @@ def _told(error: ValueError) -> str:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise BadBody(f"{name} is no JSON")
+    raise InvalidBody(f"{name} is no JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise BadBody("a key stands twice in one object")
+        raise InvalidBody("a key stands twice in one object")
     return made
 
 
@@ -49,7 +52,7 @@ def _check(value: Any) -> None:
     while level:
         depth += 1
         if depth > MAX_DEPTH:
-            raise BadBody(f"the body is nested deeper than {MAX_DEPTH} levels")
+            raise InvalidBody(f"the body is nested deeper than {MAX_DEPTH} levels")
         below: list[Any] = []
         for one in level:
             if isinstance(one, dict):
@@ -60,7 +63,9 @@ def _check(value: Any) -> None:
             elif isinstance(one, str) and not one.isascii():
                 _check_text(one)
             elif isinstance(one, float) and math.isinf(one):
-                raise BadBody("a number is too large to be told from others")  # 1e999 and 1e1000
+                raise InvalidBody(
+                    "a number is too large to be told from others"
+                )  # 1e999 and 1e1000
         level = below
 
 
@@ -68,4 +73,4 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadBody("a text holds half of a surrogate pair, which is no Unicode") from None
+        raise InvalidBody("a text holds half of a surrogate pair, which is no Unicode") from None

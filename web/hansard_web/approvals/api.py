@@ -26,7 +26,7 @@ from hansard_store.approvals.records import (
 )
 from hansard_store.approvals.rows import cursor_after, read_cursor, version_of
 from hansard_store.approvals.states import PENDING, Status
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import ScopeMissing
 from hansard_store.runs.queries import find_trace_id
@@ -171,13 +171,13 @@ def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> A
     if given.batch:
         batch_id = accounts.store.approval(approval_id).batch_id
         if batch_id is None:
-            raise BadQueryError("batch", "this approval is of no batch")
+            raise InvalidQueryError("batch", "this approval is of no batch")
         _refuse_of_one(given)
         # Without them: its proposer may have added to it since.
         granted = accounts.store.approve_batch(batch_id, by=by, revisions=given.revisions or {})
         return Answer({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
     if given.revisions is not None:
-        raise BadQueryError(
+        raise InvalidQueryError(
             "revisions", "revisions is of a batch: set `batch`, or give the `revision`"
         )
     return _told(
@@ -232,7 +232,7 @@ def repropose(
     if proposal_key is None:
         raise ClaimRefused("bad_token", "the key of the proposal is needed")
     if given.tool is not None and given.tool != accounts.store.approval(approval_id).tool:
-        raise BadQueryError("tool", "a new draft is of the same tool; propose another action")
+        raise InvalidQueryError("tool", "a new draft is of the same tool; propose another action")
     made = accounts.store.repropose(
         approval_id,
         given.arguments,
@@ -322,10 +322,10 @@ def undo(accounts: AccountsDep, approval_id: str, given: bodies.Undo) -> Answer:
 
 
 def _refuse_of_one(given: bodies.Approve) -> None:
-    """Raise BadQueryError where the approval of a batch says what is for one action alone."""
+    """Raise InvalidQueryError where the approval of a batch says what is for one action alone."""
     for name in ("arguments", "note", "revision"):
         if getattr(given, name) is not None:
-            raise BadQueryError(
+            raise InvalidQueryError(
                 name, f"{name} is of one action: approve it alone, or the batch without {name}"
             )
 
@@ -375,7 +375,7 @@ def _wait_s(text: str | None) -> float:
     except ValueError:
         wait_s = math.nan
     if not 0 <= wait_s <= MAX_WAIT_S:
-        raise BadQueryError("wait", f"wait is {text[:40]!r}; it is 0 to {MAX_WAIT_S:g} seconds")
+        raise InvalidQueryError("wait", f"wait is {text[:40]!r}; it is 0 to {MAX_WAIT_S:g} seconds")
     return wait_s
 
 
@@ -384,13 +384,13 @@ def _status(text: str) -> str:
         return str(Status(text))
     except ValueError:
         known = ", ".join(Status)
-        raise BadQueryError("status", f"status is {text[:40]!r}; known are {known}") from None
+        raise InvalidQueryError("status", f"status is {text[:40]!r}; known are {known}") from None
 
 
 def _execution(text: str) -> Any:
     if text not in EXECUTION_STATES:
         known = ", ".join(EXECUTION_STATES)
-        raise BadQueryError("execution", f"execution is {text[:40]!r}; known are {known}")
+        raise InvalidQueryError("execution", f"execution is {text[:40]!r}; known are {known}")
     return text
 
 

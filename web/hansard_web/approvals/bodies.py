@@ -15,7 +15,7 @@ from hansard_compiler.models.json_schema import (
     given,
     left_out,
 )
-from hansard_store.approvals.errors import BadProposal
+from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.approvals.records import (
     HOUR_NS,
     Action,
@@ -51,7 +51,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class GivenField(_Part):
+class FieldInput(_Part):
     """What the proposer knows of one argument; its value is taken from the arguments."""
 
     name: str
@@ -59,19 +59,19 @@ class GivenField(_Part):
     value: Any = None
 
 
-class GivenApprover(_Part):
+class ApproverInput(_Part):
     """Somebody who is asked, and for how long before the next one is."""
 
     name: Name
     escalates_after_s: Seconds | None = None
 
 
-class GivenAction(_Part):
+class ActionInput(_Part):
     tool: Name
     arguments: dict[str, Any]
 
 
-class GivenPolicy(_Part):
+class PolicyNoteInput(_Part):
     """What the proposer's own rules said of the action."""
 
     rule_ids: list[Name] = Field(default=[], max_length=100)
@@ -88,7 +88,7 @@ _OF_CHANNEL: Final[list[Schema]] = [
 ]
 
 
-class GivenProposal(_Part):
+class ProposalInput(_Part):
     """An action that is to be approved before it runs."""
 
     model_config = ConfigDict(json_schema_extra=any_of(*_OF_CHANNEL))
@@ -96,7 +96,7 @@ class GivenProposal(_Part):
     tool: Name
     arguments: dict[str, Any] = Field(description="the exact ones; secrets in them are not kept")
     description: Text | None = None
-    fields: list[GivenField] = []
+    fields: list[FieldInput] = []
     flags: dict[str, Flag] = Field(default={}, description="of arguments, by name")
     effect: Literal["read", "write"] = "write"
     agent: Name | None = None
@@ -109,13 +109,13 @@ class GivenProposal(_Part):
     one_per_channel: bool = Field(default=False, description="end what is pending there")
     batch_id: HexId | None = None
     undo_of: str | None = None
-    undo: GivenAction | None = Field(default=None, description="the action that would undo this")
+    undo: ActionInput | None = Field(default=None, description="the action that would undo this")
     has_undo: bool = Field(default=False, description="its program says how, once it is done")
-    approvers: list[GivenApprover | Name] = Field(default=[], max_length=20)
+    approvers: list[ApproverInput | Name] = Field(default=[], max_length=20)
     approvals_required: Annotated[int, Field(ge=1, le=20), A_NUMBER] = Field(
         default=1, description="of distinct people, out of `approvers` where there are any"
     )
-    policy: GivenPolicy | None = None
+    policy: PolicyNoteInput | None = None
     facts: dict[str, Name] = Field(
         default={},
         description="for policy: tool_class, sensitivity …",
@@ -162,7 +162,7 @@ _PROPOSED: Final = [
 ]
 
 
-class Propose(GivenProposal):
+class Propose(ProposalInput):
     """One action, or several that are shown and decided together (`batch`)."""
 
     model_config = ConfigDict(json_schema_extra=any_of(*_PROPOSED))
@@ -170,14 +170,14 @@ class Propose(GivenProposal):
     schema_version: Literal["1"] = "1"
     tool: Name | None = None  # type: ignore[assignment]  # of a batch each has its own
     arguments: dict[str, Any] = {}
-    batch: list[GivenProposal] = Field(default=[], max_length=100)
+    batch: list[ProposalInput] = Field(default=[], max_length=100)
 
     def proposals(self) -> list[Proposal]:
-        """Return what is proposed; raises BadProposal for both kinds at once, or none."""
+        """Return what is proposed; raises InvalidProposal for both kinds at once, or none."""
         if self.batch and self.tool is None:
             return [one.proposal() for one in self.batch]
         if self.batch or self.tool is None:
-            raise BadProposal("tool", "propose one tool with its arguments, or a batch of them")
+            raise InvalidProposal("tool", "propose one tool with its arguments, or a batch of them")
         return [self.proposal()]
 
 
@@ -234,7 +234,7 @@ class Repropose(BaseModel):
     schema_version: Literal["1"] = "1"
     arguments: dict[str, Any]
     description: Text | None = None
-    fields: list[GivenField] = []
+    fields: list[FieldInput] = []
     flags: dict[str, Flag] = {}
     agent: Name | None = None
     tool: Name | None = None
@@ -263,7 +263,7 @@ class Result(_Body):
         "canonical form. Kept as a keyed hash; memory of the writer approved_tool_output needs it",
     )
     error: Text | None = None
-    undo: GivenAction | None = Field(default=None, description="what would undo it")
+    undo: ActionInput | None = Field(default=None, description="what would undo it")
 
 
 class Settle(_Body):
@@ -330,12 +330,12 @@ class NoteEvent(BaseModel):
     )
 
 
-def action_of(given: GivenAction | None) -> Action | None:
+def action_of(given: ActionInput | None) -> Action | None:
     """Return an action as the store has it."""
     return None if given is None else Action(given.tool, given.arguments)
 
 
-def _told(given: GivenPolicy | None) -> PolicyNote | None:
+def _told(given: PolicyNoteInput | None) -> PolicyNote | None:
     if given is None:
         return None
     return PolicyNote(

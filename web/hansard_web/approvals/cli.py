@@ -54,8 +54,8 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
-from hansard_web.policy.service import PolicyBook, policy_of
-from hansard_web.sidecar.errors import BadBody
+from hansard_web.policy.service import PolicyService, policy_of
+from hansard_web.sidecar.errors import InvalidBody
 from hansard_web.ui.format import day_time, plural, printable, shorten, status_word
 
 # Opening approvals and the audit log from a command: on the data folder, without a server.
@@ -79,7 +79,7 @@ def accounting(
     open_store(folder).close()  # of this version, or refused
     readers = Readers(folder)
     key, mode = folder.key(), RetentionMode(config.retention)
-    book = PolicyBook(folder, readers.read, config.policy)
+    book = PolicyService(folder, readers.read, config.policy)
     policy = policy_of(book, CheckKeeper(mode, Redactor(key), key), folder)
     desk = Accountability(
         folder,
@@ -100,7 +100,7 @@ def read_arguments(text: str) -> Json:
     """Return the arguments of a call; what could be read in two ways is refused."""
     try:
         value = parse_json(text.encode("utf-8", "surrogateescape"))
-    except BadBody as error:
+    except InvalidBody as error:
         told = str(error).replace("the body is", "they are", 1)
         raise ConfigError(f"the arguments cannot be read: {told}") from None
     if not isinstance(value, dict):

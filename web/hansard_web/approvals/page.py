@@ -16,13 +16,18 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import HansardError
 from hansard_store.approvals.argument_display import show, visible
-from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
+from hansard_store.approvals.errors import (
+    ActionBlocked,
+    ApprovalConflict,
+    InvalidProposal,
+    NotAnApprover,
+)
 from hansard_store.approvals.json import listed, progress_text
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.ids import short_id
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import PrincipalError
@@ -43,7 +48,7 @@ from hansard_web.approvals.page_state import (
 )
 from hansard_web.approvals.worker import AccountsDep
 from hansard_web.principals.requests import may_not_decide, must_sign_in, principal_of
-from hansard_web.sidecar.errors import BadBody
+from hansard_web.sidecar.errors import InvalidBody
 from hansard_web.ui.format import WAITS
 from hansard_web.ui.forms import OwnForm
 
@@ -107,7 +112,7 @@ def read_inbox(store: Accountability, state: InboxState) -> Inbox:
     make = _maker(state, now_ns)
     try:
         before = read_cursor(state.cursor or None)
-    except BadQueryError as error:
+    except InvalidQueryError as error:
         before, problem = ABOVE_ALL, str(error)
     groups = [_open_group(store, state, make, one, counts) for one in _open_names(state)]
     decided, older = _decided(store, state, make, before)
@@ -235,7 +240,7 @@ def looked_at(approval: Approval, text: str) -> Edit:
     """Return the form with what the edit would change, or with what is wrong with it."""
     try:
         edited = read_arguments(text)
-    except BadProposal as error:
+    except InvalidProposal as error:
         return Edit(text, problem=str(error))
     changes = changes_between(show(approval.arguments), show(edited))
     return Edit(edit_text(edited), changes=changes, is_looked_at=True)
@@ -247,14 +252,14 @@ def edit_text(arguments: Mapping[str, Any]) -> str:
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Read what a person wrote; raises BadProposal where it is no object of JSON."""
+    """Read what a person wrote; raises InvalidProposal where it is no object of JSON."""
     try:
         found = parse_json(text.encode("utf-8", "surrogatepass"))
-    except BadBody as error:
+    except InvalidBody as error:
         message = str(error).replace("the body", "what you wrote")
-        raise BadProposal("arguments", message) from None
+        raise InvalidProposal("arguments", message) from None
     if not isinstance(found, dict):
-        raise BadProposal("arguments", 'the arguments are an object: {"name": value}')
+        raise InvalidProposal("arguments", 'the arguments are an object: {"name": value}')
     return found
 
 
@@ -284,7 +289,7 @@ class Decision:
 def decide(store: Accountability, approval_id: str, given: Decision) -> Approval:
     """Take a decision, and return the approval to show then.
 
-    Raises ApprovalConflict (with the first decision), BadProposal, ActionBlocked.
+    Raises ApprovalConflict (with the first decision), InvalidProposal, ActionBlocked.
     """
     note, revision = given.note.strip(), given.revision
     match given.kind:
@@ -305,7 +310,7 @@ def decide(store: Accountability, approval_id: str, given: Decision) -> Approval
             )
         case "undo":
             return store.undo(approval_id, by=given.by).approval
-    raise BadProposal("decision", f"there is no decision {clean(given.kind[:40])!r}")
+    raise InvalidProposal("decision", f"there is no decision {clean(given.kind[:40])!r}")
 
 
 def read_seen(texts: list[str]) -> dict[str, int]:
@@ -321,7 +326,7 @@ def read_seen(texts: list[str]) -> dict[str, int]:
 def _approve_batch(store: Accountability, approval_id: str, given: Decision) -> Approval:
     approval = store.approval(approval_id)
     if approval.batch_id is None:
-        raise BadProposal("decision", "this action was proposed alone")
+        raise InvalidProposal("decision", "this action was proposed alone")
     store.approve_batch(approval.batch_id, by=given.by, revisions=given.seen)
     return store.approval(approval_id)
 
@@ -420,7 +425,7 @@ def take_decision(
     )
     try:
         found = decide(store, approval_id, given)
-    except (ApprovalConflict, BadProposal, ActionBlocked, PrincipalError) as error:
+    except (ApprovalConflict, InvalidProposal, ActionBlocked, PrincipalError) as error:
         status, refused = _refusal(error, note)
         edit = looked_at(store.approval(approval_id), arguments) if arguments else None
         return _answer(
@@ -512,7 +517,7 @@ def _answer(
 
 def _refusal(error: HansardError, note: str) -> tuple[HTTPStatus, Refused]:
     text = str(error)
-    if isinstance(error, NotAsked):
+    if isinstance(error, NotAnApprover):
         return HTTPStatus.FORBIDDEN, Refused("Not by you:", text, note)
     if isinstance(error, ApprovalConflict):
         return HTTPStatus.CONFLICT, Refused("Nothing was changed:", text, note)

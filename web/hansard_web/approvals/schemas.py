@@ -45,7 +45,7 @@ class Approver(Body):
     is_requested: bool
 
 
-class GivenApproval(Body):
+class RecordedApproval(Body):
     """One person's approval of the current draft."""
 
     name: str
@@ -117,7 +117,7 @@ class ApprovalItem(Body):
     approvers: list[Approver]
     approvals_required: int = Field(description="of distinct people")
     approvals_left: int = Field(description="how many people more; 0 once it is decided")
-    approved_by: list[GivenApproval] = Field(description="of the current draft")
+    approved_by: list[RecordedApproval] = Field(description="of the current draft")
     policy: PolicyNote
     execution: Execution
 

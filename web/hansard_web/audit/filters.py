@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, Head
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_web.api.queries import read_times
 
 _Find = Callable[[str], bytes]
@@ -24,7 +24,7 @@ def event_filter(
     with_seals: bool = False,
     **told: str | None,
 ) -> EventFilter:
-    """Return a filter; an empty value means that it was not given. Raises BadQueryError."""
+    """Return a filter; an empty value means that it was not given. Raises InvalidQueryError."""
     since_ns, until_ns = read_times(since, until)
     return EventFilter(
         type=_known("type", type, EventType),
@@ -39,7 +39,7 @@ def event_filter(
 
 
 def read_anchor(text: str | None) -> Head | None:
-    """Return a head as it was kept; raises BadQueryError."""
+    """Return a head as it was kept; raises InvalidQueryError."""
     if not text:
         return None
     number, _, digits = text.strip().partition(":")
@@ -48,7 +48,9 @@ def read_anchor(text: str | None) -> Head | None:
     except ValueError:
         digest = b""
     if not (number.isascii() and number.isdigit() and len(number) < 19 and len(digest) == 32):
-        raise BadQueryError("anchor", f"anchor is {text[:80]!r}; it is SEQ:HASH, as `head` says it")
+        raise InvalidQueryError(
+            "anchor", f"anchor is {text[:80]!r}; it is SEQ:HASH, as `head` says it"
+        )
     return Head(int(number), digest)
 
 
@@ -56,5 +58,5 @@ def _known(name: str, text: str | None, kind: type[EventType] | type[Actor]) -> 
     if not text:
         return None
     if text not in list(kind):
-        raise BadQueryError(name, f"{name} is {text[:40]!r}; known are {', '.join(kind)}")
+        raise InvalidQueryError(name, f"{name} is {text[:40]!r}; known are {', '.join(kind)}")
     return text

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.steps.queries import get_step
 from hansard_web.api.queries import read_times
 from hansard_web.app.site import Site, SiteDep
@@ -156,7 +156,7 @@ def _found(
 ) -> tuple[list[StoredEvent], Seals, str]:
     try:
         wanted = _filter(site, store, given)
-    except (NotFoundError, AmbiguousIdError, BadQueryError) as error:
+    except (NotFoundError, AmbiguousIdError, InvalidQueryError) as error:
         return [], Seals(0, is_more=False, show_href="", hide_href=None), str(error)
     found = list(store.events(wanted, before=before, limit=_ROWS))
     return found, _seals(store, wanted, given), ""

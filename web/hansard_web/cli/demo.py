@@ -25,7 +25,7 @@ from hansard_web.demo.coding.settings import PROVIDERS, SCRIPTED, Settings, mode
 from hansard_web.ui.format import plural
 
 if TYPE_CHECKING:
-    from hansard_web.app.server_file import Doors
+    from hansard_web.app.server_file import Endpoints
     from hansard_web.demo.story import Seen
 
 
@@ -114,52 +114,52 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with running(config) as server, ThreadPoolExecutor(1) as beside:
-        doors = server.doors
-        rosa = person_at(doors)
-        _introduce(doors, rosa.link, is_temporary=is_temporary)
-        others = beside.submit(run_programs, doors, on_run=lambda _: None)
-        found = play(doors, golden, click.echo, token=rosa.token)
+        endpoints = server.endpoints
+        rosa = person_at(endpoints)
+        _introduce(endpoints, rosa.link, is_temporary=is_temporary)
+        others = beside.submit(run_programs, endpoints, on_run=lambda _: None)
+        found = play(endpoints, golden, click.echo, token=rosa.token)
         runs = others.result()
-        claimed = play_claims(config, doors, click.echo)
-        check(doors, runs)
+        claimed = play_claims(config, endpoints, click.echo)
+        check(endpoints, runs)
         agents = plural(len({seen.report.agent for seen in runs}), "agent")
         click.echo(f"\nBeside it, {plural(len(runs), 'run')} of {agents} with the stock SDK:")
         for seen in runs:
-            _tell(doors, seen)
+            _tell(endpoints, seen)
         click.echo(
             f"\n{len(runs)} runs read back through the API: names, statuses, calls and tokens are "
             "what the programs counted.\n"
         )
-        click.echo(summary(doors, found, is_scripted=golden.is_scripted))
-        click.echo(summary_of_claims(doors, claimed))
+        click.echo(summary(endpoints, found, is_scripted=golden.is_scripted))
+        click.echo(summary_of_claims(endpoints, claimed))
         if exits:
             click.echo("\nThe server ends here, and its pages with it; without --exit they stay.")
             return
         click.echo("\nThe same in another terminal:")
-        click.echo(f"  export HANSARD_DATA={shlex.quote(str(doors.data.absolute()))}")
+        click.echo(f"  export HANSARD_DATA={shlex.quote(str(endpoints.data.absolute()))}")
         click.echo(f"  {shlex.quote(sys.argv[0])} runs list")
         click.echo(f"\nOpen {rosa.link}  signed in as rosa (Ctrl+C ends the demo)")
         stop.wait()
 
 
-def _introduce(doors: Doors, link: str, *, is_temporary: bool) -> None:
+def _introduce(endpoints: Endpoints, link: str, *, is_temporary: bool) -> None:
     fate = "  (deleted when the demo ends)" if is_temporary else ""
     click.echo("A coding agent, a failing test, and a person who decides.\n")
-    click.echo(f"  Browser    {doors.http}/")
+    click.echo(f"  Browser    {endpoints.http}/")
     click.echo(f"  Sign in    {link}  as rosa, who decides")
-    click.echo(f"  OTLP/gRPC  {doors.grpc}")
-    click.echo(f"  OTLP/HTTP  {doors.http}")
-    click.echo(f"  Data       {doors.data}{fate}\n")
+    click.echo(f"  OTLP/gRPC  {endpoints.grpc}")
+    click.echo(f"  OTLP/HTTP  {endpoints.http}")
+    click.echo(f"  Data       {endpoints.data}{fate}\n")
 
 
-def _tell(doors: Doors, seen: Seen) -> None:
+def _tell(endpoints: Endpoints, seen: Seen) -> None:
     report = seen.report
     tokens = report.tokens["input"] + report.tokens["output"]
     calls = plural(report.model_calls, "model call")
     tools = plural(report.tool_calls, "tool call")
     click.echo(
         f"  {report.agent:<19} {seen.protocol:<14} {report.status:<6} {calls:<14} {tools:<13}"
-        f"{tokens:>6,} tokens  {doors.http}/runs/{report.run_id}"
+        f"{tokens:>6,} tokens  {endpoints.http}/runs/{report.run_id}"
     )
 
 

@@ -14,7 +14,7 @@ from hansard_store.principals.service import Principals
 from hansard_store.runs.queries import get_run
 from hansard_web.app.addresses import way_back
 from hansard_web.app.config import data_folder
-from hansard_web.app.server_file import Doors, find_server
+from hansard_web.app.server_file import Endpoints, find_server
 from hansard_web.cli.base import Command, Failed, setting_options, user_name
 from hansard_web.cli.store import reading
 
@@ -33,12 +33,12 @@ def open_(*, page: str | None, data: str | None, only_print: bool) -> None:
     Example: hansard open 4bf92f35
     """
     folder = data_folder(data, os.environ)
-    doors = find_server(folder)
-    if doors is None:
+    endpoints = find_server(folder)
+    if endpoints is None:
         raise Failed(f"no server is running on {folder}: start `hansard serve`")
     there = _path_of(page, data)
-    address = _signing_in(doors, there, is_once=not only_print)
-    click.echo(address if only_print else f"{doors.http}{there}")
+    address = _signing_in(endpoints, there, is_once=not only_print)
+    click.echo(address if only_print else f"{endpoints.http}{there}")
     if not only_print:
         webbrowser.open(address)
 
@@ -54,14 +54,14 @@ def _path_of(page: str | None, data: str | None) -> str:
         return f"/runs/{get_run(connection, page, now_ns=time.time_ns()).run_id}"
 
 
-def _signing_in(doors: Doors, there: str, *, is_once: bool) -> str:
+def _signing_in(endpoints: Endpoints, there: str, *, is_once: bool) -> str:
     """Return an address that opens a page signed in; good for one use where others could see it."""
-    if not doors.instance:  # a server of an earlier version
-        return f"{doors.http}{there}"
-    principals = Principals(DataFolder(doors.data))
+    if not endpoints.instance:  # a server of an earlier version
+        return f"{endpoints.http}{there}"
+    principals = Principals(DataFolder(endpoints.data))
     try:
-        code = principals.add_link(user_name(), server=doors.instance, is_once=is_once)
+        code = principals.add_link(user_name(), server=endpoints.instance, is_once=is_once)
     finally:
         principals.close()
     onward = f"?{urlencode({'next': there})}" if there != "/" else ""
-    return f"{doors.http}/signin/link/{code}{onward}"
+    return f"{endpoints.http}/signin/link/{code}{onward}"

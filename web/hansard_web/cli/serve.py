@@ -20,7 +20,7 @@ from hansard_web.ui.format import printable
 
 if TYPE_CHECKING:
     from hansard_web.app.server import Half
-    from hansard_web.app.server_file import Doors
+    from hansard_web.app.server_file import Endpoints
 
 _STORE = ("data", "config")
 _HTTP = (
@@ -91,14 +91,14 @@ def _run(half: str, arguments: dict[str, str], *, as_json: bool) -> None:
 
     which = Half(half)
     with Server(config, half=which) as server:
-        server.run(on_ready=lambda doors: _announce(doors, half=which, as_json=as_json))
+        server.run(on_ready=lambda endpoints: _announce(endpoints, half=which, as_json=as_json))
 
 
-def _announce(doors: Doors, *, half: Half, as_json: bool) -> None:
+def _announce(endpoints: Endpoints, *, half: Half, as_json: bool) -> None:
     """Say where the doors are, one line each."""
     if as_json:
-        found = {**dataclasses.asdict(doors), "link": f"{doors.http}{doors.link}"}
-        if not doors.link:
+        found = {**dataclasses.asdict(endpoints), "link": f"{endpoints.http}{endpoints.link}"}
+        if not endpoints.link:
             del found["link"]
         found.pop("settings", None)  # for `hansard doctor`
         shown = {name: str(value) for name, value in found.items() if value is not None}
@@ -106,12 +106,12 @@ def _announce(doors: Doors, *, half: Half, as_json: bool) -> None:
         click.echo(json.dumps(shown))
         return
     lines = [
-        ("OTLP/gRPC", doors.grpc),
-        ("OTLP/HTTP", doors.http if half.value != "web" else None),
-        ("Socket", doors.socket),
-        ("Browser", f"{doors.http}/" if half.value != "collector" else None),
-        ("Sign in", f"{doors.http}{doors.link}" if doors.link else None),
-        ("Data", doors.data),
+        ("OTLP/gRPC", endpoints.grpc),
+        ("OTLP/HTTP", endpoints.http if half.value != "web" else None),
+        ("Socket", endpoints.socket),
+        ("Browser", f"{endpoints.http}/" if half.value != "collector" else None),
+        ("Sign in", f"{endpoints.http}{endpoints.link}" if endpoints.link else None),
+        ("Data", endpoints.data),
     ]
     for label, value in lines:
         if value is not None:

@@ -12,7 +12,7 @@ from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.transfer import Imported, export_store, import_files
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.annotations.service import AnnotationBook
+from hansard_store.annotations.service import AnnotationService
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config
 from hansard_web.cli.base import (
@@ -62,7 +62,7 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
     folder.create()
     pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(folder.key())))
     pipeline.start()
-    book = AnnotationBook(folder, RetentionMode(config.retention), origin="import")
+    book = AnnotationService(folder, RetentionMode(config.retention), origin="import")
     try:
         with progress_of() as tell:
             return import_files(

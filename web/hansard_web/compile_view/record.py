@@ -24,7 +24,7 @@ from hansard_store.content.payloads import (
     parse_payload_ref,
     read_payload,
 )
-from hansard_store.errors import BadQueryError, PayloadAlteredError, StoreCorruptError
+from hansard_store.errors import InvalidQueryError, PayloadAlteredError, StoreCorruptError
 from hansard_store.steps.queries import StepSkeleton, steps_by_number
 from hansard_web.compile_view.bar import Budget
 from hansard_web.compile_view.result import NO_RESULT, Result, read_result
@@ -108,7 +108,7 @@ def stored_payload(connection: apsw.Connection, ref: str | None) -> Payload | No
         return None
     try:
         payload = get_payload(connection, parse_payload_ref(ref))
-    except (NotFoundError, BadQueryError):
+    except (NotFoundError, InvalidQueryError):
         return None
     if payload.inline is None and not blob_path(folder_of(connection), payload.digest).exists():
         return None

@@ -30,7 +30,7 @@ from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import SCHEMA_VERSION, dump
 from hansard_web.app.problems import problem_of
 from hansard_web.policy.decider import PolicyDeskDep
-from hansard_web.sidecar.compile_bodies import AskCompile, AskModel
+from hansard_web.sidecar.compile_bodies import CompileInput, ModelInput
 from hansard_web.sidecar.compiles import compile_step, compiled_again
 from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.idempotency import IdempotencyKey
@@ -69,7 +69,7 @@ class _Event:
 _AT_WORK: Final = _Event("", b"the model is at work")
 
 
-class ToldCall(StreamingResponse):
+class StreamedCall(StreamingResponse):
     """Does something in a thread of `limiter`, and sends what it tells as it tells it."""
 
     media_type = "text/event-stream"
@@ -177,17 +177,17 @@ MOST_CALLS: Final = 32
     responses=answers("context.schemas.CompiledAnswer"),
 )
 def compile_context(
-    door: SidecarDep,
+    service: SidecarDep,
     desk: PolicyDeskDep,
     request: Request,
-    asked: AskCompile,
+    asked: CompileInput,
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """Choose, shorten and lay out the context of one model call, with a receipt for every item."""
-    once = door.once("compile", idempotency_key, raw_body(request))
+    once = service.once("compile", idempotency_key, raw_body(request))
     return once.do(
-        lambda: compile_step(door, asked, desk.book.in_force()),
-        again=lambda kept: compiled_again(door, kept),
+        lambda: compile_step(service, asked, desk.book.in_force()),
+        again=lambda kept: compiled_again(service, kept),
     )
 
 
@@ -198,7 +198,7 @@ def compile_context(
     responses=answers("context.schemas.CalledModel"),
 )
 async def ask_model(
-    door: SidecarDep, request: Request, asked: AskModel, idempotency_key: IdempotencyKey = None
+    service: SidecarDep, request: Request, asked: ModelInput, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Ask a model through an adapter of the server, with its keys; both directions are kept.
 
@@ -208,15 +208,15 @@ async def ask_model(
     limiter = _limiter(request)
     if limiter.available_tokens < 1:
         raise TooManyCalls(MOST_CALLS)
-    once = door.once("model/call", idempotency_key, raw_body(request), repeats=False)
+    once = service.once("model/call", idempotency_key, raw_body(request), repeats=False)
 
     def work(tell: Tell | None = None) -> Answer:
         return once.do(
-            lambda: call_model(door, asked, tell), again=lambda kept: called_again(door, kept)
+            lambda: call_model(service, asked, tell), again=lambda kept: called_again(service, kept)
         )
 
     if asked.stream:
-        return ToldCall(work, limiter=limiter)
+        return StreamedCall(work, limiter=limiter)
     return await to_thread.run_sync(work, limiter=limiter)
 
 

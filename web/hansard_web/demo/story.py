@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from hansard_compiler.errors import HansardError
-from hansard_web.app.server_file import Doors
+from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.agent import Report
 
 # A local model that answers from a file: OpenAI's chat completions over real HTTP, no key.
@@ -193,13 +193,13 @@ class Seen:
     report: Report
 
 
-def run_programs(doors: Doors, *, on_run: Callable[[Seen], None]) -> list[Seen]:
+def run_programs(endpoints: Endpoints, *, on_run: Callable[[Seen], None]) -> list[Seen]:
     """Run the three programs at once and return their runs; `on_run` gets each as it ends."""
     with serving_model() as model_url, ThreadPoolExecutor(len(PROGRAMS)) as threads:
 
         def run(program: str) -> list[Seen]:
             seen = []
-            for one in _run_program(program, doors, model_url=model_url):
+            for one in _run_program(program, endpoints, model_url=model_url):
                 on_run(one)
                 seen.append(one)
             return seen
@@ -207,11 +207,11 @@ def run_programs(doors: Doors, *, on_run: Callable[[Seen], None]) -> list[Seen]:
         return [one for seen in threads.map(run, PROGRAMS) for one in seen]
 
 
-def _run_program(program: str, doors: Doors, *, model_url: str) -> Iterator[Seen]:
+def _run_program(program: str, endpoints: Endpoints, *, model_url: str) -> Iterator[Seen]:
     protocol = PROGRAMS[program]
     with subprocess.Popen(
         [sys.executable, "-m", "hansard_web.demo.programs", program, model_url],
-        env=_environment(program, protocol, doors),
+        env=_environment(program, protocol, endpoints),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl+C is for the demo; its programs end by themselves in seconds
@@ -223,13 +223,15 @@ def _run_program(program: str, doors: Doors, *, model_url: str) -> Iterator[Seen
         raise DemoFailed(f"the program {program} ended with {process.returncode}")
 
 
-def _environment(program: str, protocol: str, doors: Doors) -> dict[str, str]:
+def _environment(program: str, protocol: str, endpoints: Endpoints) -> dict[str, str]:
     """Return what a user would set to send an instrumented program's spans here."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "HANSARD_"))}
     return inherited | {
         "OTEL_SERVICE_NAME": program,
         "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
-        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{doors.grpc}" if protocol == "grpc" else doors.http,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{endpoints.grpc}"
+        if protocol == "grpc"
+        else endpoints.http,
         "OTEL_BSP_SCHEDULE_DELAY": str(_EXPORT_DELAY_MS),
         "NO_PROXY": "127.0.0.1,localhost",  # a proxy of this machine has no part in this
     }
@@ -238,23 +240,23 @@ def _environment(program: str, protocol: str, doors: Doors) -> dict[str, str]:
 # ---- reading it back
 
 
-def check(doors: Doors, runs: Sequence[Seen]) -> None:
+def check(endpoints: Endpoints, runs: Sequence[Seen]) -> None:
     """Compare the store with what the programs counted; raises DemoFailed with every difference."""
-    differences = [line for seen in runs for line in _differences(doors, seen)]
+    differences = [line for seen in runs for line in _differences(endpoints, seen)]
     differences += _expect(
         f"runs of {_CONVERSATION}",
         _RUNS_OF_CONVERSATION,
-        len(_get(doors, "/v1/runs", conversation=_CONVERSATION)["items"]),
+        len(_get(endpoints, "/v1/runs", conversation=_CONVERSATION)["items"]),
     )
-    hits = _get(doors, "/v1/search", q=f'"{_SPOKEN}"')["items"]
+    hits = _get(endpoints, "/v1/search", q=f'"{_SPOKEN}"')["items"]
     differences += _expect(f"search finds {_SPOKEN!r}", True, bool(hits))
     if differences:
         raise DemoFailed("read back otherwise than sent:\n  " + "\n  ".join(differences))
 
 
-def _differences(doors: Doors, seen: Seen) -> list[str]:
+def _differences(endpoints: Endpoints, seen: Seen) -> list[str]:
     report = seen.report
-    run = _get(doors, f"/v1/runs/{report.run_id}")
+    run = _get(endpoints, f"/v1/runs/{report.run_id}")
     tokens = run["tokens"] or {}
     found = {
         "name": run["name"],
@@ -287,8 +289,8 @@ def _expect(what: str, expected: object, found: object) -> list[str]:
     return [] if expected == found else [f"{what}: expected {expected!r}, found {found!r}"]
 
 
-def _get(doors: Doors, path: str, **query: str) -> Mapping[str, Any]:
-    url = f"{doors.http}{path}?{urllib.parse.urlencode(query)}"
+def _get(endpoints: Endpoints, path: str, **query: str) -> Mapping[str, Any]:
+    url = f"{endpoints.http}{path}?{urllib.parse.urlencode(query)}"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=10) as response:

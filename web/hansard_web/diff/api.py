@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.errors import BadCursorError, BadQueryError, StaleCursorError
+from hansard_store.errors import InvalidCursorError, InvalidQueryError, StaleCursorError
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
 from hansard_web.api.router import Answer, noun_router
@@ -67,7 +67,7 @@ def diff_runs(
     `detail` is the comparison of the first compile or call that differs, on the first page only.
     """
     if only not in ("", "changes"):
-        raise BadQueryError("only", f"only is {only!r}; it can be changes")
+        raise InvalidQueryError("only", f"only is {only!r}; it can be changes")
     now_ns = time.time_ns()
     with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
         diff = find_run_diff(
@@ -110,7 +110,7 @@ def _cursor(diff: RunDiff, row: int) -> str:
 def _first(diff: RunDiff, cursor: str) -> int:
     left, left_version, right, right_version, row = decode_cursor(_KIND, cursor, count=5)
     if (left, right) != (diff.left.id, diff.right.id) or row < 0:
-        raise BadCursorError("cursor")
+        raise InvalidCursorError("cursor")
     if (left_version, right_version) != (diff.left.version, diff.right.version):
         raise StaleCursorError
     return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.queries import get_run
 from hansard_web.diff.runs import RunDiff, Trees, compare_runs
 from hansard_web.run_page.picture import Recent
@@ -12,7 +12,7 @@ from hansard_web.run_page.picture import Recent
 Comparisons = Recent[RunDiff]
 
 
-class MixedSidesError(BadQueryError):
+class MixedSidesError(InvalidQueryError):
     """One id names a run and the other a step."""
 
     code = "mixed_target_types"

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from hansard_collector.evaluation.json import verdict_json
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.evaluation.verdicts import (
     VERDICTS,
     Verdict,
@@ -66,7 +66,7 @@ def evaluations(
 def read_verdict(verdict: str | None) -> Verdict | None:
     """Return a verdict; None where none is asked for."""
     if verdict and verdict not in VERDICTS:
-        raise BadQueryError(
+        raise InvalidQueryError(
             "verdict", f"verdict is {verdict!r}; it is one of {', '.join(VERDICTS)}"
         )
     return next((known for known in VERDICTS if known == verdict), None)

@@ -14,7 +14,7 @@ from hansard_collector.evaluation.engine import Evaluated, Evaluation
 from hansard_collector.evaluation.json import verdict_json
 from hansard_collector.evaluation.settings import load_rules
 from hansard_collector.evaluation.words import evidence_words
-from hansard_collector.heartbeat.phase import HeartbeatUnderWay
+from hansard_collector.heartbeat.phase import HeartbeatRunning
 from hansard_collector.heartbeat.phases import results_of
 from hansard_collector.heartbeat.trace import store_evaluations
 from hansard_compiler.calls import Json
@@ -61,7 +61,7 @@ def evaluate(*, window: str | None, dry_run: bool, as_json: bool, **arguments: s
     window_ns = config.heartbeat_window if window is None else _window_ns(window)
     folder = find_store(str(config.data))
     open_store(folder).close()  # of this version, or refused
-    with nullcontext() if dry_run else hold_lock(folder.heartbeat, HeartbeatUnderWay):
+    with nullcontext() if dry_run else hold_lock(folder.heartbeat, HeartbeatRunning):
         found = _run(folder, config, window_ns, is_dry=dry_run)
     if as_json:
         print_json(_json(str(config.data), found))

@@ -45,7 +45,7 @@ from hansard_store.ledger.queries import ledger_totals, list_refusals
 from hansard_store.policy.rules import policy_problem
 from hansard_store.transcripts.queries import decode_all
 from hansard_web.app.config import LONG_SECRET, Config
-from hansard_web.app.server_file import Doors, answers
+from hansard_web.app.server_file import Endpoints, answers
 from hansard_web.cli.store import open_store
 from hansard_web.ui import format as fmt
 
@@ -376,44 +376,46 @@ def check_transcripts(folder: DataFolder) -> Iterator[Finding]:
         yield Finding(Level.OK, "transcripts", told)
 
 
-def check_doors(config: Config, doors: Doors | None) -> Iterator[Finding]:
+def check_doors(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:
     """Whether the server answers; where none runs, whether its ports are free."""
-    if doors is None:
+    if endpoints is None:
         for name, port in (("http-port", config.http_port), ("grpc-port", config.grpc_port)):
             yield _check_port(config.host, port, name)
         return
-    if answers(doors.http):
-        yield Finding(Level.OK, "server", f"answers at {doors.http}")
+    if answers(endpoints.http):
+        yield Finding(Level.OK, "server", f"answers at {endpoints.http}")
     else:
-        yield Finding(Level.FAIL, "server", f"{doors.http}/healthz does not say that it is well")
-    if doors.grpc is not None:
-        yield _check_grpc(doors.grpc)
+        yield Finding(
+            Level.FAIL, "server", f"{endpoints.http}/healthz does not say that it is well"
+        )
+    if endpoints.grpc is not None:
+        yield _check_grpc(endpoints.grpc)
 
 
-def check_settings(config: Config, doors: Doors | None) -> Iterator[Finding]:
+def check_settings(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:
     """Where the running server was started with other settings than those that are read here."""
-    if doors is None:
+    if endpoints is None:
         return
-    if not doors.settings:
+    if not endpoints.settings:
         text = "the running server is of a version that does not report its own"
         yield Finding(Level.WARN, "settings", text)
-    other = config.differing(doors.settings)
+    other = config.differing(endpoints.settings)
     if other:
         names = ", ".join(other)
         text = f"the running server was started with another {names}: what follows is its own"
         yield Finding(Level.WARN, "settings", text)
 
 
-def check_principals(config: Config, doors: Doors | None) -> Iterator[Finding]:
+def check_principals(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:
     """Who may decide, and whether a configured token can be guessed."""
-    where = "" if doors is None or not doors.settings else f" at {doors.http}"
+    where = "" if endpoints is None or not endpoints.settings else f" at {endpoints.http}"
     if config.decide == "anyone":
         text = f'anyone who reaches the server decides{where}, in any name: decide = "anyone"'
         yield Finding(Level.WARN, "decide", text)
     else:
         text = f"only principals decide{where}: see hansard tokens list"
         yield Finding(Level.OK, "decide", text)
-    short = config.short_tokens if doors is None else doors.settings.get("short_tokens", 0)
+    short = config.short_tokens if endpoints is None else endpoints.settings.get("short_tokens", 0)
     if short:
         text = f"{fmt.plural(short, 'configured token')} shorter than {LONG_SECRET} characters"
         yield Finding(Level.WARN, "token", f"{text}: use `openssl rand -base64 32`")
@@ -460,7 +462,7 @@ def check_offline() -> Iterator[Finding]:
 _TIMEOUT_S = 5
 
 
-def send_test_span(doors: Doors, *, protocol: str, token: str | None) -> str | None:
+def send_test_span(endpoints: Endpoints, *, protocol: str, token: str | None) -> str | None:
     """Send a span and return its trace id, None when it was not accepted."""
     memory = InMemorySpanExporter()
     provider = TracerProvider(
@@ -469,7 +471,7 @@ def send_test_span(doors: Doors, *, protocol: str, token: str | None) -> str | N
     provider.add_span_processor(SimpleSpanProcessor(memory))
     provider.get_tracer("hansard.doctor").start_span(f"test span over {protocol}").end()
     spans = memory.get_finished_spans()
-    exporter = _exporter(doors, protocol=protocol, token=token)
+    exporter = _exporter(endpoints, protocol=protocol, token=token)
     log = logging.getLogger("opentelemetry")
     level = log.level
     log.setLevel(logging.CRITICAL)  # the finding says it
@@ -481,11 +483,11 @@ def send_test_span(doors: Doors, *, protocol: str, token: str | None) -> str | N
     return format_trace_id(spans[0].context.trace_id) if sent else None
 
 
-def _exporter(doors: Doors, *, protocol: str, token: str | None) -> SpanExporter:
+def _exporter(endpoints: Endpoints, *, protocol: str, token: str | None) -> SpanExporter:
     headers = {"authorization": f"Bearer {token}"} if token else {}
     if protocol == "grpc":
-        is_plain = doors.http.startswith("http://")
+        is_plain = endpoints.http.startswith("http://")
         return GrpcExporter(
-            endpoint=doors.grpc, insecure=is_plain, headers=headers, timeout=_TIMEOUT_S
+            endpoint=endpoints.grpc, insecure=is_plain, headers=headers, timeout=_TIMEOUT_S
         )
-    return HttpExporter(f"{doors.http}/v1/traces", headers=headers, timeout=_TIMEOUT_S)
+    return HttpExporter(f"{endpoints.http}/v1/traces", headers=headers, timeout=_TIMEOUT_S)

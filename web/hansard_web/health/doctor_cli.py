@@ -14,7 +14,7 @@ from hansard_store.database.readers import open_reader
 from hansard_store.principals.model import Scope
 from hansard_store.runs.queries import get_run
 from hansard_web.app.config import Config
-from hansard_web.app.server_file import Doors, find_server
+from hansard_web.app.server_file import Endpoints, find_server
 from hansard_web.cli.base import (
     Command,
     Failed,
@@ -77,8 +77,11 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
 def _examine(
     config: Config, given: Mapping[str, str | None], *, send_test_span: bool, offline: bool
 ) -> Iterator[Finding]:
-    folder, doors = DataFolder(config.data), find_server(config.data)
-    config, of = config.of_server(doors.settings if doors else {}), check_settings(config, doors)
+    folder, endpoints = DataFolder(config.data), find_server(config.data)
+    config, of = (
+        config.of_server(endpoints.settings if endpoints else {}),
+        check_settings(config, endpoints),
+    )
     yield from of
     yield from check_versions()
     yield from check_folder(folder)
@@ -89,12 +92,12 @@ def _examine(
     yield from check_heads(folder, config.heads_copy)
     yield from check_heartbeat(folder, config.heartbeat)
     yield from check_transcripts(folder)
-    yield from check_doors(config, doors)
-    yield from check_principals(config, doors)
+    yield from check_doors(config, endpoints)
+    yield from check_principals(config, endpoints)
     yield from check_sdk(given)
     yield from check_instrumentors()
     if send_test_span:
-        yield from _send_test_spans(config, doors)
+        yield from _send_test_spans(config, endpoints)
     if offline:
         yield from check_offline()
 
@@ -107,31 +110,33 @@ def _print(finding: Finding) -> None:
 # ---- a span to each door
 
 
-def _send_test_spans(config: Config, doors: Doors | None) -> Iterator[Finding]:
-    if doors is None:
+def _send_test_spans(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:
+    if endpoints is None:
         yield Finding(
             Level.FAIL, "test span", f"no server is running on {config.data}: `hansard serve`"
         )
         return
     for protocol in ("http/protobuf", "grpc"):
-        if protocol == "http/protobuf" or doors.grpc is not None:
-            yield _send_test_span(config, doors, protocol)
+        if protocol == "http/protobuf" or endpoints.grpc is not None:
+            yield _send_test_span(config, endpoints, protocol)
 
 
-def _send_test_span(config: Config, doors: Doors, protocol: str) -> Finding:
+def _send_test_span(config: Config, endpoints: Endpoints, protocol: str) -> Finding:
     what = f"test {protocol.partition('/')[0]}"
     # Imported here: the exporters take longer than all other checks together.
     from hansard_web.health.checks import send_test_span
 
     token = next((t.secret for t in config.token if t.allows(Scope.INGEST)), None)
-    trace_id = send_test_span(doors, protocol=protocol, token=token)
+    trace_id = send_test_span(endpoints, protocol=protocol, token=token)
     if trace_id is None:
         return Finding(Level.FAIL, what, "the span was not accepted; is HANSARD_TOKEN needed?")
-    connection = open_reader(DataFolder(doors.data))
+    connection = open_reader(DataFolder(endpoints.data))
     try:
         run = get_run(connection, trace_id, now_ns=time.time_ns())
     except NotFoundError:
-        return Finding(Level.FAIL, what, f"the span was accepted but is not in {doors.data}")
+        return Finding(Level.FAIL, what, f"the span was accepted but is not in {endpoints.data}")
     finally:
         connection.close()
-    return Finding(Level.OK, what, f"sent, stored and read back: {doors.http}/runs/{run.run_id}")
+    return Finding(
+        Level.OK, what, f"sent, stored and read back: {endpoints.http}/runs/{run.run_id}"
+    )

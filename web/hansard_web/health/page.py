@@ -249,11 +249,11 @@ def _gauges(site: Site) -> list[Gauge]:
 
 def _facts(site: Site, connection: apsw.Connection) -> list[tuple[str, str, str]]:
     settings = site.settings
-    doors = [("OTLP/HTTP", settings.http_address, "")]
+    endpoints = [("OTLP/HTTP", settings.http_address, "")]
     if settings.grpc_address:
-        doors.insert(0, ("OTLP/gRPC", settings.grpc_address, ""))
+        endpoints.insert(0, ("OTLP/gRPC", settings.grpc_address, ""))
     return [
-        *doors,
+        *endpoints,
         ("data", str(site.folder.path), ""),
         ("retention", settings.retention, ""),
         ("durability", settings.durability, _DURABILITY.get(settings.durability, "")),

@@ -13,7 +13,7 @@ import click
 from hansard._config.setting import read_duration_ns
 from hansard._runtime.locks import hold_lock
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
-from hansard_collector.heartbeat.phase import HeartbeatSettings, HeartbeatUnderWay
+from hansard_collector.heartbeat.phase import HeartbeatRunning, HeartbeatSettings
 from hansard_collector.judges.recording import CallTrace
 from hansard_collector.maintenance import (
     Maintainer,
@@ -26,7 +26,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.heartbeat.cycles import Origin, PhaseRecord, list_cycles
 from hansard_store.heartbeat.json import cycle_json, phase_json
 from hansard_store.ids import short_id
-from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.memory.maintenance.service import MaintenanceService
 from hansard_store.times import time_text
 from hansard_web.app.config import JUDGE_SETTINGS, Config, judges_of
 from hansard_web.cli.base import (
@@ -80,9 +80,9 @@ def _run_maintenance(config: Config, *, is_dry: bool) -> MaintenanceResult:
     trace = CallTrace(folder, mode, _SERVICE)
     with (
         closing(judges_of(config)) as judges,
-        hold_lock(folder.heartbeat, HeartbeatUnderWay),
+        hold_lock(folder.heartbeat, HeartbeatRunning),
         trace.span("maintain", always=False),
-        closing(MaintenanceBook(folder, mode)) as book,
+        closing(MaintenanceService(folder, mode)) as book,
     ):
         recorded = judges.recorded_by(trace.recorder)
         return Maintainer(book, recorded, maintenance_settings(config), is_dry).run()
@@ -175,7 +175,7 @@ def heartbeat(
         begun = time.monotonic()
         try:
             _run(config, origin=origin, as_json=as_json)
-        except HeartbeatUnderWay as error:
+        except HeartbeatRunning as error:
             click.echo(str(error), err=True)
         # From the beginning of the last one: missed ones do not pile up.
         time.sleep(max(0.0, begun + interval_s - time.monotonic()))

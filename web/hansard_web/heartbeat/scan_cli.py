@@ -19,13 +19,13 @@ from hansard_collector.scanning import (
     Scanned,
     Scanner,
     ScanResult,
-    ScanUnderWay,
+    ScanRunning,
 )
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.stories.rows import ProcessedStory, list_processed
-from hansard_store.stories.service import StoryBook
+from hansard_store.stories.service import StoryService
 from hansard_store.times import time_text
 from hansard_web.app.config import Config, judges_of
 from hansard_web.cli.base import (
@@ -92,8 +92,8 @@ def scan(
     trace = CallTrace(folder, RetentionMode(config.retention), _SERVICE)
     with (
         closing(judges_of(config)) as judges,
-        opened_book(StoryBook, str(config.data), config.retention) as book,
-        hold_lock(folder.scanning, ScanUnderWay),
+        opened_book(StoryService, str(config.data), config.retention) as book,
+        hold_lock(folder.scanning, ScanRunning),
         trace.span("scan", always=False),
         progress_of() as tell,
     ):

@@ -171,7 +171,7 @@ PATH = "/mcp"
 _MAKING = threading.Lock()
 
 
-class McpDoor:
+class McpEndpoint:
     """Answers one request of the protocol; an ASGI app, as routes take one."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -209,7 +209,7 @@ async def _answer_alone(server: Server[Any], scope: Scope, receive: Receive, sen
 
 def mcp_route() -> Route:
     """Return the route. There is nothing to GET: the server says nothing that was not asked."""
-    return Route(PATH, McpDoor(), methods=["POST", "DELETE"], include_in_schema=False)
+    return Route(PATH, McpEndpoint(), methods=["POST", "DELETE"], include_in_schema=False)
 
 
 def _no_session() -> Problem:

@@ -18,7 +18,7 @@ from hansard_compiler.models.memory import (
     WriteMemory,
 )
 from hansard_store.approvals.rows import find_id
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.access_log import accesses_of
 from hansard_store.memory.json import access_json, memory_json
 from hansard_store.memory.maintenance.supersessions import links_of, supersession_json
@@ -51,23 +51,23 @@ _READS = ("read", "candidate")
     status_code=HTTPStatus.CREATED,
     responses=answers("memory.schemas.Written", status=201),
 )
-def write_memory(book: BookDep, door: DoorDep, asked: WriteMemory) -> Answer:
+def write_memory(book: BookDep, sidecar_service: DoorDep, asked: WriteMemory) -> Answer:
     """Write a record as one of the four writers; the newer supersedes, `outcome` says whether."""
-    return Answer(books.write(book, door, asked), status_code=HTTPStatus.CREATED)
+    return Answer(books.write(book, sidecar_service, asked), status_code=HTTPStatus.CREATED)
 
 
 @router.post("/v1/memory/read", response_class=Answer, responses=answers("memory.schemas.Read"))
-def read_memory(book: BookDep, door: DoorDep, asked: ReadMemory) -> Answer:
+def read_memory(book: BookDep, sidecar_service: DoorDep, asked: ReadMemory) -> Answer:
     """Read what is current, best answers first; that it was read is recorded."""
-    return Answer(books.read(book, door, asked))
+    return Answer(books.read(book, sidecar_service, asked))
 
 
 @router.post(
     "/v1/memory/invalidate", response_class=Answer, responses=answers("memory.schemas.Changed")
 )
-def invalidate_memory(book: BookDep, door: DoorDep, asked: EndMemory) -> Answer:
+def invalidate_memory(book: BookDep, sidecar_service: DoorDep, asked: EndMemory) -> Answer:
     """Say that a record does not hold: it is read no more, and stays with the reason."""
-    return Answer(books.invalidate(book, door, asked))
+    return Answer(books.invalidate(book, sidecar_service, asked))
 
 
 @router.post(
@@ -75,13 +75,15 @@ def invalidate_memory(book: BookDep, door: DoorDep, asked: EndMemory) -> Answer:
     response_class=Answer,
     responses=answers("memory.schemas.Changed"),
 )
-def invalidate_approved_memory(book: BookDep, door: DoorDep, asked: EndApprovedMemory) -> Answer:
+def invalidate_approved_memory(
+    book: BookDep, sidecar_service: DoorDep, asked: EndApprovedMemory
+) -> Answer:
     """Do what an approval says that is being run: the decision is that of the person who approved.
 
     The approval is of the tool `hansard.invalidate_memory`, with `memory_id` and `reason` as here,
     and `claim_id` is that of its run. Anything else is 403 `approval_mismatch`.
     """
-    return Answer(books.invalidate(book, door, asked))
+    return Answer(books.invalidate(book, sidecar_service, asked))
 
 
 @router.post(
@@ -122,9 +124,9 @@ def read_memory_filter(
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value}
     state = given.get("state", "current")
     if state not in _STATES:
-        raise BadQueryError("state", f"state is {state!r}; it is one of {', '.join(_STATES)}")
+        raise InvalidQueryError("state", f"state is {state!r}; it is one of {', '.join(_STATES)}")
     if given.get("layer", "working") not in ("working", "durable"):
-        raise BadQueryError("layer", f"layer is {given['layer']!r}; it is working or durable")
+        raise InvalidQueryError("layer", f"layer is {given['layer']!r}; it is working or durable")
     fresh_ns, unread_ns = read_times(fresh_since, unread_since)
     return MemoryFilter(
         **given,
@@ -225,4 +227,4 @@ def _sort(text: str) -> Sort:
     match text:
         case "written" | "read":
             return text
-    raise BadQueryError("sort", f"sort is {text!r}; it is written or read")
+    raise InvalidQueryError("sort", f"sort is {text!r}; it is written or read")

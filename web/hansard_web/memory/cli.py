@@ -20,7 +20,7 @@ from hansard_store.ids import short_id
 from hansard_store.maintenance.garbage import purge as purge_store
 from hansard_store.memory.json import memory_json
 from hansard_store.memory.queries import list_memories
-from hansard_store.memory.service import MemoryBook
+from hansard_store.memory.service import MemoryService
 from hansard_store.principals.model import is_same, person_text
 from hansard_web.api.queries import limit_of
 from hansard_web.api.values import Body
@@ -314,7 +314,7 @@ def write(
             "by": by or user_name(),
         },
     )
-    with opened_book(MemoryBook, data, retention) as book:
+    with opened_book(MemoryService, data, retention) as book:
         answer = book.write(asked).json()
     if as_json:
         print_json(answer)
@@ -340,7 +340,7 @@ def invalidate(
 
     Example: hansard memory invalidate 1f8b2c3d --reason 'CI moved'
     """
-    with opened_book(MemoryBook, data) as book:
+    with opened_book(MemoryService, data) as book:
         asked = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
         print_changed(memory_json(book.invalidate(asked)), as_json=as_json)
 
@@ -355,7 +355,7 @@ def accept(*, memory_id: str, by: str | None, data: str | None, as_json: bool) -
 
     Example: hansard memory accept 1f8b2c3d
     """
-    with opened_book(MemoryBook, data) as book:
+    with opened_book(MemoryService, data) as book:
         asked = AcceptMemory(memory_id=memory_id, by=by or user_name())
         print_changed(memory_json(book.accept(asked)), as_json=as_json)
 
@@ -383,7 +383,7 @@ def unsupersede(
 
     Example: hansard memory unsupersede 1f8b2c3d --reason 'both hold'
     """
-    with opened_book(MemoryBook, data) as book:
+    with opened_book(MemoryService, data) as book:
         asked = UnsupersedeMemory(
             memory_id=memory_id,
             by=by or user_name(),
@@ -410,7 +410,7 @@ def purge(
     Example: hansard memory purge 1f8b2c3d --reason 'asked for by noor' --yes
     """
     confirm(f"Remove the content of memory {memory_id} for good?", yes=yes)
-    with opened_book(MemoryBook, data) as book:
+    with opened_book(MemoryService, data) as book:
         asked = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
         told = memory_json(book.purge(asked))
     with maintaining(find_store(data), secure=True) as connection:
@@ -426,7 +426,7 @@ def gc(*, data: str | None, as_json: bool) -> None:
 
     Example: hansard memory gc
     """
-    with opened_book(MemoryBook, data) as book:
+    with opened_book(MemoryService, data) as book:
         expired = book.expire_due()
     if as_json:
         print_json({"expired": expired})

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.memory import AcceptMemory, EndMemory, UnsupersedeMemory
 from hansard_store.detection.components import HEARTBEAT_AGENT
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.errors import MemoryRefused
 from hansard_store.memory.queries import Facets, Sort, facets, has_memory_of, list_memories
 from hansard_store.memory.queries import MemoryPage as Found
@@ -205,7 +205,7 @@ def _found(
         page = list_memories(
             connection, wanted, now_ns=now_ns, sort=sort, limit=_ROWS, cursor=cursor
         )
-    except (NotFoundError, AmbiguousIdError, BadQueryError) as error:
+    except (NotFoundError, AmbiguousIdError, InvalidQueryError) as error:
         return Found((), None), str(error)
     return page, ""
 
@@ -222,7 +222,9 @@ def _confidence(text: str) -> float | None:
     except ValueError:
         found = -1.0
     if found is not None and not 0 <= found <= 1:
-        raise BadQueryError("min_confidence", f"confidence is {text!r}; it is a number of 0 to 1")
+        raise InvalidQueryError(
+            "min_confidence", f"confidence is {text!r}; it is a number of 0 to 1"
+        )
     return found
 
 

@@ -31,25 +31,25 @@ from hansard_compiler.models.memory import (
     WriteMemory,
 )
 from hansard_store.memory.json import memory_json
-from hansard_store.memory.service import MemoryBook, read_answer
+from hansard_store.memory.service import MemoryService, read_answer
 from hansard_web.principals.requests import principal_of
-from hansard_web.sidecar.request import Door
+from hansard_web.sidecar.request import SidecarService
 
 _T = TypeVar("_T", bound=Told)
 Attributes: TypeAlias = Mapping[str, AttributeValue | None]
 
 
-def write(book: MemoryBook, door: Door | None, asked: WriteMemory) -> Json:
+def write(book: MemoryService, sidecar_service: SidecarService | None, asked: WriteMemory) -> Json:
     """Write, as a step of the run where this server tells it."""
     attributes = write_attributes(asked.model_dump(mode="json"))
 
     def work(told: WriteMemory) -> Json:
         return book.write(told).json()
 
-    return _in_step(door, asked, attributes, work, record_write)
+    return _in_step(sidecar_service, asked, attributes, work, record_write)
 
 
-def read(book: MemoryBook, door: Door | None, asked: ReadMemory) -> Json:
+def read(book: MemoryService, sidecar_service: SidecarService | None, asked: ReadMemory) -> Json:
     """Read, as a step of the run where this server tells it."""
     attributes = read_attributes(asked.model_dump(mode="json"))
 
@@ -58,10 +58,16 @@ def read(book: MemoryBook, door: Door | None, asked: ReadMemory) -> Json:
             made.keep_text(MEMORY_QUERY, asked.text)
         record_read(made, answer["items"])
 
-    return _in_step(door, asked, attributes, lambda told: read_answer(told, book.read(told)), tell)
+    return _in_step(
+        sidecar_service, asked, attributes, lambda told: read_answer(told, book.read(told)), tell
+    )
 
 
-def invalidate(book: MemoryBook, door: Door | None, asked: EndMemory | EndApprovedMemory) -> Json:
+def invalidate(
+    book: MemoryService,
+    sidecar_service: SidecarService | None,
+    asked: EndMemory | EndApprovedMemory,
+) -> Json:
     """Say that a record does not hold, as a step of the run where this server tells it."""
     attributes = end_attributes(asked.model_dump(mode="json"))
 
@@ -70,18 +76,18 @@ def invalidate(book: MemoryBook, door: Door | None, asked: EndMemory | EndApprov
             return {"memory": memory_json(book.invalidate_approved(told))}
         return {"memory": memory_json(book.invalidate(told))}
 
-    return _in_step(door, asked, attributes, work, record_write)
+    return _in_step(sidecar_service, asked, attributes, work, record_write)
 
 
 def _in_step(
-    door: Door | None,
+    sidecar_service: SidecarService | None,
     asked: _T,
     attributes: Attributes,
     work: Callable[[_T], Json],
     tell: Callable[[OpenSpan, Json], None],
 ) -> Json:
     """Do it, and tell the step where the run is one that this server tells."""
-    step = _Step.begin(door, asked, attributes)
+    step = _Step.begin(sidecar_service, asked, attributes)
     if step is None:
         return {**work(asked), "step_id": asked.step_id}
     try:
@@ -106,13 +112,15 @@ class _Step:
         return f"{self.made.trace_id}-{self.made.span_id}"
 
     @classmethod
-    def begin(cls, door: Door | None, asked: Told, attributes: Attributes) -> _Step | None:
+    def begin(
+        cls, sidecar_service: SidecarService | None, asked: Told, attributes: Attributes
+    ) -> _Step | None:
         """Begin one; None where the run is told by another program, or by none."""
-        if door is None or asked.run is None:
+        if sidecar_service is None or asked.run is None:
             return None
         try:
-            place = door.sidecar.place(asked.run, asked.step_id)
-            recording = door.sidecar.outlet.recording(place.resource)
+            place = sidecar_service.sidecar.place(asked.run, asked.step_id)
+            recording = sidecar_service.sidecar.outlet.recording(place.resource)
             made = recording.begin(
                 str(attributes[OPERATION_NAME]),
                 trace_id=place.trace_id,
@@ -133,17 +141,17 @@ class _Step:
 
 
 # async: see `site_of`.
-async def book_of(request: Request) -> MemoryBook:
+async def book_of(request: Request) -> MemoryService:
     """Return the memory of the app, as the principal of a request uses it."""
-    book: MemoryBook = request.app.state.memory
+    book: MemoryService = request.app.state.memory
     return book.acting(principal_of(request))
 
 
-async def recorder_of(request: Request) -> Door | None:
+async def recorder_of(request: Request) -> SidecarService | None:
     """Return the sidecar of the app; None where it stores no telemetry."""
-    door: Door | None = request.app.state.door
-    return door
+    sidecar_service: SidecarService | None = request.app.state.sidecar
+    return sidecar_service
 
 
-BookDep = Annotated[MemoryBook, Depends(book_of)]
-DoorDep = Annotated[Door | None, Depends(recorder_of)]
+BookDep = Annotated[MemoryService, Depends(book_of)]
+DoorDep = Annotated[SidecarService | None, Depends(recorder_of)]

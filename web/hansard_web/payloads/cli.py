@@ -28,7 +28,7 @@ from hansard_store.content.payloads import (
     read_unchecked,
 )
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.errors import BadQueryError, PayloadAlteredError, StoreCorruptError
+from hansard_store.errors import InvalidQueryError, PayloadAlteredError, StoreCorruptError
 from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     Failed,
@@ -282,7 +282,7 @@ def _source(data: str | None, server: str | None, token: str | None) -> Iterator
 def _checked(ref: str) -> str:
     try:
         return payload_ref(parse_payload_ref(ref))
-    except BadQueryError as error:
+    except InvalidQueryError as error:
         raise Misused(str(error)) from None
 
 

@@ -15,7 +15,7 @@ from pydantic import WithJsonSchema
 from starlette.requests import Request
 
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.policy.checks import list_checks
 from hansard_store.policy.rules import list_policies, rule_history
 from hansard_store.runs.queries import find_trace_id
@@ -25,7 +25,7 @@ from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
-from hansard_web.policy.bodies import AskPolicy, PutRules
+from hansard_web.policy.bodies import PolicyInput, PutRules
 from hansard_web.policy.decider import PolicyDeskDep
 from hansard_web.policy.json import (
     check_body,
@@ -36,7 +36,7 @@ from hansard_web.policy.json import (
 )
 from hansard_web.policy.service import InForce, given_sets
 from hansard_web.principals.requests import principal_of
-from hansard_web.sidecar.errors import VersionNeeded
+from hansard_web.sidecar.errors import VersionRequired
 
 router = noun_router("policy", route_class=JsonRoute)
 
@@ -49,7 +49,7 @@ LimitParam = Annotated[int, Depends(read_limit)]
     response_class=Answer,
     responses=answers("policy.schemas.Checked", "policy.schemas.Explained"),
 )
-def check_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
+def check_policy(desk: PolicyDeskDep, asked: PolicyInput) -> Answer:
     """Ask whether a tool may be called, or an item be seen; the check is recorded.
 
     With `explain: true` it is a dry run: nothing is recorded, and every rule says how it came out.
@@ -62,7 +62,7 @@ def check_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
 @router.post(
     "/v1/policy/explain", response_class=Answer, responses=answers("policy.schemas.Explained")
 )
-def explain_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
+def explain_policy(desk: PolicyDeskDep, asked: PolicyInput) -> Answer:
     """Tell how every rule comes out for a hypothetical call or item. Nothing is recorded."""
     return Answer(desk.explain(asked))
 
@@ -155,16 +155,18 @@ def _rules_answer(current: InForce) -> Answer:
 
 
 def _expected(if_match: str | None, version: int | None) -> int | None:
-    """Return the version that is to be replaced, None for any; raises VersionNeeded."""
+    """Return the version that is to be replaced, None for any; raises VersionRequired."""
     if if_match is None:
         if version is None:
-            raise VersionNeeded
+            raise VersionRequired
         return version
     if if_match.strip() == "*":
         return None
     found = _ETAG.fullmatch(if_match.strip())
     if found is None:
-        raise BadQueryError("If-Match", "If-Match is not an ETag that GET /v1/policy/rules gave")
+        raise InvalidQueryError(
+            "If-Match", "If-Match is not an ETag that GET /v1/policy/rules gave"
+        )
     return int(found[1] or found[2])
 
 

@@ -20,7 +20,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class AskedContext(_Part):
+class ContextInput(_Part):
     """Who asks, for what, and where; what is left out is not known, and no rule on it fits."""
 
     agent: Name | None = None
@@ -33,7 +33,7 @@ class AskedContext(_Part):
     metadata: dict[str, Any] = {}
 
 
-class AskedTool(_Part):
+class ToolInput(_Part):
     """A tool call that is to be made."""
 
     name: Name
@@ -47,7 +47,7 @@ class AskedTool(_Part):
     scope: dict[str, Any] = {}
 
 
-class AskedItem(_Part):
+class ItemInput(_Part):
     """An item that is to be seen; policy never needs its content."""
 
     id: Name
@@ -63,15 +63,15 @@ class AskedItem(_Part):
     metadata: dict[str, Any] = {}
 
 
-class AskPolicy(_Part):
+class PolicyInput(_Part):
     """May this tool be called, or this item be seen? Exactly one of the two is asked about."""
 
     model_config = ConfigDict(json_schema_extra=any_of(*exactly_one("tool", "item")))
 
     schema_version: Literal["1"] = "1"
-    context: AskedContext = AskedContext()
-    tool: AskedTool | None = None
-    item: AskedItem | None = None
+    context: ContextInput = ContextInput()
+    tool: ToolInput | None = None
+    item: ItemInput | None = None
     run_id: Name | None = None  # the check is told in this run, too
     step_id: Name | None = None
     explain: bool = False  # a dry run: nothing is recorded, every rule says how it came out
@@ -113,5 +113,5 @@ class PutRules(_Part):
     version: Annotated[int, Field(ge=0), A_NUMBER] | None = None  # that they replace; or If-Match
 
 
-def _tool_facts(tool: AskedTool) -> ToolFacts:
+def _tool_facts(tool: ToolInput) -> ToolFacts:
     return ToolFacts(**tool.model_dump())

@@ -30,10 +30,10 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
-from hansard_web.policy.bodies import AskPolicy
+from hansard_web.policy.bodies import PolicyInput
 from hansard_web.policy.decider import decision_body
 from hansard_web.policy.json import rule_version_body, rules_body, version_body
-from hansard_web.policy.service import PolicyBook, read_file
+from hansard_web.policy.service import PolicyService, read_file
 
 _CONTEXT = ("agent", "task_type", "provider", "model", "environment", "user", "project")
 
@@ -203,16 +203,16 @@ def history(*, rule_id: str | None, as_json: bool, **told: Any) -> None:
     print_table(_columns(*columns), [tuple(str(one[name]) for name in columns) for one in items])
 
 
-def _book(told: dict[str, Any]) -> tuple[Config, PolicyBook, Any]:
+def _book(told: dict[str, Any]) -> tuple[Config, PolicyService, Any]:
     names = ("data", "policy", "retention")
     config = read_config(**{name: told[name] for name in names if name in told})
     folder = find_store(told.get("data"))
     open_store(folder).close()  # of this version, or refused
     readers = Readers(folder)
-    return config, PolicyBook(folder, readers.read, config.policy), readers.close
+    return config, PolicyService(folder, readers.read, config.policy), readers.close
 
 
-def _asked(told: dict[str, Any]) -> AskPolicy:
+def _asked(told: dict[str, Any]) -> PolicyInput:
     body: Json = {"context": {name: told[name] for name in _CONTEXT if told[name] is not None}}
     given = {"sensitivity": told["sensitivity"]}
     if told["tool"] is not None:
@@ -232,7 +232,7 @@ def _asked(told: dict[str, Any]) -> AskPolicy:
             "sensitivity": told["sensitivity"],
         }
     try:
-        return AskPolicy.model_validate(body)
+        return PolicyInput.model_validate(body)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -20,8 +20,8 @@ from hansard_store.runs.open_steps import RunPlace, find_run_place
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.steps.queries import get_step
 from hansard_web.app.site import Site
-from hansard_web.policy.bodies import AskPolicy
-from hansard_web.policy.service import PolicyBook
+from hansard_web.policy.bodies import PolicyInput
+from hansard_web.policy.service import PolicyService
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class PolicyDesk:
     """Where a server is asked about policy: one for an app."""
 
     site: Site
-    book: PolicyBook
+    book: PolicyService
     keeper: CheckKeeper
 
-    def check(self, asked: AskPolicy, *, now_ns: int) -> Json:
+    def check(self, asked: PolicyInput, *, now_ns: int) -> Json:
         """Decide, record, answer: in this order. What cannot be recorded is not answered."""
         told = self._told(asked, now_ns=now_ns)
         current = self.book.in_force()
@@ -60,7 +60,7 @@ class PolicyDesk:
             **decision_body(check.json(), check),
         }
 
-    def explain(self, asked: AskPolicy) -> Json:
+    def explain(self, asked: PolicyInput) -> Json:
         """Return how every rule comes out; nothing is recorded."""
         told = self._told(asked, now_ns=0)
         current = self.book.in_force()
@@ -72,7 +72,7 @@ class PolicyDesk:
             "policy_version": current.version,
         }
 
-    def _told(self, asked: AskPolicy, *, now_ns: int) -> _Told:
+    def _told(self, asked: PolicyInput, *, now_ns: int) -> _Told:
         if asked.run_id is None:
             return _Told()
         with self.site.readers.read() as connection:
@@ -96,7 +96,7 @@ def make_desk(site: Site) -> PolicyDesk:
     key = site.folder.key()
     return PolicyDesk(
         site,
-        PolicyBook(site.folder, site.readers.read, site.settings.policy),
+        PolicyService(site.folder, site.readers.read, site.settings.policy),
         CheckKeeper(RetentionMode(site.settings.retention), Redactor(key), key),
     )
 

@@ -11,8 +11,8 @@ from hansard_compiler.errors import NotFoundError
 from hansard_compiler.policy.rules import rule_json
 from hansard_store.policy.checks import StoredCheck
 from hansard_store.policy.rules import (
-    GivenSet,
     PolicyVersion,
+    RuleSetInput,
     RuleVersion,
     find_policy,
     rule_sets_of,
@@ -40,7 +40,7 @@ def rules_body(current: InForce) -> Json:
     }
 
 
-def _set_body(given: GivenSet, *, source: str, path: str | None = None) -> Json:
+def _set_body(given: RuleSetInput, *, source: str, path: str | None = None) -> Json:
     return {
         "name": given.read.name,
         "version": given.read.version,

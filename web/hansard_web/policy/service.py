@@ -30,14 +30,14 @@ from hansard_store.errors import PolicyAlteredError, StoreCorruptError, StoreErr
 from hansard_store.policy.check_rows import CheckKeeper
 from hansard_store.policy.checks import record_check
 from hansard_store.policy.rules import (
-    GivenSet,
     PolicyVersion,
+    RuleSetInput,
     check_unaltered,
     latest_policy,
     put_policy,
     rule_sets_of,
 )
-from hansard_store.policy.stored_policy import AskPolicy, PolicyQuestion, ids_of, note_of
+from hansard_store.policy.stored_policy import PolicyEvaluator, PolicyQuestion, ids_of, note_of
 
 SHIPPED_PREFIX: Final = "shipped:"
 _log = logging.getLogger("hansard.policy")
@@ -50,9 +50,9 @@ class InForce:
     """What is checked against."""
 
     policy: Policy
-    put: tuple[GivenSet, ...]  # through the API
+    put: tuple[RuleSetInput, ...]  # through the API
     put_version: PolicyVersion | None
-    read: tuple[tuple[str, GivenSet], ...]  # from files: path and set
+    read: tuple[tuple[str, RuleSetInput], ...]  # from files: path and set
     problem: str | None = None  # why a file, or what was put, as it is now, is not in force
 
     @property
@@ -61,7 +61,7 @@ class InForce:
         return self.put_version.id if self.put_version else 0
 
 
-class PolicyBook:
+class PolicyService:
     """Knows the rules in force, whoever changes them, in this process or another.
 
     The lock guards what was read last; routes on any thread ask.
@@ -120,7 +120,7 @@ class PolicyBook:
             self._renew(stamps, is_same_put=is_same_put)
         return self._current
 
-    def replace(self, sets: Sequence[GivenSet], *, expected: int | None, actor: str) -> InForce:
+    def replace(self, sets: Sequence[RuleSetInput], *, expected: int | None, actor: str) -> InForce:
         """Put rule sets in force in place of those that were put before, and return all of it.
 
         Raises PolicyRuleError where they cannot be used together with the files' sets, and
@@ -153,7 +153,7 @@ class PolicyBook:
             made = self._made(put, self._current.read, problem=str(error))
         self._current = made
 
-    def _put_sets(self) -> tuple[PolicyVersion | None, tuple[GivenSet, ...]]:
+    def _put_sets(self) -> tuple[PolicyVersion | None, tuple[RuleSetInput, ...]]:
         self._is_checked, self._unusable = False, None
         with self._read() as connection:
             latest = latest_policy(connection, "api")
@@ -165,14 +165,14 @@ class PolicyBook:
                 self._unusable, sets = str(error), ()
         return latest, sets
 
-    def _read_files(self) -> tuple[tuple[str, GivenSet], ...]:
+    def _read_files(self) -> tuple[tuple[str, RuleSetInput], ...]:
         self._stamps = tuple(_stamp(path) for path in self._files)
         return tuple((str(path), read_file(path)) for path in self._files)
 
     def _made(
         self,
-        put: tuple[PolicyVersion | None, tuple[GivenSet, ...]],
-        files: tuple[tuple[str, GivenSet], ...],
+        put: tuple[PolicyVersion | None, tuple[RuleSetInput, ...]],
+        files: tuple[tuple[str, RuleSetInput], ...],
         *,
         problem: str | None = None,
     ) -> InForce:
@@ -199,21 +199,21 @@ class PolicyBook:
             _log.warning("the version of the policy's files is not kept: %s", error)
 
 
-def given_set(value: Any, *, where: str) -> GivenSet:
+def given_set(value: Any, *, where: str) -> RuleSetInput:
     """Return a rule set of plain values, or `shipped:NAME`; raises PolicyRuleError."""
     if isinstance(value, str):
         if not value.startswith(SHIPPED_PREFIX):
             raise PolicyRuleError(where, f"expected a rule set, or {SHIPPED_PREFIX}NAME")
         value = shipped_document(value.removeprefix(SHIPPED_PREFIX))
-    return GivenSet(parse_rule_set(value, where=where), value)
+    return RuleSetInput(parse_rule_set(value, where=where), value)
 
 
-def given_sets(values: Sequence[Any]) -> list[GivenSet]:
+def given_sets(values: Sequence[Any]) -> list[RuleSetInput]:
     """Return rule sets as a request gives them; raises PolicyRuleError, with the place."""
     return [given_set(one, where=f"rule_sets[{at}]") for at, one in enumerate(values)]
 
 
-def read_file(path: Path) -> GivenSet:
+def read_file(path: Path) -> RuleSetInput:
     """Return the rule set of a file, or of `shipped:NAME`; raises PolicyRuleError."""
     if str(path).startswith(SHIPPED_PREFIX):
         return given_set(str(path), where=str(path))
@@ -222,7 +222,7 @@ def read_file(path: Path) -> GivenSet:
     except OSError as error:
         raise PolicyRuleError(str(path), f"cannot be read: {error.strerror}") from None
     document: Json = read_document(data, name=path.name)
-    return GivenSet(parse_rule_set(document, where=path.name), document)
+    return RuleSetInput(parse_rule_set(document, where=path.name), document)
 
 
 def _stamp(path: Path) -> _Stamp | None:
@@ -236,7 +236,7 @@ def _stamp(path: Path) -> _Stamp | None:
 # How proposals are judged by the rules in force.
 
 
-def policy_of(book: PolicyBook, keeper: CheckKeeper, folder: DataFolder) -> AskPolicy:
+def policy_of(book: PolicyService, keeper: CheckKeeper, folder: DataFolder) -> PolicyEvaluator:
     """Return how proposals are judged by the rules of a book; every check is recorded."""
 
     def ask(asked: PolicyQuestion) -> PolicyNote:

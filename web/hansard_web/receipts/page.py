@@ -16,7 +16,7 @@ from hansard_compiler.compile.engine import PASSES
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.compilations.receipts import FoundReceipt, Receipt, ReceiptFilter, list_receipts
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import get_memory
 from hansard_web.app.site import SiteDep
@@ -123,7 +123,7 @@ def _found(
     asked = ReceiptFilter(**{_FIELDS[name]: value for name, value in given.items()})  # type: ignore[arg-type]  # all of these are texts
     try:
         page = list_receipts(connection, asked, limit=_ROWS, cursor=cursor or None)
-    except (NotFoundError, AmbiguousIdError, BadQueryError) as error:
+    except (NotFoundError, AmbiguousIdError, InvalidQueryError) as error:
         return [], None, str(error)
     return page.items, page.next_cursor, ""
 

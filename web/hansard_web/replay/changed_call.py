@@ -32,7 +32,7 @@ from hansard_compiler.replay.request_edits import api_of, edit_request, with_wor
 from hansard_compiler.replay.request_fields import added_fields, lost_paths, unknown_note
 from hansard_compiler.replay.turns import calls_in, text_of, with_answer
 from hansard_web.replay.recompile import Past, Remade, remake
-from hansard_web.replay.request import AskReplay
+from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.source import Source, exact_request, is_withheld
 from hansard_web.replay.transport.destinations import (
     Destination,
@@ -69,7 +69,7 @@ class Making:
 def changed_turn(
     connection: apsw.Connection,
     source: Source,
-    asked: AskReplay,
+    asked: ReplayInput,
     making: Making,
     *,
     past: Past | None = None,
@@ -269,7 +269,7 @@ def _input(
 
 
 def compile_turn(
-    connection: apsw.Connection, source: Source, asked: AskReplay, making: Making
+    connection: apsw.Connection, source: Source, asked: ReplayInput, making: Making
 ) -> Turn:
     """Return a compile that no call used, made again: nothing is rendered for a provider, or sent.
 
@@ -298,7 +298,7 @@ def compile_turn(
     )
 
 
-def change_list(asked: AskReplay) -> list[change.Mutation]:
+def change_list(asked: ReplayInput) -> list[change.Mutation]:
     """Return the changes that are asked for, checked."""
     return change.parse_mutations(asked.mutations)
 
@@ -429,7 +429,7 @@ def _json_of(data: bytes) -> Any:
         return None  # an upload, say
 
 
-def _outcome(asked: AskReplay, *, is_recorded_one: bool, is_changed: bool) -> list[str]:
+def _outcome(asked: ReplayInput, *, is_recorded_one: bool, is_changed: bool) -> list[str]:
     """Say whether the changes changed anything, and that nothing was sent where it was not."""
     notes = []
     if is_changed and is_recorded_one:

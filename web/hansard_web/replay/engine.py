@@ -55,7 +55,7 @@ from hansard_web.replay.fork.live import LiveContext, LiveFork, Standing, ask_ag
 from hansard_web.replay.fork.resume import Resumed, resumed
 from hansard_web.replay.preview import preview_body
 from hansard_web.replay.recompile import Recompiler
-from hansard_web.replay.request import AskReplay, GoOn
+from hansard_web.replay.request import GoOn, ReplayInput
 from hansard_web.replay.source import Source, read_source
 from hansard_web.replay.trace import ReplayRun, compile_json
 from hansard_web.replay.transport.destinations import Reach
@@ -121,7 +121,7 @@ def is_held(folder: DataFolder, name: str) -> bool:
 
 
 def new_row(
-    replay_id: str, asked: AskReplay, run_id: str, step_id: str, now_ns: int, *, holder: str = ""
+    replay_id: str, asked: ReplayInput, run_id: str, step_id: str, now_ns: int, *, holder: str = ""
 ) -> ReplayRow:
     """Return the row of a replay that begins now."""
     return ReplayRow(
@@ -143,7 +143,7 @@ def new_row(
     )
 
 
-def recipe_in(row: ReplayRow, asked: AskReplay, *, strict: bool) -> Json:
+def recipe_in(row: ReplayRow, asked: ReplayInput, *, strict: bool) -> Json:
     """Return the changes as they are stored; of a refusal, as far as they could be read."""
     try:
         mutations = parse_mutations(asked.mutations)
@@ -266,7 +266,7 @@ class Replays:
 
     # ---- asked
 
-    def plan(self, asked: AskReplay) -> Turn:
+    def plan(self, asked: ReplayInput) -> Turn:
         """Return the first call of a replay, ready to be sent. Nothing is written.
 
         One that has side effects at its provider is blocked unless that is allowed. Raises
@@ -278,7 +278,7 @@ class Replays:
             return replace(turn, blocked=refusal_of(effects)) if effects else turn
         return turn
 
-    def _plan(self, asked: AskReplay) -> Turn:
+    def _plan(self, asked: ReplayInput) -> Turn:
         making = Making(self._reach(asked), self._outlet.redactor, self._policy())
         with self._readers.read(timeout_ms=PLAN_MS) as connection:
             source = read_source(connection, asked.step_id, now_ns=time.time_ns())
@@ -294,11 +294,11 @@ class Replays:
                 return changed_turn(connection, source, asked, making)
             return exact_turn(connection, source, asked, making.reach)
 
-    def preview(self, asked: AskReplay) -> Body:
+    def preview(self, asked: ReplayInput) -> Body:
         """Return what a replay would send, without sending it; raises as `plan`."""
         return preview_body(self.plan(asked), asked, self._outlet.redactor)
 
-    def start(self, asked: AskReplay) -> ReplayRow:
+    def start(self, asked: ReplayInput) -> ReplayRow:
         """Begin a replay and return its row. A refusal is recorded too, and then raised.
 
         Raises as `plan`, and TooManyCalls when as many as may be are at work.
@@ -359,7 +359,7 @@ class Replays:
             raise NotReplayable(Reason.METADATA_ONLY, detail)
         return self._gate
 
-    def _wait_for_approval(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
+    def _wait_for_approval(self, replay_id: str, asked: ReplayInput, turn: Turn) -> ReplayRow:
         """Propose to send a first request, and record the replay as waiting; nothing is sent."""
         arguments = self._first_arguments(replay_id, asked, turn)
         what = f"Replay of {turn.given.model} ({asked.kind})"
@@ -381,7 +381,7 @@ class Replays:
         )
         return row
 
-    def _first_arguments(self, replay_id: str, asked: AskReplay, turn: Turn) -> Json:
+    def _first_arguments(self, replay_id: str, asked: ReplayInput, turn: Turn) -> Json:
         if asked.kind != "forward":
             return send_arguments(replay_id, turn, requests=asked.n)
         bounds = {"max_turns": asked.max_turns, "max_usd": asked.max_usd} if asked.live else {}
@@ -400,7 +400,7 @@ class Replays:
         report = row.report or {}
         if "approval" not in report or "asked" not in report:
             raise NotReplayable(Reason.NOT_WAITING, "it waits for no approval")
-        asked = AskReplay.model_validate(current_fields(report["asked"]))
+        asked = ReplayInput.model_validate(current_fields(report["asked"]))
         turn = self.plan(asked)
         if turn.blocked is not None:
             raise turn.blocked
@@ -476,7 +476,7 @@ class Replays:
             if len(self._works) >= MOST_AT_ONCE:
                 raise TooManyCalls(MOST_AT_ONCE)
 
-    def _reach(self, asked: AskReplay | GoOn) -> Reach:
+    def _reach(self, asked: ReplayInput | GoOn) -> Reach:
         return Reach(
             model_server=self._model_server,
             timeout_s=asked.timeout_s,
@@ -494,7 +494,7 @@ class Replays:
             if not is_held(self._outlet.folder, holder):
                 interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
 
-    def _refused(self, replay_id: str, asked: AskReplay, why: NotReplayable) -> str | None:
+    def _refused(self, replay_id: str, asked: ReplayInput, why: NotReplayable) -> str | None:
         with self._readers.read() as connection:
             step = get_step(connection, asked.step_id, now_ns=time.time_ns())
         now_ns = time.time_ns()
@@ -503,7 +503,7 @@ class Replays:
         self._add(row._replace(state="refused", reason=why.reason.value, ended_ns=now_ns), report)
         return replay_id
 
-    def _begin(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
+    def _begin(self, replay_id: str, asked: ReplayInput, turn: Turn) -> ReplayRow:
         step = turn.source.step
         row = new_row(
             replay_id, asked, step.run_id, step.step_id, time.time_ns(), holder=self._hold()
@@ -584,7 +584,7 @@ class Replays:
             error = str((work.report.get("error") or {}).get("message") or ending.reason)[:2_000]
         self._gate.finish(work.claim, replay_id=work.row.replay_id, error=error)
 
-    def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> _Ending:
+    def _ask(self, work: _Work, asked: ReplayInput, turn: Turn, run: ReplayRun) -> _Ending:
         """Make the calls of a replay, and return how it ended."""
         turn = run.compile(turn)
         if not turn.sends:
@@ -603,7 +603,7 @@ class Replays:
             return step
         return {**step, "request_hash": None, "compile_hash": None}
 
-    def _go_on(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> _Ending:
+    def _go_on(self, work: _Work, asked: ReplayInput, turn: Turn, run: ReplayRun) -> _Ending:
         """Make one turn after the other until the first answer that cannot be followed."""
         fork = Fork(asked, Making(self._reach(asked), self._outlet.redactor, self._policy()))
         for number in range(1, MOST_TURNS + 1):

@@ -27,7 +27,7 @@ from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.bodies import compile_diff_body, request_diff_body, step_diff_body
 from hansard_web.diff.steps import compare_steps
 from hansard_web.replay.recompile import Remade
-from hansard_web.replay.request import AskReplay
+from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.source import REQUEST_REF
 from hansard_web.replay.transport.destinations import address_text, recorded_place
 from hansard_web.replay.transport.turn import Turn
@@ -81,7 +81,7 @@ _SCRIPTED: Final = "scripted"
 _FORWARD: Final = "the later turns of the run follow as far as they can"
 
 
-def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
+def preview_body(turn: Turn, asked: ReplayInput, redactor: Redactor) -> Body:
     """Return a preview: the request, the compile beside the original's, tokens and cost."""
     estimate = turn.adapter.estimate(turn.given)
     source = turn.source.step
@@ -122,7 +122,7 @@ def _recorded_address(turn: Turn) -> str | None:
     return None if address is None else address_text(address)
 
 
-def _ahead(turn: Turn, asked: AskReplay) -> list[str]:
+def _ahead(turn: Turn, asked: ReplayInput) -> list[str]:
     """Return what else is sent, and paid for where the first call is: the turns that follow."""
     if asked.kind != "forward":
         return []

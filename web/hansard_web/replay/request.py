@@ -32,7 +32,7 @@ _LIVE: Final[list[Schema]] = [
 ]
 
 
-class AskReplay(Model):
+class ReplayInput(Model):
     """One replay. `mode` left out: exact, or mutated where there are changes."""
 
     model_config = ConfigDict(json_schema_extra=any_of(*_LIVE))
@@ -84,7 +84,7 @@ class AskReplay(Model):
         return self.mode or ("mutated" if self.mutations else "exact")
 
 
-class GivenResult(Model):
+class ResultInput(Model):
     """What a tool call of a live fork came to."""
 
     call_id: Id
@@ -111,7 +111,7 @@ class GoOn(Model):
     """A fork that stopped goes on live: with results, and bounds where they are to be others."""
 
     schema_version: Literal["1"] = "1"
-    results: Annotated[list[GivenResult], Field(max_length=MOST_LIVE)] = Field(
+    results: Annotated[list[ResultInput], Field(max_length=MOST_LIVE)] = Field(
         default_factory=list, description="of tool calls that wait; each is given once"
     )
     pending_calls: Annotated[list[HeldCall], Field(max_length=MOST_LIVE)] = Field(

@@ -16,24 +16,26 @@ from hansard_store.policy.check_rows import CheckKeeper
 from hansard_web.app.config import Config, script_in
 from hansard_web.app.readers import Readers
 from hansard_web.policy.decider import PolicyDesk
-from hansard_web.policy.service import PolicyBook, policy_of
+from hansard_web.policy.service import PolicyService, policy_of
 from hansard_web.replay.engine import Replays
 from hansard_web.replay.transport.provider_gate import ReplayGate
 from hansard_web.sidecar.recorder import Outlet
-from hansard_web.sidecar.request import Door
+from hansard_web.sidecar.request import SidecarService
 
 
 def make_replays(
-    door: Door | None, desk: PolicyDesk | None, store: Accountability | None = None
+    sidecar_service: SidecarService | None,
+    desk: PolicyDesk | None,
+    store: Accountability | None = None,
 ) -> Replays | None:
     """Return what makes replays in an app; None where the app stores nothing."""
-    if door is None:
+    if sidecar_service is None:
         return None
     return Replays(
-        door.site.readers,
-        door.sidecar.outlet,
-        model_server=door.site.settings.model_server,
-        script=door.site.settings.script,
+        sidecar_service.site.readers,
+        sidecar_service.sidecar.outlet,
+        model_server=sidecar_service.site.settings.model_server,
+        script=sidecar_service.site.settings.script,
         policy=lambda: None if desk is None else _rules(desk.book),
         gate=None if store is None else ReplayGate(store),
     )
@@ -47,7 +49,7 @@ def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Rea
     pipeline.start()
     readers = Readers(folder)
     try:
-        book = PolicyBook(folder, readers.read, config.policy)
+        book = PolicyService(folder, readers.read, config.policy)
         mode = RetentionMode(config.retention)
         outlet = Outlet(folder, pipeline, mode, Redactor(key))
         keeper = CheckKeeper(mode, Redactor(key), key)
@@ -72,7 +74,7 @@ def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Rea
         pipeline.close()
 
 
-def _rules(book: PolicyBook) -> Policy | None:
+def _rules(book: PolicyService) -> Policy | None:
     """Return the rules in force; None where there are none."""
     current = book.in_force()
     return current.policy if current.put or current.read else None

@@ -28,8 +28,8 @@ from hansard_web.approvals.worker import person
 from hansard_web.principals.requests import principal_of
 from hansard_web.replay.engine import PLAN_MS, Replays
 from hansard_web.replay.json import replay_body, summary_body
-from hansard_web.replay.request import AskReplay, GoOn
-from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
+from hansard_web.replay.request import GoOn, ReplayInput
+from hansard_web.sidecar.errors import RecordingDisabled, TooManyCalls
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
 from hansard_web.sidecar.request import MayRead, SidecarDep
 
@@ -49,14 +49,14 @@ MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at o
 )
 async def begin_replay(
     site: SiteDep,
-    door: SidecarDep,
+    service: SidecarDep,
     request: Request,
-    asked: AskReplay,
+    asked: ReplayInput,
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """Make a model call again. 202 with its state; 201 when it ended within `wait_s`."""
     replays = replays_of(request)
-    once = door.once("replay", idempotency_key, raw_body(request), repeats=False)
+    once = service.once("replay", idempotency_key, raw_body(request), repeats=False)
 
     def work() -> Answer:
         if asked.preview:
@@ -76,7 +76,7 @@ async def begin_replay(
 @router.post(
     "/v1/replay/preview", response_class=Answer, responses=answers("replay_page.schemas.Preview")
 )
-async def preview_replay(request: Request, asked: AskReplay) -> Answer:
+async def preview_replay(request: Request, asked: ReplayInput) -> Answer:
     """Show what a replay would send, how the compile changes and what it would cost."""
     replays = replays_of(request)
     return await apart(request, lambda: Answer(replays.preview(asked)))
@@ -92,7 +92,7 @@ async def preview_replay(request: Request, asked: AskReplay) -> Answer:
 )
 async def continue_replay(
     site: SiteDep,
-    door: SidecarDep,
+    service: SidecarDep,
     request: Request,
     replay_id: str,
     asked: GoOn,
@@ -102,7 +102,7 @@ async def continue_replay(
     replays = replays_of(request)
     by = person(request, asked.by)
     body = replay_id.encode() + b"\n" + raw_body(request)
-    once = door.once("replay.continue", idempotency_key, body, repeats=False)
+    once = service.once("replay.continue", idempotency_key, body, repeats=False)
 
     def work() -> Answer:
         return once.do(begun, again=lambda kept: _body(site, kept["replay_id"]))
@@ -162,10 +162,13 @@ async def one_replay(
 
 
 def replays_of(request: Request) -> Replays:
-    """Return what makes replays in this app; raises RecordingOff where nothing can be stored."""
+    """Return what makes replays in this app.
+
+    Raises RecordingDisabled where nothing can be stored.
+    """
     found: Replays | None = request.app.state.replays
     if found is None:
-        raise RecordingOff("this process only shows what a collector stores; ask that one")
+        raise RecordingDisabled("this process only shows what a collector stores; ask that one")
     return found.acting(principal_of(request))
 
 

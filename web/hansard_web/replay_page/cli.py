@@ -37,7 +37,7 @@ from hansard_web.replay.descriptions import BASES
 from hansard_web.replay.engine import Replays
 from hansard_web.replay.export import step_of_file
 from hansard_web.replay.json import replay_body
-from hansard_web.replay.request import MOST_LIVE, AskReplay, GivenResult, GoOn, Mode
+from hansard_web.replay.request import MOST_LIVE, GoOn, Mode, ReplayInput, ResultInput
 from hansard_web.replay.service import replaying
 from hansard_web.ui import format as fmt
 from hansard_web.ui.format import printable
@@ -386,7 +386,12 @@ def _folder(data: str | None, *, may_begin: bool) -> DataFolder:
 
 
 def _replay(
-    replays: Replays, readers: Readers, asked: AskReplay, line: Mapping[str, Any], *, as_json: bool
+    replays: Replays,
+    readers: Readers,
+    asked: ReplayInput,
+    line: Mapping[str, Any],
+    *,
+    as_json: bool,
 ) -> int:
     if line["preview"] or not (line["yes"] or asked.recorded):
         shown = replays.preview(asked)
@@ -434,7 +439,7 @@ def _go_on(
     return _ended(replays, readers, row.replay_id, line, as_json=as_json)
 
 
-def _result(text: str) -> GivenResult:
+def _result(text: str) -> ResultInput:
     call_id, has_one, value = text.partition("=")
     if not call_id or not has_one:
         raise Misused(f"--result {text!r}: expected CALL=TEXT")
@@ -442,7 +447,7 @@ def _result(text: str) -> GivenResult:
         found = json.loads(value)
     except (ValueError, RecursionError):
         found = value
-    return GivenResult(call_id=call_id, result=found if isinstance(found, dict | list) else value)
+    return ResultInput(call_id=call_id, result=found if isinstance(found, dict | list) else value)
 
 
 def _ended(
@@ -467,7 +472,7 @@ def is_other_answer(body: Body) -> bool:
     return bool(output is None or not output["is_empty"])
 
 
-def _asked(step_id: str, line: Mapping[str, Any]) -> AskReplay:
+def _asked(step_id: str, line: Mapping[str, Any]) -> ReplayInput:
     changes = changes_from(line)
     if line["exact"] and (changes or line["forward"]):
         raise Misused("--exact changes nothing: leave out the changes and --forward")
@@ -479,7 +484,7 @@ def _asked(step_id: str, line: Mapping[str, Any]) -> AskReplay:
     mode: Mode | None = "forward" if is_fork else "exact" if line["exact"] else None
     bounds = {name: line[name] for name in ("max_turns", "max_usd") if line[name] is not None}
     try:
-        return AskReplay(
+        return ReplayInput(
             step_id=step_id,
             mode=mode,
             recorded=line["recorded"],

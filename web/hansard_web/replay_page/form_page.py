@@ -32,7 +32,7 @@ from hansard_web.replay.descriptions import BASES, SaidChange, say_change
 from hansard_web.replay.engine import PLAN_MS, Replays
 from hansard_web.replay.fork.forward import following
 from hansard_web.replay.json import replays_of_step
-from hansard_web.replay.request import AskReplay
+from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.transport.turn import Turn
 from hansard_web.replay_page.api import apart, replays_of
 from hansard_web.replay_page.fields import fold_fields
@@ -48,7 +48,7 @@ from hansard_web.replay_page.labels import (
     sentence,
 )
 from hansard_web.replay_page.state import ReplayState, read_state
-from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
+from hansard_web.sidecar.errors import RecordingDisabled, TooManyCalls
 from hansard_web.sidecar.request import MayRead
 from hansard_web.ui.format import count, file_size, plural
 from hansard_web.ui.forms import OwnForm
@@ -254,7 +254,7 @@ class Acts:
         return next((act for act in self.all if act.is_current), None)
 
 
-def look_at(replays: Replays, asked: AskReplay) -> Look:
+def look_at(replays: Replays, asked: ReplayInput) -> Look:
     """Plan a call; its refusal is shown. A scripted model without its script is none."""
     try:
         turn = replays.plan(asked)
@@ -275,10 +275,10 @@ def look_at(replays: Replays, asked: AskReplay) -> Look:
 def read_acts(replays: Replays, readers: Readers, state: ReplayState) -> Acts:
     """Find out which acts a step lets be done; where none was chosen, the first that it lets."""
     step, elsewhere = state.step_id, state.elsewhere
-    exact = look_at(replays, AskReplay(step_id=step, mode="exact", allow_other_address=elsewhere))
-    recorded = look_at(replays, AskReplay(step_id=step, mode="exact", recorded=True))
+    exact = look_at(replays, ReplayInput(step_id=step, mode="exact", allow_other_address=elsewhere))
+    recorded = look_at(replays, ReplayInput(step_id=step, mode="exact", recorded=True))
     # Offline: a provider that is not set up here can be changed for one that is.
-    base = look_at(replays, AskReplay(step_id=step, mode="mutated", recorded=True))
+    base = look_at(replays, ReplayInput(step_id=step, mode="mutated", recorded=True))
     looks = {
         "exact": exact,
         "recorded": recorded,
@@ -434,7 +434,7 @@ def _send(request: Request, site: Site, wanted: str, pairs: Pairs) -> Response:
         row = replays_of(request).start(state.asked(script=script, notes=typed.notes))
     except NotReplayable as why:
         return _page(request, site, state, typed=typed, why=why, status=HTTPStatus.CONFLICT)
-    except (TooManyCalls, RecordingOff) as error:
+    except (TooManyCalls, RecordingDisabled) as error:
         status = HTTPStatus.SERVICE_UNAVAILABLE
         return _page(request, site, state, problems=[str(error)], typed=typed, status=status)
     except ConfigError as error:  # a script that is none

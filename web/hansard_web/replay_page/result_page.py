@@ -36,13 +36,13 @@ from hansard_web.principals.requests import principal_of
 from hansard_web.replay.descriptions import SaidChange, say_change
 from hansard_web.replay.engine import PLAN_MS
 from hansard_web.replay.json import compared_steps, replay_body
-from hansard_web.replay.request import MOST_LIVE, GivenResult, GoOn
+from hansard_web.replay.request import MOST_LIVE, GoOn, ResultInput
 from hansard_web.replay_page.answers import Beside, Spread, beside, spread_view
 from hansard_web.replay_page.api import apart, replays_of
 from hansard_web.replay_page.form_page import read_script
 from hansard_web.replay_page.labels import sentence
 from hansard_web.replay_page.state import ReplayState
-from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
+from hansard_web.sidecar.errors import RecordingDisabled, TooManyCalls
 from hansard_web.sidecar.request import MayRead
 from hansard_web.ui.format import WAITS, count, duration, money, plural, shorten
 from hansard_web.ui.forms import OwnForm
@@ -237,7 +237,7 @@ def read_go_on(
     if usd is None or not 0 <= usd <= _MOST_USD:
         problems.append(f"Dollars: a number from 0 to {_MOST_USD:,}.")
     results = [
-        GivenResult(
+        ResultInput(
             call_id=call["call_id"],
             result=_result(fields[f"result.{number}"]),
             is_error=f"error.{number}" in fields,
@@ -348,7 +348,7 @@ def _go_on(request: Request, site: Site, wanted: str, estimate: Mapping[str, str
             problems, status = [f"{why}."], HTTPStatus.CONFLICT
             if why.reason is Reason.PROVIDER_SIDE_EFFECTS:
                 estimate = {**estimate, "may_allow": "1"}
-        except (TooManyCalls, RecordingOff) as error:
+        except (TooManyCalls, RecordingDisabled) as error:
             problems, status = [f"{error}."], HTTPStatus.SERVICE_UNAVAILABLE
         except ConfigError as error:  # a script that is none
             problems = [f"{error}."]

@@ -11,7 +11,7 @@ import orjson
 
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.mutations import MOST
-from hansard_web.replay.request import MOST_REPEATS, AskReplay, Mode
+from hansard_web.replay.request import MOST_REPEATS, Mode, ReplayInput
 
 ACTS: Final = ("exact", "recorded", "mutated", "forward")
 LONGEST_ADDRESS: Final = 6_000  # characters; what does not fit is carried by forms
@@ -61,10 +61,10 @@ class ReplayState:
         pairs = state.fields + ([("edit", state.editing)] if state.editing else [])
         return f"{state.path}?{urlencode(pairs)}" if pairs else state.path
 
-    def asked(self, *, script: Json | None = None, notes: str | None = None) -> AskReplay:
+    def asked(self, *, script: Json | None = None, notes: str | None = None) -> ReplayInput:
         """Return what the API would be asked for."""
         has_changes = self.act in ("mutated", "forward")
-        return AskReplay(
+        return ReplayInput(
             step_id=self.step_id,
             mode=_MODES[self.act or ACTS[0]],
             recorded=self.act == "recorded" or (self.act == "mutated" and self.offline),

@@ -23,7 +23,7 @@ from hansard_store.memory.records import words_of
 from hansard_store.memory.rows import get_memory
 from hansard_store.principals.model import person_text
 from hansard_store.reports.audit_events import State
-from hansard_store.reports.errors import BadAck
+from hansard_store.reports.errors import InvalidAcknowledgement
 from hansard_store.reports.files import Report
 from hansard_store.reports.state import Correction, recent_corrections
 from hansard_store.tasks.rows import Task, count_tasks, list_tasks
@@ -360,7 +360,7 @@ def acknowledge(
     """Acknowledge a report, and come back to it."""
     try:
         made = service.acknowledge(name, by=by.strip())
-    except BadAck as error:
+    except InvalidAcknowledgement as error:
         return _page(
             request, site, service, name, problem=str(error), status=HTTPStatus.BAD_REQUEST
         )

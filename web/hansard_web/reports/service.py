@@ -46,7 +46,7 @@ class ReportService:
     def acknowledge(self, name: str, *, by: str = "") -> Report:
         """Acknowledge a report; a second time changes nothing.
 
-        Raises NotFoundError, BadAck, CredentialNeeded.
+        Raises NotFoundError, InvalidAcknowledgement, CredentialsRequired.
         """
         return self.reports.acknowledge(name, self.authority.decider(by), now_ns=time.time_ns())
 

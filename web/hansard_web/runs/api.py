@@ -11,7 +11,7 @@ from fastapi import Depends, Query
 from hansard_store.annotations.json import standing_json
 from hansard_store.annotations.rows import Target
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.errors import BadCursorError, StaleCursorError
+from hansard_store.errors import InvalidCursorError, StaleCursorError
 from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
 from hansard_store.runs.queries import RunItem, get_run, list_runs, run_facets
 from hansard_store.runs.usage import run_usage, silent_calls
@@ -143,7 +143,7 @@ def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = Non
 def _first_row(tree: RunTree, after: str, *, kind: str = "steps", name: str = "after") -> int:
     run, version, row = decode_cursor(kind, after, count=3, name=name)
     if run != tree.run or row < 0:
-        raise BadCursorError(name)
+        raise InvalidCursorError(name)
     if version != tree.version:
         raise StaleCursorError
     return row

@@ -11,7 +11,7 @@ from hansard_collector.otlp.reexport import Reexport, slices
 from hansard_collector.transfer import ANNOTATIONS
 from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import written_in_run
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.maintenance.export import is_sent, log_ids, span_ids
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step, get_tree
@@ -66,7 +66,7 @@ def open_export(readers: Readers, run_id: str, format: str) -> Export:
     """Begin to export a run; its body is read from the store while it is consumed."""
     if format not in _SUFFIXES:
         known = ", ".join(_SUFFIXES)
-        raise BadQueryError("format", f"format is {format!r}; it can be {known}")
+        raise InvalidQueryError("format", f"format is {format!r}; it can be {known}")
     if format == "html":
         return _as_html(readers, run_id)
     with readers.read() as connection:

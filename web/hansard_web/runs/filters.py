@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from hansard_store.annotations.filters import ScoreWanted, read_scores, read_tags
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import (
     ANY_KIND,
     RUN_KINDS,
@@ -166,7 +166,7 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
     """Return the state of an address; what it does not know is left out.
 
     Conditions typed into the box (`q`) become terms, so they are shown as chips from then on.
-    Raises BadQueryError where there are too many.
+    Raises InvalidQueryError where there are too many.
     """
     terms: list[Term] = []
     words: list[str] = []
@@ -305,7 +305,7 @@ def _kind(state: ListState, problems: list[str]) -> str | None:
 def _group(state: ListState, problems: list[str]) -> bytes | None:
     try:
         return parse_group(state.value("group"))
-    except BadQueryError as error:
+    except InvalidQueryError as error:
         problems.append(str(error))
         return None
 
@@ -317,7 +317,7 @@ def _values(state: ListState, key: str) -> tuple[str, ...]:
 def _tags(state: ListState, problems: list[str]) -> tuple[str, ...]:
     try:
         return read_tags(_values(state, "tag"))
-    except BadQueryError as error:
+    except InvalidQueryError as error:
         problems.append(str(error))
         return ()
 
@@ -325,7 +325,7 @@ def _tags(state: ListState, problems: list[str]) -> tuple[str, ...]:
 def _scores(state: ListState, problems: list[str]) -> tuple[ScoreWanted, ...]:
     try:
         return read_scores(_values(state, "score"))
-    except BadQueryError as error:
+    except InvalidQueryError as error:
         problems.append(str(error))
         return ()
 

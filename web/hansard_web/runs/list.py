@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import apsw
 
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import ANY_KIND, HIDDEN, RUN_STATUSES, RunFilter, parse_sort
 from hansard_store.runs.groups import GroupedPage, get_groups, list_grouped
 from hansard_store.runs.queries import (
@@ -173,7 +173,7 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
         rows = rows_page(connection, state, now_ns=now_ns)
         dots = sample_runs(connection, meant.filter, now_ns=now_ns)
         counts = _counts(connection, state, dots, now_ns=now_ns)
-    except BadQueryError as error:
+    except InvalidQueryError as error:
         problems.append(str(error))
         rows, dots = RowsPage((), None, None, is_automatic=False), []
         counts = _no_counts(state)
@@ -203,7 +203,7 @@ def counts_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -
     try:
         dots = sample_runs(connection, wanted, now_ns=now_ns)
         return CountsPage(_counts(connection, state, dots, now_ns=now_ns))
-    except BadQueryError:
+    except InvalidQueryError:
         return CountsPage(_no_counts(state))
 
 

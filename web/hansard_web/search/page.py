@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.search.full_text import USES_COUNTED, SearchHit, search_texts
 from hansard_store.search.snippets import Snippet
@@ -91,7 +91,7 @@ def _search(connection: apsw.Connection, q: str, *, cursor: str) -> SearchPage:
     run = _run_named(connection, q, now_ns=now_ns)
     try:
         found = search_texts(connection, q, now_ns=now_ns, limit=_HITS, cursor=cursor or None)
-    except BadQueryError as error:
+    except InvalidQueryError as error:
         return SearchPage(q, (), run, str(error), "", None)
     groups = _groups(connection, found.items, now_ns=now_ns)
     took_ms = (time.perf_counter() - started) * 1000

@@ -19,7 +19,7 @@ from hansard_store.runs.open_steps import (
 )
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.steps.queries import get_step
-from hansard_web.sidecar.errors import NotOpen, NotOurs
+from hansard_web.sidecar.errors import NotOpen, NotOwner
 from hansard_web.sidecar.recorder import SCOPE
 
 
@@ -49,7 +49,7 @@ class Place:
 def find_place(connection: apsw.Connection, run_id: str, step_id: str | None = None) -> Place:
     """Return the place of a step, of the run's own where none is named.
 
-    Raises NotFoundError, NotOurs where another program tells it, NotOpen where it has ended.
+    Raises NotFoundError, NotOwner where another program tells it, NotOpen where it has ended.
     """
     trace_id = find_trace_id(connection, run_id)
     run = find_run_place(connection, trace_id)
@@ -62,7 +62,7 @@ def find_place(connection: apsw.Connection, run_id: str, step_id: str | None = N
         step = _named(connection, trace_id, step_id)
         kind, named = "step", step_id
     if step is None or step.scope != SCOPE:
-        raise NotOurs(kind, named)
+        raise NotOwner(kind, named)
     if not step.is_open:
         raise NotOpen(kind, named)
     return Place(trace_id.hex(), run, step, read_span(connection, step.id))

@@ -31,18 +31,19 @@ Traceparent = Annotated[
     responses=answers("sidecar.schemas.StartedRun", status=201),
 )
 def begin_run(
-    door: SidecarDep,
+    service: SidecarDep,
     request: Request,
     told: StartRun,
     idempotency_key: IdempotencyKey = None,
     traceparent: Traceparent = None,
 ) -> Answer:
     """Begin a run. It is shown at once, and stays open until it is ended."""
-    once = door.once("runs/start", idempotency_key, raw_body(request))
-    ids = door.ids("runs/start", idempotency_key)
+    once = service.once("runs/start", idempotency_key, raw_body(request))
+    ids = service.ids("runs/start", idempotency_key)
     return once.do(
         lambda: Done(
-            start_run(door.sidecar, told, ids, traceparent=traceparent), status=HTTPStatus.CREATED
+            start_run(service.sidecar, told, ids, traceparent=traceparent),
+            status=HTTPStatus.CREATED,
         )
     )
 
@@ -50,10 +51,10 @@ def begin_run(
 @router.post(
     "/v1/runs/{run_id}/steps",
     response_class=Answer,
-    responses=answers("sidecar.schemas.ToldStep"),
+    responses=answers("sidecar.schemas.StepInput"),
 )
 def tell_step(
-    door: SidecarDep,
+    service: SidecarDep,
     request: Request,
     run_id: str,
     told: AppendStep,
@@ -61,45 +62,45 @@ def tell_step(
 ) -> Answer:
     """Begin a step, append inputs, tool calls and results to an open one, or end it."""
     route = f"runs/{run_id}/steps"
-    once = door.once(route, idempotency_key, raw_body(request))
-    ids = door.ids(route, idempotency_key)
-    return once.do(lambda: Done(append_step(door.sidecar, run_id, told, ids)))
+    once = service.once(route, idempotency_key, raw_body(request))
+    ids = service.ids(route, idempotency_key)
+    return once.do(lambda: Done(append_step(service.sidecar, run_id, told, ids)))
 
 
 @router.post(
     "/v1/runs/{run_id}/end", response_class=Answer, responses=answers("sidecar.schemas.EndedRun")
 )
 def finish_run(
-    door: SidecarDep,
+    service: SidecarDep,
     request: Request,
     run_id: str,
     told: EndRun,
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """End a run: what is open in it ends with it, marked as left open."""
-    once = door.once(f"runs/{run_id}/end", idempotency_key, raw_body(request))
-    return once.do(lambda: Done(end_run(door.sidecar, run_id, told)))
+    once = service.once(f"runs/{run_id}/end", idempotency_key, raw_body(request))
+    return once.do(lambda: Done(end_run(service.sidecar, run_id, told)))
 
 
 @router.post(
     "/v1/tools/call", response_class=Answer, responses=answers("sidecar.schemas.CalledTool")
 )
 def tell_tool_call(
-    door: SidecarDep, request: Request, told: CallTool, idempotency_key: IdempotencyKey = None
+    service: SidecarDep, request: Request, told: CallTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:
     """Tell that a tool is called: observed, not gated. The step is open until its result."""
-    once = door.once("tools/call", idempotency_key, raw_body(request))
-    ids = door.ids("tools/call", idempotency_key)
-    return once.do(lambda: Done(call_tool(door.sidecar, told, ids)))
+    once = service.once("tools/call", idempotency_key, raw_body(request))
+    ids = service.ids("tools/call", idempotency_key)
+    return once.do(lambda: Done(call_tool(service.sidecar, told, ids)))
 
 
 @router.post(
     "/v1/tools/result", response_class=Answer, responses=answers("sidecar.schemas.AnsweredTool")
 )
 def tell_tool_result(
-    door: SidecarDep, request: Request, told: AnswerTool, idempotency_key: IdempotencyKey = None
+    service: SidecarDep, request: Request, told: AnswerTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:
     """Tell what a tool gave, or why it failed."""
-    once = door.once("tools/result", idempotency_key, raw_body(request))
-    ids = door.ids("tools/result", idempotency_key)
-    return once.do(lambda: Done(answer_tool(door.sidecar, told, ids)))
+    once = service.once("tools/result", idempotency_key, raw_body(request))
+    ids = service.ids("tools/result", idempotency_key)
+    return once.do(lambda: Done(answer_tool(service.sidecar, told, ids)))

@@ -21,7 +21,7 @@ from hansard_web.sidecar.bodies import Body, Name
 from hansard_web.sidecar.published_items import MESSAGE, MESSAGE_ROLES, AnItem
 
 
-class AskCompile(Body):
+class CompileInput(Body):
     """Compile the context of one model call. `context_items` follow the inputs of the step."""
 
     run_id: Name
@@ -54,7 +54,7 @@ _ASKS: Final = [
 ]
 
 
-class AskModel(Body):
+class ModelInput(Body):
     """Ask a model for what was compiled (`compilation_id`), or for messages as they are."""
 
     model_config = ConfigDict(json_schema_extra=any_of(*_ASKS))

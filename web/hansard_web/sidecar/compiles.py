@@ -22,18 +22,18 @@ from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_store.content.payloads import parse_payload_ref, read_payload
 from hansard_web.policy.service import InForce
 from hansard_web.sidecar.addresses import Place
-from hansard_web.sidecar.compile_bodies import AskCompile
-from hansard_web.sidecar.errors import NotKept
+from hansard_web.sidecar.compile_bodies import CompileInput
+from hansard_web.sidecar.errors import NotRetained
 from hansard_web.sidecar.idempotency import Done
-from hansard_web.sidecar.request import Door
+from hansard_web.sidecar.request import SidecarService
 from hansard_web.sidecar.runs import input_refs
 
 
-def compile_step(door: Door, asked: AskCompile, current: InForce) -> Done:
+def compile_step(sidecar_service: SidecarService, asked: CompileInput, current: InForce) -> Done:
     """Compile for a step, and answer with every receipt. Raises CompileError; it is told then."""
-    place = door.sidecar.place(asked.run_id, asked.step_id)
-    items = [*_inputs(door, place), *asked.context_items]
-    recording = door.sidecar.outlet.recording(place.resource)
+    place = sidecar_service.sidecar.place(asked.run_id, asked.step_id)
+    items = [*_inputs(sidecar_service, place), *asked.context_items]
+    recording = sidecar_service.sidecar.outlet.recording(place.resource)
     try:
         compiled = compile_into(
             recording.recorder,
@@ -62,44 +62,46 @@ def compile_step(door: Door, asked: AskCompile, current: InForce) -> Done:
         "result_ref": compiled.recorded.result_ref or None,
         "policy": _policy_body(compiled),
     }
-    return Done(kept, {"compiled": _as_stored(door, compiled)})
+    return Done(kept, {"compiled": _as_stored(sidecar_service, compiled)})
 
 
-def _as_stored(door: Door, compiled: CompiledStep) -> Any:
+def _as_stored(sidecar_service: SidecarService, compiled: CompiledStep) -> Any:
     """Return the compiled context as the store has it: without secrets in ids and names, too.
 
     A repeated request is answered with the same. Where retention stores no content, secrets are
     cut out all the same.
     """
     if compiled.recorded.result_ref:
-        return read_json(door, compiled.recorded.result_ref, what="the compiled context")
+        return read_json(sidecar_service, compiled.recorded.result_ref, what="the compiled context")
     plain = orjson.dumps(compiled.context.model_dump(mode="json"))
-    return orjson.loads(door.sidecar.outlet.redactor.redact_bytes(plain).data)
+    return orjson.loads(sidecar_service.sidecar.outlet.redactor.redact_bytes(plain).data)
 
 
-def compiled_again(door: Door, kept: Json) -> Mapping[str, Any]:
-    """Return the content of an earlier answer; raises NotKept where it is gone."""
-    return {"compiled": read_json(door, kept.get("result_ref"), what="the compiled context")}
+def compiled_again(sidecar_service: SidecarService, kept: Json) -> Mapping[str, Any]:
+    """Return the content of an earlier answer; raises NotRetained where it is gone."""
+    return {
+        "compiled": read_json(sidecar_service, kept.get("result_ref"), what="the compiled context")
+    }
 
 
-def read_json(door: Door, ref: object, *, what: str) -> Any:
-    """Return a payload's JSON; raises NotKept where it is not here."""
+def read_json(sidecar_service: SidecarService, ref: object, *, what: str) -> Any:
+    """Return a payload's JSON; raises NotRetained where it is not here."""
     if isinstance(ref, str):
-        with door.sidecar.readers.read() as connection:
+        with sidecar_service.sidecar.readers.read() as connection:
             named = [("", parse_payload_ref(ref))]
             for _, payload in stored_payloads(connection, named):
-                return orjson.loads(read_payload(door.site.folder, payload))
-    raise NotKept(f"{what} was not kept: the retention mode forbids it, or it was deleted")
+                return orjson.loads(read_payload(sidecar_service.site.folder, payload))
+    raise NotRetained(f"{what} was not kept: the retention mode forbids it, or it was deleted")
 
 
-def _inputs(door: Door, place: Place) -> list[Any]:
+def _inputs(sidecar_service: SidecarService, place: Place) -> list[Any]:
     found: list[Any] = []
     for ref in input_refs(place):
-        found += read_json(door, ref, what="an input of the step")
+        found += read_json(sidecar_service, ref, what="an input of the step")
     return found
 
 
-def _policy(asked: AskCompile, current: InForce) -> PolicyLike | None:
+def _policy(asked: CompileInput, current: InForce) -> PolicyLike | None:
     """Return the rules that decide: those in force, and the request's own beside them."""
     in_force = [one.read for one in (*current.put, *(given for _, given in current.read))]
     if not in_force:
@@ -108,7 +110,7 @@ def _policy(asked: AskCompile, current: InForce) -> PolicyLike | None:
     return Policy(in_force, rules=rules)
 
 
-def _config(asked: AskCompile, place: Place) -> Json:
+def _config(asked: CompileInput, place: Place) -> Json:
     agent = place.run.agent_name
     return {**({"agent": agent} if agent else {}), **asked.compile_config}
 
@@ -173,9 +175,12 @@ class RecalledStep(CompiledStep):
         return str(self._context["model"])
 
 
-def recall(door: Door, place: Place, compilation_id: str) -> RecalledStep:
-    """Return a compile of this run; raises NotFoundError, or NotKept where its result is gone."""
-    with door.sidecar.readers.read() as connection:
+def recall(sidecar_service: SidecarService, place: Place, compilation_id: str) -> RecalledStep:
+    """Return a compile of this run.
+
+    Raises NotFoundError, or NotRetained where its result is gone.
+    """
+    with sidecar_service.sidecar.readers.read() as connection:
         found = [
             one
             for one in compilations_with_id(connection, compilation_id)
@@ -185,7 +190,7 @@ def recall(door: Door, place: Place, compilation_id: str) -> RecalledStep:
             raise NotFoundError("compilation of this run", compilation_id)
         attributes = read_span(connection, found[0].span).view().attributes
     compilation = found[0]
-    context = read_json(door, compilation.row.result_ref, what="the compiled context")
+    context = read_json(sidecar_service, compilation.row.result_ref, what="the compiled context")
     ports = attributes.get(semconv.COMPILE_PORTS)
     recorded = RecordedCompile(
         step_id=compilation.step_id,

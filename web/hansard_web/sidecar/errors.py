@@ -1,19 +1,19 @@
 """What the sidecar refuses.
 
-SidecarError
-├── RecordingOff        this process stores nothing, so nothing can be told to it   (HTTP 503)
-├── NotOpen             the run or step has ended                                   (HTTP 409)
-├── NotOurs             the step is told by another program, which must end it      (HTTP 409)
-├── AlreadyAnswered     a second result for a tool call                             (HTTP 409)
-├── KeyReused           one idempotency key for two requests                        (HTTP 422)
-├── StillWorking        the request of this key has not ended, or nobody knows how  (HTTP 409)
-├── BadBody             JSON that cannot be read, or is none                        (HTTP 400)
-├── NotJson             a body of another type                                      (HTTP 415)
-├── NotKept             content that is needed and was not kept                     (HTTP 409)
-├── NotStored           the collector refuses what was told                         (HTTP 422)
-├── VersionNeeded       a change that does not say what it changes                  (HTTP 428)
-├── NoProvider          a provider that is none, or that this server cannot ask     (HTTP 422, 501)
-└── TooManyCalls        as many model calls as may be are at work                   (HTTP 503)
+SidecarError ├── RecordingDisabled        this process stores nothing, so nothing can be told to it
+(HTTP 503) ├── NotOpen             the run or step has ended
+(HTTP 409) ├── NotOwner             the step is told by another program, which must end it
+(HTTP 409) ├── ResultExists     a second result for a tool call                             (HTTP
+409) ├── KeyReused           one idempotency key for two requests                        (HTTP 422)
+├── StillWorking        the request of this key has not ended, or nobody knows how  (HTTP 409) ├──
+InvalidBody             JSON that cannot be read, or is none                        (HTTP 400) ├──
+InvalidJson             a body of another type                                      (HTTP 415) ├──
+NotRetained             content that is needed and was not kept                     (HTTP 409) ├──
+RequestRejected           the collector refuses what was told                         (HTTP 422)
+├── VersionRequired       a change that does not say what it changes                  (HTTP 428)
+├── ProviderUnavailable          a provider that is none, or that this server cannot ask     (HTTP
+422, 501) └── TooManyCalls        as many model calls as may be are at work                   (HTTP
+503)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SidecarError(HansardError):
     code = "sidecar_error"
 
 
-class RecordingOff(SidecarError):
+class RecordingDisabled(SidecarError):
     """This process only reads, or OpenTelemetry is switched off in it."""
 
     code = "recording_disabled"
@@ -42,7 +42,7 @@ class NotOpen(SidecarError):
         super().__init__(f"the {kind} {wanted} has ended; begin another")
 
 
-class NotOurs(SidecarError):
+class NotOwner(SidecarError):
     """Another program tells this run or step."""
 
     code = "not_owner"
@@ -54,7 +54,7 @@ class NotOurs(SidecarError):
         )
 
 
-class AlreadyAnswered(SidecarError):
+class ResultExists(SidecarError):
     """A tool call has one result."""
 
     code = "result_exists"
@@ -85,13 +85,13 @@ class StillWorking(SidecarError):
         )
 
 
-class BadBody(SidecarError):
+class InvalidBody(SidecarError):
     """No JSON, or more than can be meant."""
 
     code = "invalid_json"
 
 
-class NotJson(SidecarError):
+class InvalidJson(SidecarError):
     """The body says that it is something else."""
 
     code = "unsupported_type"
@@ -104,19 +104,19 @@ class NotJson(SidecarError):
         )
 
 
-class NotKept(SidecarError):
+class NotRetained(SidecarError):
     """What is needed was not kept: the retention mode forbids it, or it was deleted."""
 
     code = "not_retained"
 
 
-class NotStored(SidecarError):
+class RequestRejected(SidecarError):
     """The collector refuses it, as it would from any sender; the message says why."""
 
     code = "rejected"
 
 
-class VersionNeeded(SidecarError):
+class VersionRequired(SidecarError):
     """Whoever replaces rules says which."""
 
     code = "version_required"
@@ -128,13 +128,13 @@ class VersionNeeded(SidecarError):
         )
 
 
-class NoProvider(SidecarError):
+class ProviderUnavailable(SidecarError):
     """No adapter of this name, or it lacks what the request must bring."""
 
     code = "provider_unavailable"
 
 
-class ProviderNotSetUp(NoProvider):
+class ProviderNotSetUp(ProviderUnavailable):
     """The server was not told how to reach it."""
 
     code = "provider_setup"

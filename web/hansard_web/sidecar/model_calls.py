@@ -22,26 +22,26 @@ from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapt
 from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_web.sidecar.addresses import Place
-from hansard_web.sidecar.compile_bodies import OPTIONS, AskModel
+from hansard_web.sidecar.compile_bodies import OPTIONS, ModelInput
 from hansard_web.sidecar.compiles import RecalledStep, recall
-from hansard_web.sidecar.errors import NoProvider, NotKept, ProviderNotSetUp
+from hansard_web.sidecar.errors import NotRetained, ProviderNotSetUp, ProviderUnavailable
 from hansard_web.sidecar.idempotency import Done
-from hansard_web.sidecar.request import Door
+from hansard_web.sidecar.request import SidecarService
 
 _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effort")
 
 
 def call_model(
-    door: Door, asked: AskModel, tell: Callable[[str, Json], object] | None = None
+    service: SidecarService, asked: ModelInput, tell: Callable[[str, Json], object] | None = None
 ) -> Done:
     """Ask the model and answer with what it said. The step is shown from before it is sent.
 
     `tell` is told that it began (`started`), and with `stream` of each piece (`delta`).
     """
-    place = door.sidecar.place(asked.run_id, asked.step_id)
-    compiled = recall(door, place, asked.compilation_id) if asked.compilation_id else None
-    adapter = _adapter(door, asked, compiled)
-    recording = door.sidecar.outlet.recording(place.resource)
+    place = service.sidecar.place(asked.run_id, asked.step_id)
+    compiled = recall(service, place, asked.compilation_id) if asked.compilation_id else None
+    adapter = _adapter(service, asked, compiled)
+    recording = service.sidecar.outlet.recording(place.resource)
     given, options = _given(asked, compiled)
 
     def begun(step_id: str) -> None:
@@ -71,38 +71,40 @@ def call_model(
     return Done(_kept(place, asked, answer), {"answer": _content(answer)})
 
 
-def called_again(door: Door, kept: Json) -> Mapping[str, Any]:
+def called_again(service: SidecarService, kept: Json) -> Mapping[str, Any]:
     """Refuse to tell an earlier answer's content again: its bytes are in its payload."""
     if kept.get("response_ref") is None:
-        raise NotKept("the answer was not kept; the step tells the rest")
+        raise NotRetained("the answer was not kept; the step tells the rest")
     return {"answer": None}
 
 
-def _adapter(door: Door, asked: AskModel, compiled: RecalledStep | None) -> Adapter:
+def _adapter(service: SidecarService, asked: ModelInput, compiled: RecalledStep | None) -> Adapter:
     provider = asked.provider or (compiled.provider if compiled else "")
     if provider not in ADAPTERS:
-        raise NoProvider(f"no provider {provider!r}; there are {', '.join(ADAPTERS)}")
+        raise ProviderUnavailable(f"no provider {provider!r}; there are {', '.join(ADAPTERS)}")
     base_url = None
     if provider == "openai_compatible":
-        base_url = door.site.settings.model_server
+        base_url = service.site.settings.model_server
         if base_url is None:
             raise ProviderNotSetUp("the server was started without --model-server ADDRESS")
     connection = Connection(
         base_url=base_url, timeout_s=asked.timeout_s, max_retries=asked.max_retries
     )
-    script = _script(asked, door.site.settings.script) if provider == "scripted" else None
+    script = _script(asked, service.site.settings.script) if provider == "scripted" else None
     return adapter_for(provider, AdapterSettings(connection=connection, script=script))
 
 
-def _script(asked: AskModel, usual: Json | None) -> Script:
+def _script(asked: ModelInput, usual: Json | None) -> Script:
     script = usual if asked.script is None else asked.script
     if script is None:
-        raise NoProvider("the scripted model needs a script, in the request or as a setting")
+        raise ProviderUnavailable(
+            "the scripted model needs a script, in the request or as a setting"
+        )
     return read_script(orjson.dumps(script))
 
 
 def _given(
-    asked: AskModel, compiled: RecalledStep | None
+    asked: ModelInput, compiled: RecalledStep | None
 ) -> tuple[RecalledStep | RenderInput, CallOptions]:
     """Return what is asked, and how; messages without a compile say everything themselves."""
     told = {name: value for name in OPTIONS if (value := getattr(asked, name)) is not None}
@@ -128,7 +130,7 @@ def _given(
     return given, {}
 
 
-def _kept(place: Place, asked: AskModel, answer: ModelAnswer) -> Json:
+def _kept(place: Place, asked: ModelInput, answer: ModelAnswer) -> Json:
     kept, call = answer.recorded, answer.raw.call
     return {
         "run_id": place.trace_id,

@@ -52,7 +52,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import prepare_payload
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreBusyError
-from hansard_web.sidecar.errors import NotStored, RecordingOff
+from hansard_web.sidecar.errors import RecordingDisabled, RequestRejected
 
 SCOPE: Final = "hansard.sidecar"  # of its spans: they are those it may end
 SENDER: Final = Sender(address="", user_agent=f"hansard-sidecar/{__version__}", transport="sidecar")
@@ -106,7 +106,7 @@ class Outlet:
     redactor: Redactor
 
     def recording(self, resource: ResourceMessage) -> Recording:
-        """Return a recording for one request; raises RecordingOff where there can be none."""
+        """Return a recording for one request; raises RecordingDisabled where there can be none."""
         return Recording(self, resource)
 
 
@@ -176,7 +176,7 @@ class Recording:
             start_ns=start_ns,
         )
         if not made.span.is_recording():
-            raise RecordingOff(
+            raise RecordingDisabled(
                 "OpenTelemetry is switched off in the server (OTEL_SDK_DISABLED): nothing is kept"
             )
         return made
@@ -212,7 +212,7 @@ class Recording:
             except NotInTime:
                 raise StoreBusyError("the store did not answer in time; send it again") from None
             if result.rejected:
-                raise NotStored(result.message)
+                raise RequestRejected(result.message)
 
     def _submit(self, signal: Signal, body: bytes) -> Future[IngestResult]:
         return self._outlet.ingest.submit(

@@ -15,14 +15,14 @@ from hansard_store.database.idempotency_keys import IdempotencyKeys
 from hansard_store.principals.model import Scope
 from hansard_web.app.site import Site
 from hansard_web.principals.requests import principal_of
-from hansard_web.sidecar.errors import RecordingOff
+from hansard_web.sidecar.errors import RecordingDisabled
 from hansard_web.sidecar.idempotency import Once
 from hansard_web.sidecar.recorder import Outlet
 from hansard_web.sidecar.runs import Ids, Sidecar
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SidecarService:
     """The sidecar of one app; made with the app."""
 
     sidecar: Sidecar
@@ -39,22 +39,22 @@ class Door:
         return Ids(self.key, None if key is None else f"{route}\n{key}".encode())
 
 
-def make_door(site: Site) -> Door | None:
+def make_sidecar(site: Site) -> SidecarService | None:
     """Return the sidecar of an app; None where the app stores nothing."""
     if site.ingest is None:
         return None
     key = site.folder.key()
     outlet = Outlet(site.folder, site.ingest, RetentionMode(site.settings.retention), Redactor(key))
-    return Door(Sidecar(site.readers, outlet), IdempotencyKeys(site.folder), key, site)
+    return SidecarService(Sidecar(site.readers, outlet), IdempotencyKeys(site.folder), key, site)
 
 
 # async: see `site_of`.
-async def door_of(request: Request) -> Door:
+async def sidecar_of(request: Request) -> SidecarService:
     """Return the sidecar of the app that serves a request."""
-    door: Door | None = request.app.state.door
-    if door is None:
-        raise RecordingOff("this process only shows what a collector stores; ask that one")
-    return door
+    service: SidecarService | None = request.app.state.sidecar
+    if service is None:
+        raise RecordingDisabled("this process only shows what a collector stores; ask that one")
+    return service
 
 
 def may_read(request: Request) -> None:
@@ -66,5 +66,5 @@ def may_read(request: Request) -> None:
         )
 
 
-SidecarDep = Annotated[Door, Depends(door_of)]
+SidecarDep = Annotated[SidecarService, Depends(sidecar_of)]
 MayRead = Depends(may_read)

@@ -26,7 +26,7 @@ from hansard._tracing.attributes import run_attributes, run_name, step_attribute
 from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.inputs import check_context_items
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.open_steps import StepPlace, open_steps
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.app.readers import Readers
@@ -327,11 +327,14 @@ def _outcome(status: str | None, error: str | Failure | None) -> Outcome:
 
 
 def end_ns_of(made: OpenSpan, told: str | None) -> int | None:
-    """Return when a span ended; None is now. Raises BadQueryError for a time before its start."""
+    """Return when a span ended; None is now.
+
+    Raises InvalidQueryError for a time before its start.
+    """
     end_ns = ns_of(told)
     assert isinstance(made.span, ReadableSpan)  # every span of the SDK that records is one
     if end_ns is not None and end_ns < (made.span.start_time or 0):
-        raise BadQueryError("ended_at", "ended_at is before the start")
+        raise InvalidQueryError("ended_at", "ended_at is before the start")
     return end_ns
 
 

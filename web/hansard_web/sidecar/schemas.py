@@ -37,7 +37,7 @@ class ResultTaken(Body):
     status: str
 
 
-class ToldStep(_Named):
+class StepInput(_Named):
     """A step as it stands now; `input_refs` are the payloads of the inputs it was given."""
 
     input_refs: list[str]

@@ -10,11 +10,11 @@ from hansard import semconv
 from hansard._tracing.attributes import text_of, tool_attributes, tool_name
 from hansard._tracing.open_span import OpenSpan
 from hansard_compiler.calls import Json
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.open_steps import find_answer, open_steps
 from hansard_web.sidecar.addresses import Place, find_place, place_of
 from hansard_web.sidecar.bodies import AnswerTool, CallTool, ToolCall, ToolResult
-from hansard_web.sidecar.errors import AlreadyAnswered
+from hansard_web.sidecar.errors import ResultExists
 from hansard_web.sidecar.recorder import SCOPE, Recording
 from hansard_web.sidecar.runs import Ids, Sidecar, close, end_ns_of, ns_of, traceparent_of
 
@@ -173,7 +173,7 @@ def _stored_call(sidecar: Sidecar, place: Place, told: ToolResult) -> Place | No
             None if told.call_id is None else find_answer(connection, place.run.id, told.call_id)
         )
     if known is not None and not known.is_open:
-        raise AlreadyAnswered(told.call_id or "", f"{place.trace_id}-{known.span_id.hex()}")
+        raise ResultExists(told.call_id or "", f"{place.trace_id}-{known.span_id.hex()}")
     return None
 
 
@@ -188,7 +188,7 @@ def _untold(
 ) -> OpenSpan:
     """Begin a call that only its result tells of."""
     if told.name is None:
-        raise BadQueryError(
+        raise InvalidQueryError(
             "call_id", "no open tool call has this call_id; with a name, it is told as one"
         )
     end_ns = ns_of(told.ended_at) or time.time_ns()

@@ -9,10 +9,10 @@ from starlette.requests import Request
 
 from hansard_compiler.models.tasks import Decide
 from hansard_store.detection.rules import LEVELS, Level
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import InvalidQueryError
 from hansard_store.tasks.json import task_json
 from hansard_store.tasks.rows import STATES, State, get_task, list_tasks
-from hansard_store.tasks.service import TaskBook
+from hansard_store.tasks.service import TaskService
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
 from hansard_web.api.request_bodies import JsonRoute
@@ -24,13 +24,13 @@ from hansard_web.principals.requests import principal_of
 
 
 # async: see `site_of`.
-async def tasks_of_app(request: Request) -> TaskBook:
+async def tasks_of_app(request: Request) -> TaskService:
     """Return the tasks of the app, as the principal of a request uses them."""
-    book: TaskBook = request.app.state.tasks
+    book: TaskService = request.app.state.tasks
     return book.acting(principal_of(request))
 
 
-TasksDep = Annotated[TaskBook, Depends(tasks_of_app)]
+TasksDep = Annotated[TaskService, Depends(tasks_of_app)]
 
 
 router = noun_router("tasks", route_class=JsonRoute)
@@ -91,12 +91,12 @@ def decide(site: SiteDep, book: TasksDep, task_id: str, asked: Decide) -> Answer
 def read_task_state(state: str | None) -> State | Literal["open"] | None:
     """Return a state of tasks; None where none is asked for."""
     if state and state not in _STATES:
-        raise BadQueryError("state", f"state is {state!r}; it is one of {', '.join(_STATES)}")
+        raise InvalidQueryError("state", f"state is {state!r}; it is one of {', '.join(_STATES)}")
     return next((known for known in _STATES if known == state), None)
 
 
 def read_level(level: str | None) -> Level | None:
     """Return a level of the detector; None where none is asked for."""
     if level and level not in LEVELS:
-        raise BadQueryError("level", f"level is {level!r}; it is one of {', '.join(LEVELS)}")
+        raise InvalidQueryError("level", f"level is {level!r}; it is one of {', '.join(LEVELS)}")
     return next((known for known in LEVELS if known == level), None)

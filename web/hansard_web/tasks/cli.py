@@ -17,7 +17,7 @@ from hansard_store.ids import short_id
 from hansard_store.principals.model import person_text
 from hansard_store.tasks.json import scan_json, task_json
 from hansard_store.tasks.rows import STATES, get_task, list_tasks
-from hansard_store.tasks.service import TaskBook
+from hansard_store.tasks.service import TaskService
 from hansard_web.app.config import RuleNumber, read_rule_count, read_rule_window
 from hansard_web.cli.base import (
     Command,
@@ -164,7 +164,7 @@ def _decide(
     retention: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     told = {"decision": decision, "note": note, "by": by or user_name()}
-    with opened_book(TaskBook, data, retention) as book:
+    with opened_book(TaskService, data, retention) as book:
         made = book.decide_json(task_id, told)
     if not as_json:
         click.echo(f"{made.state} {made.task_id}")
@@ -262,7 +262,7 @@ def detect(
     )
     with reading(data) as connection:
         found = scan(connection, wanted, now_ns=time.time_ns())
-        with opened_book(TaskBook, data) as book:
+        with opened_book(TaskService, data) as book:
             recorded = book.look_up(found.findings) if dry_run else book.record(found.findings)
         told = scan_json(connection, found, recorded)
     if as_json:

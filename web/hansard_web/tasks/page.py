@@ -15,12 +15,12 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.detection.rules import rule_text, span_of_time
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import InvalidCursorError
 from hansard_store.memory.maintenance.supersessions import Supersession, of_task
 from hansard_store.memory.rows import get_memory
 from hansard_store.principals.model import CLAIMED, person_text
 from hansard_store.steps.queries import get_step
-from hansard_store.tasks.errors import BadDecision, TaskRefused
+from hansard_store.tasks.errors import InvalidDecision, TaskRefused
 from hansard_store.tasks.json import sample_of
 from hansard_store.tasks.rows import (
     OPEN,
@@ -284,7 +284,7 @@ def read_listing(connection: apsw.Connection, state: TasksState) -> Listing:
     counts, problem = count_tasks(connection), ""
     try:
         found = _found(connection, state)
-    except BadCursorError as error:
+    except InvalidCursorError as error:
         found, problem = TaskPage((), None), str(error)
     more = found.next_cursor
     return Listing(
@@ -367,7 +367,7 @@ def decide(
     try:
         made = book.through("page").decide_json(task_id, changed, by=by.strip())
     except TaskRefused as error:
-        is_bad = isinstance(error, BadDecision)
+        is_bad = isinstance(error, InvalidDecision)
         status = HTTPStatus.BAD_REQUEST if is_bad else HTTPStatus.CONFLICT
         return _page(request, site, task_id, problem=str(error), note=note, status=status)
     there = read_state(request.query_params).address(made.task_id)

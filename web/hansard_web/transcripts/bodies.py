@@ -19,8 +19,8 @@ By = Annotated[str, Field(max_length=4096)]
 _STEP = r"^[0-9a-f]{32}-[0-9a-f]{16}$"
 
 TRANSCRIPT_STATUSES: Final = (
-    (errors.BadConversationId, HTTPStatus.BAD_REQUEST),
-    (errors.BadMessage, HTTPStatus.BAD_REQUEST),
+    (errors.InvalidConversationId, HTTPStatus.BAD_REQUEST),
+    (errors.InvalidMessage, HTTPStatus.BAD_REQUEST),
     (errors.UndecodableMessage, HTTPStatus.INTERNAL_SERVER_ERROR),
     (errors.TranscriptError, HTTPStatus.CONFLICT),
 )
@@ -29,7 +29,7 @@ TRANSCRIPT_STATUSES: Final = (
 def transcript_details(error: HansardError) -> dict[str, Any]:
     """Return what a program may want to know of a refusal; {} for another error."""
     match error:
-        case errors.HeadMoved():
+        case errors.HeadStale():
             return {"expected": error.expected, "found": error.found}
         case errors.ResultWithoutCall():
             return {"call_ids": list(error.call_ids)}
@@ -50,7 +50,7 @@ class EnsureConversation(_Body):
     conversation: Name
 
 
-class GivenMessage(BaseModel):
+class MessageInput(BaseModel):
     """A message with its parts, or in a short form: `{"role": "user", "content": "…"}`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,7 +74,7 @@ class GivenMessage(BaseModel):
 class AppendMessages(_Body):
     """All of these, or none."""
 
-    messages: Annotated[list[GivenMessage], Field(min_length=1, max_length=1000)]
+    messages: Annotated[list[MessageInput], Field(min_length=1, max_length=1000)]
     clip_bytes: Annotated[int, Field(ge=MIN_CLIP_BYTES, le=MESSAGE_BYTES), A_NUMBER] = CLIP_BYTES
 
 

@@ -21,7 +21,7 @@ from hansard_store.content.payloads import (
     parse_payload_ref,
     read_payload,
 )
-from hansard_store.errors import BadQueryError, StoreCorruptError
+from hansard_store.errors import InvalidQueryError, StoreCorruptError
 
 # Upstream's and our own; under other names a reference is listed and not read.
 CONTENT_OF: Mapping[str, str] = {
@@ -112,5 +112,5 @@ def _text_of(connection: apsw.Connection, payload: Payload) -> str | None:
 def _digest_of(ref: str) -> bytes | None:
     try:
         return parse_payload_ref(ref)
-    except BadQueryError:
+    except InvalidQueryError:
         return None

@@ -12,7 +12,7 @@ ProviderError
 └── CallFailed             something was sent; holds what was recorded and whether to try again
     ├── RateLimited  Overloaded  ProviderBroken  TimedOut  ConnectionFailed  StreamBroken
     ├── QuotaExceeded  ContextTooLong  AuthenticationFailed  NotPermitted  ModelUnknown
-    ├── ContentFiltered  BadRequest  BadAnswer
+    ├── ContentFiltered  BadRequest  InvalidResponse
     └── AnswerTruncated      the answer ends where the token limit was
 """
 
@@ -212,7 +212,7 @@ class BadRequest(CallFailed):
     code = "bad_request"
 
 
-class BadAnswer(CallFailed):
+class InvalidResponse(CallFailed):
     """The answer is not what the provider's API promises."""
 
     code = "invalid_response"

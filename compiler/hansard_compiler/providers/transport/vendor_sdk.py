@@ -136,7 +136,7 @@ class OfficialWire:
         if told is not None:
             raise failure_in_stream(told, exchange)
         if problem is not None:
-            raise made(failures.BadAnswer, _told(problem), exchange)
+            raise made(failures.InvalidResponse, _told(problem), exchange)
 
 
 class _Unreadable(Exception):
@@ -162,7 +162,7 @@ def _told_error(exchange: Exchange) -> Json | None:
     try:
         events = events_of(exchange.last.body)
     except ValueError as error:
-        raise made(failures.BadAnswer, f"the stream is not JSON: {error}", exchange) from None
+        raise made(failures.InvalidResponse, f"the stream is not JSON: {error}", exchange) from None
     for event in events:
         if event.get("type") == "response.failed":
             return dict((event.get("response") or {}).get("error") or {"code": "server_error"})

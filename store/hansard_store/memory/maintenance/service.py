@@ -36,7 +36,7 @@ from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.maintenance.verdicts import PairOutcome, Waiting
 from hansard_store.memory.records import Memory, Origin
 from hansard_store.memory.rows import memories_by_number
-from hansard_store.tasks.service import Recorded, TaskBook
+from hansard_store.tasks.service import Recorded, TaskService
 
 Pair = tuple[int, int]  # numbers of two records, the lower first
 _AT_ONCE: Final = 500
@@ -52,7 +52,7 @@ class Judged:
     verdict: Verdict
 
 
-class MaintenanceBook:
+class MaintenanceService:
     """The memory of one store as maintenance uses it; used by one thread."""
 
     def __init__(
@@ -67,7 +67,7 @@ class MaintenanceBook:
     ) -> None:
         """Open it; `by` and `step_id` say in events what superseded a record."""
         self._connections = OwnConnections(folder)
-        self._tasks = TaskBook(folder, mode, origin="cli", clock=clock)
+        self._tasks = TaskService(folder, mode, origin="cli", clock=clock)
         self._redactor = Redactor(folder.key())
         self._is_clean = mode is not RetentionMode.FULL_PAYLOADS  # memory was cleaned when written
         self._origin: Origin = origin

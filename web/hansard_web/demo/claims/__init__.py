@@ -17,7 +17,7 @@ from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config, judges_of
-from hansard_web.app.server_file import Doors
+from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.coding.golden import agent_environment
 from hansard_web.demo.story import DemoFailed
@@ -131,21 +131,21 @@ class Chapter:
     corrections: Sequence[str]  # ids of memories
 
 
-def play_claims(config: Config, doors: Doors, tell: Print) -> Chapter:
+def play_claims(config: Config, endpoints: Endpoints, tell: Print) -> Chapter:
     """Let an agent claim success against the record, run a heartbeat, ask again.
 
     Raises DemoFailed where the record does not show it.
     """
-    api = Api(doors)
+    api = Api(endpoints)
     tell(f"\nAn agent claims success  ({AGENT})")
-    first = _release(doors, "first")
-    tell(f"  it said: {first.said}  {doors.http}/runs/{first.run_id}")
+    first = _release(endpoints, "first")
+    tell(f"  it said: {first.said}  {endpoints.http}/runs/{first.run_id}")
     api.until(f"/v1/runs/{first.run_id}", is_there=lambda run: run["status"] == "ok")
     cycle = Heartbeat(DataFolder(config.data), judges_of(config)).run()
     found = next(one for one in cycle.phases if one.name == "evaluation")
-    tell(f"  the heartbeat: {found.summary}  {doors.http}/reports")
-    second = _release(doors, "second")
-    tell(f"  asked again: {second.said}  {doors.http}/runs/{second.run_id}")
+    tell(f"  the heartbeat: {found.summary}  {endpoints.http}/reports")
+    second = _release(endpoints, "second")
+    tell(f"  asked again: {second.said}  {endpoints.http}/runs/{second.run_id}")
     api.until(f"/v1/runs/{second.run_id}", is_there=lambda run: run["status"] == "ok")
     corrections = api.get("/v1/memory", type="correction", project=PROJECT)["items"]
     chapter = Chapter(first, second, cycle, [one["memory_id"] for one in corrections])
@@ -169,11 +169,11 @@ def _check(chapter: Chapter) -> None:
         raise DemoFailed("this does not hold: " + "; ".join(wrong))
 
 
-def _release(doors: Doors, name: str) -> Release:
+def _release(endpoints: Endpoints, name: str) -> Release:
     """Run the agent in a process of its own, as a user would."""
     done = subprocess.run(
         [sys.executable, "-m", "hansard_web.demo.claims", name],
-        env=agent_environment(doors),
+        env=agent_environment(endpoints),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl+C is for the demo

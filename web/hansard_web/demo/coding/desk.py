@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hansard_web.app.server_file import Doors
+from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.story import DemoFailed
 
 _LONGEST_S: Final = 30.0
@@ -19,8 +19,8 @@ _LONGEST_S: Final = 30.0
 class Api:
     """The JSON API, as any program would use it."""
 
-    def __init__(self, doors: Doors, *, token: str = "") -> None:
-        self._base = doors.http
+    def __init__(self, endpoints: Endpoints, *, token: str = "") -> None:
+        self._base = endpoints.http
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
         # A proxy of this machine has no part in this.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

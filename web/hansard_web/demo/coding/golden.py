@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hansard_web.app.server_file import Doors
+from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.coding.coder import AGENT
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.coding.reviewer import Reviewer
@@ -47,22 +47,24 @@ class Golden:
     mutated: dict[str, Any]
 
 
-def play(doors: Doors, settings: Settings, tell: Tell, *, token: str) -> Golden:
+def play(endpoints: Endpoints, settings: Settings, tell: Tell, *, token: str) -> Golden:
     """Let the agent do the same task twice, and replay what went wrong. Raises DemoFailed.
 
     `token` is that of the person who decides.
     """
-    api = Api(doors)
+    api = Api(endpoints)
 
     def on_decision(word: str, approval: dict[str, Any]) -> None:
-        tell(f"      {word} by rosa  {doors.http}/approvals/{approval['approval_id']}")
+        tell(f"      {word} by rosa  {endpoints.http}/approvals/{approval['approval_id']}")
 
-    reviewer = Reviewer(Api(doors, token=token), pace_s=settings.pace_s, on_decision=on_decision)
+    reviewer = Reviewer(
+        Api(endpoints, token=token), pace_s=settings.pace_s, on_decision=on_decision
+    )
     if not settings.asks:
         reviewer.start()
     try:
-        first = _work(doors, settings, "first", tell)
-        second = _work(doors, settings, "second", tell)
+        first = _work(endpoints, settings, "first", tell)
+        second = _work(endpoints, settings, "second", tell)
     finally:
         if not settings.asks:
             reviewer.go_home()
@@ -123,13 +125,13 @@ def _replay(api: Api, asked: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _work(doors: Doors, settings: Settings, name: str, tell: Tell) -> Work:
+def _work(endpoints: Endpoints, settings: Settings, name: str, tell: Tell) -> Work:
     work = Work()
-    for told in _run(doors, settings, name):
+    for told in _run(endpoints, settings, name):
         if told["kind"] == "run":
             work.run_id, work.memory = told["run_id"], told["memory"]
             work.transcript = told["transcript"]
-            tell(f"\nThe {name} run  {doors.http}/runs/{work.run_id}")
+            tell(f"\nThe {name} run  {endpoints.http}/runs/{work.run_id}")
         elif told["kind"] == "turn":
             work.turns.append(told)
             tell(f"  {told['said']}")
@@ -141,12 +143,12 @@ def _work(doors: Doors, settings: Settings, name: str, tell: Tell) -> Work:
     return work
 
 
-def _run(doors: Doors, settings: Settings, name: str) -> Iterator[dict[str, Any]]:
+def _run(endpoints: Endpoints, settings: Settings, name: str) -> Iterator[dict[str, Any]]:
     """Start the agent in a process of its own, as a user would, and yield what it tells."""
     with subprocess.Popen(
         [sys.executable, "-m", "hansard_web.demo.coding.coder", str(settings.folder / name),
          settings.provider, settings.model, settings.model_server or "", str(settings.pace_s)],
-        env=agent_environment(doors),
+        env=agent_environment(endpoints),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl+C is for the demo
@@ -158,12 +160,12 @@ def _run(doors: Doors, settings: Settings, name: str) -> Iterator[dict[str, Any]
         raise DemoFailed(f"{AGENT} ended with {process.returncode}")
 
 
-def agent_environment(doors: Doors) -> dict[str, str]:
+def agent_environment(endpoints: Endpoints) -> dict[str, str]:
     """Return what a user would set; a key for a real model is let through."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "HANSARD_"))}
     return inherited | {
-        "HANSARD_ENDPOINT": doors.http,
-        "HANSARD_DATA": str(doors.data / "agent"),
+        "HANSARD_ENDPOINT": endpoints.http,
+        "HANSARD_DATA": str(endpoints.data / "agent"),
         "HANSARD_EXPORT_DELAY_MS": "200",
         "NO_PROXY": "127.0.0.1,localhost",
     }

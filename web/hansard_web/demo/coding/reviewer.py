@@ -13,7 +13,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.errors import UnknownToken
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
-from hansard_web.app.server_file import Doors
+from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.story import DemoFailed
 
@@ -32,14 +32,14 @@ class Person:
     link: str = field(repr=False)
 
 
-def person_at(doors: Doors) -> Person:
+def person_at(endpoints: Endpoints) -> Person:
     """Return the reviewer at a server, with a new token: one of an earlier demo is revoked."""
-    with closing(Principals(DataFolder(doors.data))) as principals:
+    with closing(Principals(DataFolder(endpoints.data))) as principals:
         with suppress(UnknownToken):
             principals.revoke(NAME, by=CLAIMED, who="demo")
         token = principals.add(NAME, frozenset({Scope.DECIDE}), by=CLAIMED, who="demo")
-        code = principals.add_link(NAME, server=doors.instance, is_once=False)
-    return Person(token, f"{doors.http}/signin/link/{code}")
+        code = principals.add_link(NAME, server=endpoints.instance, is_once=False)
+    return Person(token, f"{endpoints.http}/signin/link/{code}")
 
 
 class Reviewer(threading.Thread):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hansard_web.app.server_file import Doors
+from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.claims import Chapter
 from hansard_web.demo.coding.coder import CONVENTIONS
 from hansard_web.demo.coding.golden import Golden
 from hansard_web.demo.coding.tools import PROJECT
 
 
-def summary(doors: Doors, found: Golden, *, is_scripted: bool = True) -> str:
+def summary(endpoints: Endpoints, found: Golden, *, is_scripted: bool = True) -> str:
     """Return the end of the demo's story, a question and a link each.
 
     What a real model did is told by the pages alone.
@@ -21,11 +21,11 @@ def summary(doors: Doors, found: Golden, *, is_scripted: bool = True) -> str:
     for question, answer, path in _questions(found, is_scripted=is_scripted):
         is_told = answer and is_scripted
         lines += [f"  {question}" + (f" {answer[0].upper()}{answer[1:]}." if is_told else "")]
-        lines += [f"    {doors.http}{path}"]
+        lines += [f"    {endpoints.http}{path}"]
     return "\n".join(lines)
 
 
-def summary_of_claims(doors: Doors, found: Chapter) -> str:
+def summary_of_claims(endpoints: Endpoints, found: Chapter) -> str:
     """Return the questions that the third chapter answers, with a link each."""
     questions = (
         ("Is what the agent said true? No: the last run of its tests failed.",
@@ -34,7 +34,7 @@ def summary_of_claims(doors: Doors, found: Chapter) -> str:
          f"/steps/{found.second.step_id}/context"),
         ("What did the heartbeat find?", "/reports"),
     )  # fmt: skip
-    return "\n".join(f"  {question}\n    {doors.http}{path}" for question, path in questions)
+    return "\n".join(f"  {question}\n    {endpoints.http}{path}" for question, path in questions)
 
 
 def _questions(found: Golden, *, is_scripted: bool) -> Iterator[tuple[str, str, str]]:

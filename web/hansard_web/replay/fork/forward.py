@@ -28,7 +28,7 @@ from hansard_store.steps.queries import steps_by_number
 from hansard_web.replay.changed_call import Making, changed_turn
 from hansard_web.replay.fork.live import call_body, turn_estimate
 from hansard_web.replay.recompile import Past, Spoken
-from hansard_web.replay.request import AskReplay
+from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.source import Source, read_source
 from hansard_web.replay.trace import Said
 from hansard_web.replay.transport.turn import Turn, exact_turn
@@ -44,7 +44,7 @@ _REBUILDABLE: Final = frozenset(
 class Fork:
     """The turns of one fork, one after the other; it remembers what was said in each."""
 
-    def __init__(self, asked: AskReplay, making: Making) -> None:
+    def __init__(self, asked: ReplayInput, making: Making) -> None:
         self._asked = asked
         self._making = making
         self._past: Past = ()

@@ -40,7 +40,7 @@ from hansard_compiler.replay.live import (
     result_parts,
 )
 from hansard_web.replay.recompile import Recompiler, Remade, stored_request
-from hansard_web.replay.request import AskReplay
+from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.source import Source, read_source
 from hansard_web.replay.trace import ReplayRun
 from hansard_web.replay.transport.destinations import Reach
@@ -170,7 +170,7 @@ class Stop:
 def standing_at(connection: apsw.Connection, step_id: str, number: int, reach: Reach) -> Standing:
     """Return the last call of a replay, from the store. Raises NotReplayable."""
     last = read_source(connection, step_id, now_ns=time.time_ns())
-    asked = AskReplay(step_id=step_id)
+    asked = ReplayInput(step_id=step_id)
     turn = exact_turn(connection, last, asked, reach)
     if turn.blocked is not None:
         raise turn.blocked

@@ -14,7 +14,7 @@ from typing import Any, Final
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import TOOL, SideEffect
-from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal
+from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, InvalidProposal
 from hansard_store.approvals.records import Claim, Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import Status
@@ -75,7 +75,7 @@ class ReplayGate:
             raise NotReplayable(
                 Reason.POLICY_DENIED, str(blocked), rule_ids=list(blocked.rule_ids)
             ) from None
-        except BadProposal as wrong:
+        except InvalidProposal as wrong:
             raise NotReplayable(Reason.APPROVAL_REFUSED, str(wrong)) from None
 
     def claim(self, approval_id: str, arguments: Mapping[str, Any]) -> Claim:

@@ -23,7 +23,7 @@ from hansard_compiler.replay.provider_side_effects import SideEffect, provider_s
 from hansard_compiler.replay.request_edits import api_of
 from hansard_store.compilations.queries import Compilation
 from hansard_web.replay.recompile import Remade
-from hansard_web.replay.request import AskReplay
+from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.source import Source, exact_request, recorded_answer
 from hansard_web.replay.transport.destinations import (
     Destination,
@@ -101,7 +101,9 @@ class Turn:
         return replace(answer, metadata=told)
 
 
-def exact_turn(connection: apsw.Connection, source: Source, asked: AskReplay, reach: Reach) -> Turn:
+def exact_turn(
+    connection: apsw.Connection, source: Source, asked: ReplayInput, reach: Reach
+) -> Turn:
     """Return the recorded call as it was; raises NotReplayable where it cannot be that."""
     _, data = exact_request(connection, source)
     place = recorded_place(source)
