@@ -15,7 +15,7 @@ from bench.figures import Figure, below, percentile
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import AlreadyDecided
 from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from hansard_store.database.transactions import transaction
 from hansard_web.approvals.page import read_inbox
@@ -37,7 +37,7 @@ def run() -> list[Figure]:
 
 
 def _events(folder: Path) -> list[Figure]:
-    with Accountability(folder) as desk:
+    with ApprovalService(folder) as desk:
         desk.head()
         took = [_timed(lambda n=n: desk.tool_called("find", {"n": n})) for n in range(1_000)]  # type: ignore[misc]
         cycle = [_timed(lambda: _cycle(desk)) for _ in range(50)]
@@ -62,14 +62,14 @@ def _events(folder: Path) -> list[Figure]:
     ]
 
 
-def _cycle(desk: Accountability) -> None:
+def _cycle(desk: ApprovalService) -> None:
     made = desk.propose(Proposal("send_email", {"to": "a@b.example", "body": "x" * 500}))
     desk.approve(made.approval.approval_id)
     desk.finish(desk.claim(made.approval.approval_id), ok=True)
 
 
 def _lists(folder: Path) -> list[Figure]:
-    with Accountability(folder) as desk:
+    with ApprovalService(folder) as desk:
         first = desk.propose(Proposal("tool0", {"n": 0}, agent="a0")).approval
         _fill(desk, first)
         asked: dict[str, Callable[[], Any]] = {
@@ -91,7 +91,7 @@ def _lists(folder: Path) -> list[Figure]:
     ]
 
 
-def _fill(desk: Accountability, first: Approval) -> None:
+def _fill(desk: ApprovalService, first: Approval) -> None:
     """Copy an approval 100,000 times; all but some hundred are decided."""
     connection = desk._connections.get()
     with transaction(connection):
@@ -112,7 +112,7 @@ def _fill(desk: Accountability, first: Approval) -> None:
 
 
 def _races(folder: Path) -> list[Figure]:
-    with Accountability(folder) as desk:
+    with ApprovalService(folder) as desk:
         ids = [desk.propose(Proposal("t", {"n": n})).approval.approval_id for n in range(_ROUNDS)]
         before = desk.head().seq
         spawn = multiprocessing.get_context("spawn")
@@ -151,7 +151,7 @@ def _races(folder: Path) -> list[Figure]:
 def _side(folder: Path, name: str, ids: list[str], together: Any, outcomes: Any) -> None:
     """Decide on everything the other side decides on, then append beside it."""
     wins = 0
-    with Accountability(folder) as desk:
+    with ApprovalService(folder) as desk:
         for one in ids:
             together.wait()
             try:

@@ -138,7 +138,7 @@ class HackerNews:
     def story(self, story_id: str) -> Story:
         """Fetch a story.
 
-        One that was deleted is a InvalidResponse: `null`, or one without a title.
+        One that was deleted is an InvalidResponse: `null`, or one without a title.
         """
         item: _Item = self._get(f"item/{story_id}.json", _ITEM, most_bytes=_STORY_BYTES)
         if str(item.id) != story_id:

@@ -306,7 +306,7 @@ class ChatGate:
             yield from self._say(f"Cancelled: {'; '.join(_line(one) for one in cancelled)}.")
 
     def _check_tools(self, waiting: Sequence[Json]) -> Flow[None]:
-        """Raise AwaitRequired for tools that cannot be awaited here, before the approval is sent."""
+        """Raise AwaitRequired for tools that cannot be awaited here, before approving."""
         for approval in waiting:
             tool = self.gate.find_tool(str(approval["tool"]))
             if tool is not None and tool.may_wait:

@@ -19,7 +19,7 @@ import pytest
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.verification import verify_derived
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.schema import Shipped, migrations
 from hansard_store.audit.seal_tables import COUNTERS, NOT_SEALED, NUMBERED
 from hansard_store.database.batched_transactions import Pace
@@ -67,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     for agent, records in SESSIONS.values():
         ingesting.send(request(records, agent))
     ingesting.close()
-    with Accountability(ingesting.folder.path) as desk:
+    with ApprovalService(ingesting.folder.path) as desk:
         asked = desk.propose(Proposal("wire", {"kroner": 100})).approval.approval_id
         desk.approve(asked, by="ann")
         desk.seal_all()

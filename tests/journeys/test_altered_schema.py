@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.repair import repair_schema
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
@@ -112,7 +112,7 @@ def by_hand(folder: DataFolder, sql: str) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> DataFolder:
     folder = empty_store(tmp_path / "data")
-    with Accountability(folder) as desk:
+    with ApprovalService(folder) as desk:
         desk.propose(Proposal("wire", {"kroner": 100}))
         desk.seal_all()
     return folder
@@ -134,7 +134,7 @@ def test_what_was_done_to_the_schema_is_named_and_nothing_is_written_through_it(
     store: DataFolder, what: str
 ) -> None:
     sql, named = ALTERED[what]
-    with Accountability(store) as running:
+    with ApprovalService(store) as running:
         [waiting] = running.approvals()
         by_hand(store, sql)
 
@@ -144,7 +144,7 @@ def test_what_was_done_to_the_schema_is_named_and_nothing_is_written_through_it(
     assert any(named in one for one in schema_findings(store))
     with pytest.raises(SchemaAlteredError):
         open_for_ingest(store)
-    with Accountability(store) as desk, pytest.raises(SchemaAlteredError):
+    with ApprovalService(store) as desk, pytest.raises(SchemaAlteredError):
         desk.propose(Proposal("wire", {"kroner": 900}))
 
 
@@ -160,7 +160,7 @@ def test_a_repair_restores_the_schema_and_says_so_in_the_log(store: DataFolder, 
     assert (store.path / made.kept_as).exists()
     [event] = events(store, "schema.repaired")
     assert any(named in one for one in event["objects"])
-    with Accountability(store) as desk:
+    with ApprovalService(store) as desk:
         [waiting] = desk.approvals()
         assert desk.approve(waiting.approval_id, by="ann").status == "approved"
     assert repair_schema(store, by="ann").mended == ()

@@ -17,7 +17,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, NumberData
 from hansard_collector.derivation.verification import verify_derived
 from hansard_store.approvals.errors import ApprovalConflict
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.approvals.service import ApprovalService, open_accountability
 from hansard_store.audit.event_types import Actor, Event, EventType, Head
 from hansard_store.audit.hash_chain import chained_row
 from hansard_store.database.connections import open_for_maintenance
@@ -122,7 +122,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     connection = open_for_maintenance(DataFolder(data))
     connection.execute(_TASK)
     connection.close()
-    with Accountability(data) as desk:
+    with ApprovalService(data) as desk:
         desk.seal_all()
     return data
 

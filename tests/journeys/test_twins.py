@@ -11,7 +11,7 @@ import pytest
 from starlette.routing import Route
 
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.page_routes import page_routers
 from tests.journeys.processes import Serving, export, hansard, http_exporter, serving, spans
@@ -107,7 +107,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, 
         )
         assert said.returncode == 0, said.stderr
         talk = json.loads(server.get("/v1/transcripts"))["items"][0]["conversation_id"]
-        with Accountability(DataFolder(server.data)) as store:
+        with ApprovalService(DataFolder(server.data)) as store:
             asked = store.propose(Proposal("send_email", {"to": "ana"})).approval.approval_id
         memory = _remembered(server)
         ids = {"run": run, "step": steps[0]["step_id"], "talk": talk, "approval": asked}

@@ -15,15 +15,15 @@ import apsw
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import ActionBlocked, ClaimRefused
 from hansard_store.approvals.records import Action, ApprovalFilter, Approver, Claim, PolicyNote
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import EventFilter, EventType
 from hansard_store.policy.stored_policy import PolicyQuestion
 from hansard_store.principals.model import Principal, Scope
 from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, proposal
 
-Prepare = Callable[[Accountability, Clock], Any]
-Act = Callable[[Accountability, Any], Any]
+Prepare = Callable[[ApprovalService, Clock], Any]
+Act = Callable[[ApprovalService, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,69 +52,69 @@ def _principal(name: str) -> Principal:
     return Principal(name, frozenset(Scope), "token")
 
 
-def _nothing(desk: Accountability, clock: Clock) -> None:
+def _nothing(desk: ApprovalService, clock: Clock) -> None:
     return None
 
 
-def _awaiting(desk: Accountability, clock: Clock) -> str:
+def _awaiting(desk: ApprovalService, clock: Clock) -> str:
     made = desk.propose(proposal(run_id=RUN, step_id=STEP, channel="c"))
     return made.approval.approval_id
 
 
-def _revised(desk: Accountability, clock: Clock) -> str:
+def _revised(desk: ApprovalService, clock: Clock) -> str:
     found = _awaiting(desk, clock)
     desk.revise(found, note="warmer", by="ann")
     return found
 
 
-def _due(desk: Accountability, clock: Clock) -> str:
+def _due(desk: ApprovalService, clock: Clock) -> str:
     found = _awaiting(desk, clock)
     _revised(desk, clock)
     clock.advance(HOUR)
     return found
 
 
-def _to_escalate(desk: Accountability, clock: Clock) -> str:
+def _to_escalate(desk: ApprovalService, clock: Clock) -> str:
     people = [Approver("ann", MINUTE), Approver("bob", MINUTE)]
     found = desk.propose(proposal(approvers=people)).approval.approval_id
     clock.advance(MINUTE)
     return found
 
 
-def _approved(desk: Accountability, clock: Clock) -> str:
+def _approved(desk: ApprovalService, clock: Clock) -> str:
     found = _awaiting(desk, clock)
     desk.approve(found, by="ann")
     return found
 
 
-def _by_two(desk: Accountability, clock: Clock) -> str:
+def _by_two(desk: ApprovalService, clock: Clock) -> str:
     return desk.propose(proposal(channel="c", approvals_required=2)).approval.approval_id
 
 
-def _half_approved(desk: Accountability, clock: Clock) -> str:
+def _half_approved(desk: ApprovalService, clock: Clock) -> str:
     found = _by_two(desk, clock)
     desk.approve(found, by="ann", comment="the address is right")
     return found
 
 
-def _claimed(desk: Accountability, clock: Clock) -> Claim:
+def _claimed(desk: ApprovalService, clock: Clock) -> Claim:
     return desk.claim(_approved(desk, clock))
 
 
-def _abandoned(desk: Accountability, clock: Clock) -> str:
+def _abandoned(desk: ApprovalService, clock: Clock) -> str:
     found = _approved(desk, clock)
     desk.claim(found, lease_s=1)
     clock.advance(MINUTE)
     return found
 
 
-def _lost(desk: Accountability, clock: Clock) -> str:
+def _lost(desk: ApprovalService, clock: Clock) -> str:
     found = _abandoned(desk, clock)
     desk.recover()
     return found
 
 
-def _settled(desk: Accountability, clock: Clock) -> str:
+def _settled(desk: ApprovalService, clock: Clock) -> str:
     found = _approved(desk, clock)
     claim_id = desk.claim(found, lease_s=1).claim_id
     clock.advance(MINUTE)
@@ -123,25 +123,25 @@ def _settled(desk: Accountability, clock: Clock) -> str:
     return claim_id
 
 
-def _told_too_late(desk: Accountability, claim_id: str) -> None:
+def _told_too_late(desk: ApprovalService, claim_id: str) -> None:
     with suppress(ClaimRefused):
         desk.finish(claim_id, ok=True)
 
 
-def _undoable(desk: Accountability, clock: Clock) -> str:
+def _undoable(desk: ApprovalService, clock: Clock) -> str:
     claim = _claimed(desk, clock)
     desk.finish(claim, ok=True, undo=Action("recall_email", {"id": 7}))
     return claim.approval.approval_id
 
 
-def _batch(desk: Accountability, clock: Clock) -> str:
+def _batch(desk: ApprovalService, clock: Clock) -> str:
     made = desk.propose_batch([proposal(arguments={"n": n}) for n in range(2)])
     batch_id = made[0].approval.batch_id
     assert batch_id is not None
     return batch_id
 
 
-def _blocked(desk: Accountability, _: Any) -> None:
+def _blocked(desk: ApprovalService, _: Any) -> None:
     with suppress(ActionBlocked):
         desk.propose(proposal(tool="pay"))
 
@@ -270,7 +270,7 @@ def state_of(connection: apsw.Connection) -> list[Any]:
     return [connection.execute(f"SELECT * FROM {one}").fetchall() for one in _TABLES]
 
 
-def disagreement(desk: Accountability) -> str | None:
+def disagreement(desk: ApprovalService) -> str | None:
     """Return how record and log contradict each other; None where they agree."""
     if (broken := desk.verify().broken) is not None:
         return f"event {broken.seq} {broken.problem}"
@@ -302,6 +302,6 @@ def disagreement(desk: Accountability) -> str | None:
     return None
 
 
-def history(desk: Accountability) -> list[str]:
+def history(desk: ApprovalService) -> list[str]:
     """Return the types of all events, in order."""
     return [one.type for one in desk.events(EventFilter(), limit=10_000)][::-1]

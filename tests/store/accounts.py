@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from hansard_store.approvals.records import PolicyNote, Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import (
     EMPTY_HEAD,
     ChainReport,
@@ -66,10 +66,10 @@ class Rules:
         return self._decide(asked)
 
 
-def account(path: Path, clock: Callable[[], int] | None = None, **told: Any) -> Accountability:
+def account(path: Path, clock: Callable[[], int] | None = None, **told: Any) -> ApprovalService:
     """Open the accountability of a folder, new or not; second copies of heads only where asked."""
     told.setdefault("heads_copy", "off")
-    return Accountability(empty_store(path / "data"), clock=clock or Clock(), **told)
+    return ApprovalService(empty_store(path / "data"), clock=clock or Clock(), **told)
 
 
 class MemoryEventLog:

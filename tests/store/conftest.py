@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.store.accounts import Clock, account
 from tests.store.maker import StoreMaker
 from tests.store.plans import QueryPlans
@@ -34,7 +34,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
+def desk(tmp_path: Path, clock: Clock) -> Iterator[ApprovalService]:
     """Approvals and the audit log of a fresh store."""
     with account(tmp_path, clock) as opened:
         yield opened

@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.store.account_paths import WRITES, CompoundWrite, disagreement, rules, state_of
 from tests.store.accounts import Clock, account
 from tests.store.killing import is_killed
@@ -56,7 +56,7 @@ def _act(folder: Path, clock: Clock, write: CompoundWrite, given: Any, statement
         write.act(desk, given)
 
 
-def _kill_before(desk: Accountability, statement: int) -> None:
+def _kill_before(desk: ApprovalService, statement: int) -> None:
     left = statement
 
     def trace(_: apsw.Cursor, sql: str, bindings: object) -> bool:

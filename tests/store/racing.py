@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 from hansard_store.approvals.errors import AlreadyDecided, AnotherApproverRequired, ClaimRefused
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.store.accounts import account
 
 
-def decide(desk: Accountability, approval_id: str, name: str) -> dict[str, object]:
+def decide(desk: ApprovalService, approval_id: str, name: str) -> dict[str, object]:
     """Approve where the name is even, reject where it is odd; tell how it went."""
     try:
         if name == "ann":
@@ -27,7 +27,7 @@ def decide(desk: Accountability, approval_id: str, name: str) -> dict[str, objec
     return {"won": True, "first": name}
 
 
-def add_approval(desk: Accountability, approval_id: str, name: str) -> dict[str, object]:
+def add_approval(desk: ApprovalService, approval_id: str, name: str) -> dict[str, object]:
     """Approve as one of several, and at once again; tell how each went."""
     told = []
     for _ in range(2):
@@ -38,7 +38,7 @@ def add_approval(desk: Accountability, approval_id: str, name: str) -> dict[str,
     return {"told": told}
 
 
-def claim(desk: Accountability, approval_id: str) -> dict[str, object]:
+def claim(desk: ApprovalService, approval_id: str) -> dict[str, object]:
     """Claim an approved action; tell why where it may not be."""
     try:
         desk.claim(approval_id)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit import events
 from hansard_store.audit.event_types import Event, EventType, StoredEvent
 from tests.store.account_paths import WRITES, history, rules
@@ -125,5 +125,5 @@ def test_what_happened_before_it_was_written_is_late(tmp_path: Path) -> None:
     assert (late.time_ns, late.late, prompt.late) == (at_ns, True, False)
 
 
-def _in_order(desk: Accountability) -> list[StoredEvent]:
+def _in_order(desk: ApprovalService) -> list[StoredEvent]:
     return list(desk.events())[::-1]

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.errors import StoreBusyError, StoreError
 from tests.store.account_paths import WRITES, disagreement, rules, state_of
 from tests.store.accounts import Clock, account, proposal
@@ -21,7 +21,7 @@ SOME = ["propose", "approve", "claim", "tell the result", "tool called"]
 ROOT = Path(__file__).parents[2]
 
 
-def fail_before(desk: Accountability, statement: int) -> Callable[[], bool]:
+def fail_before(desk: ApprovalService, statement: int) -> Callable[[], bool]:
     """Make the nth statement fail as a broken disk would; the answer tells whether it did."""
     left, has_failed = statement, False
 
@@ -138,4 +138,4 @@ def test_a_folder_that_cannot_be_made_is_a_typed_error(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("in the way")
 
     with pytest.raises(StoreError, match="cannot use"):
-        Accountability(tmp_path / "data")
+        ApprovalService(tmp_path / "data")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hansard_store.approvals.errors import ClaimRefused
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import EventFilter
 from tests.store.account_paths import disagreement
 from tests.store.accounts import account, proposal
@@ -227,6 +227,6 @@ def test_the_connection_of_a_thread_ends_with_it(tmp_path: Path) -> None:
         assert desk.verify().checked == 10
 
 
-def _append(desk: Accountability, number: int) -> None:
+def _append(desk: ApprovalService, number: int) -> None:
     for _ in range(25):
         desk.failed(f"thread{number}", "x")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
@@ -77,7 +77,7 @@ def test_nobody_outside_writes_past_the_facade() -> None:
 
 @pytest.mark.covers("CF-19")
 def test_the_facade_has_a_verb_for_everything(tmp_path: Path) -> None:
-    verbs = {name for name in dir(Accountability) if not name.startswith("_")}
+    verbs = {name for name in dir(ApprovalService) if not name.startswith("_")}
 
     assert verbs >= {
         "propose", "propose_batch", "repropose", "approve", "approve_batch", "reject", "revise",

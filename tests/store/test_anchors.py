@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hansard_store.approvals.errors import ClaimRefused
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.anchors import store_id
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
@@ -24,21 +24,21 @@ def copies(tmp_path: Path) -> Path:
     return tmp_path / "state" / "heads"
 
 
-def opened(path: Path, copies: Path | str) -> Accountability:
+def opened(path: Path, copies: Path | str) -> ApprovalService:
     return account(path, clock=Clock(), heads_copy=str(copies))
 
 
-def approved(desk: Accountability) -> str:
+def approved(desk: ApprovalService) -> str:
     made = desk.propose(proposal()).approval.approval_id
     desk.approve(made, by="ann")
     return made
 
 
-def run(desk: Accountability, approval_id: str) -> None:
+def run(desk: ApprovalService, approval_id: str) -> None:
     desk.finish(desk.claim(approval_id), ok=True)
 
 
-def put_back(tmp_path: Path, copies: Path) -> tuple[Accountability, str]:
+def put_back(tmp_path: Path, copies: Path) -> tuple[ApprovalService, str]:
     """Return a store that was put back to before an approved action ran, and the approval."""
     desk = opened(tmp_path, copies)
     made = approved(desk)

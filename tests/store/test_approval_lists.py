@@ -11,7 +11,7 @@ import pytest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.records import ApprovalFilter
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from hansard_store.database.transactions import transaction
 from hansard_store.errors import InvalidCursorError, InvalidQueryError
@@ -76,7 +76,7 @@ def test_one_approval_is_read_without_a_scan(tmp_path: Path, plans: QueryPlans) 
     assert plans.sorts() == []
 
 
-def filled(desk: Accountability, count: int) -> None:
+def filled(desk: ApprovalService, count: int) -> None:
     """Add approvals in every state."""
     first = desk.propose(proposal()).approval
     with transaction(desk._connections.get()):

@@ -19,7 +19,7 @@ from hansard_store.approvals.errors import (
     RevisionChanged,
 )
 from hansard_store.approvals.records import Action, ApprovalFilter, Approver, PolicyNote
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from hansard_store.errors import StoreBusyError
 from hansard_store.policy.checks import list_checks
@@ -29,12 +29,12 @@ from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, Rules, a
 
 
 @pytest.fixture
-def desk(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
+def desk(tmp_path: Path, clock: Clock) -> Iterator[ApprovalService]:
     with account(tmp_path, clock, policy=rules) as made:
         yield made
 
 
-def refusal(desk: Accountability, approval_id: str, **brought: object) -> str:
+def refusal(desk: ApprovalService, approval_id: str, **brought: object) -> str:
     with pytest.raises(ClaimRefused) as refused:
         desk.claim(approval_id, **brought)  # type: ignore[arg-type]
     return refused.value.code
@@ -44,7 +44,7 @@ def refusal(desk: Accountability, approval_id: str, **brought: object) -> str:
 
 
 @pytest.mark.covers("EV-04", "PO-05")
-def test_what_policy_denies_is_not_created_and_is_logged(desk: Accountability) -> None:
+def test_what_policy_denies_is_not_created_and_is_logged(desk: ApprovalService) -> None:
     with pytest.raises(ActionBlocked, match="no payments") as blocked:
         desk.propose(proposal(tool="pay", arguments={"sum": 5}))
 
@@ -54,7 +54,7 @@ def test_what_policy_denies_is_not_created_and_is_logged(desk: Accountability) -
     assert (event.type, event.contents) == ("policy.blocked", {"reason": "no payments"})
 
 
-def test_a_batch_with_a_denied_part_creates_nothing(desk: Accountability) -> None:
+def test_a_batch_with_a_denied_part_creates_nothing(desk: ApprovalService) -> None:
     with pytest.raises(ActionBlocked):
         desk.propose_batch([proposal(), proposal(tool="pay")])
 
@@ -63,7 +63,7 @@ def test_a_batch_with_a_denied_part_creates_nothing(desk: Accountability) -> Non
 
 
 @pytest.mark.covers("PO-20")
-def test_a_gated_action_carries_rules_reason_and_receipts(desk: Accountability) -> None:
+def test_a_gated_action_carries_rules_reason_and_receipts(desk: ApprovalService) -> None:
     own = PolicyNote(rule_ids=("mine",), reason="my rule", receipts=("rcpt-1",))
     made = desk.propose(proposal(proposer_policy=own, facts={"tool_class": "mail"})).approval
 
@@ -76,7 +76,7 @@ def test_a_gated_action_carries_rules_reason_and_receipts(desk: Accountability) 
 
 
 @pytest.mark.covers("PO-06")
-def test_an_action_that_needs_a_receipt_runs_only_once_it_is_stored(desk: Accountability) -> None:
+def test_an_action_that_needs_a_receipt_runs_only_once_it_is_stored(desk: ApprovalService) -> None:
     found = desk.propose(proposal()).approval.approval_id
     desk.approve(found)
     connection = desk._connections.get()
@@ -161,7 +161,7 @@ def test_an_edit_is_a_draft_that_policy_judges_and_the_tool_stays(
         assert disagreement(desk) is None
 
 
-def test_an_edit_that_holds_a_secret_or_a_marker_is_refused(desk: Accountability) -> None:
+def test_an_edit_that_holds_a_secret_or_a_marker_is_refused(desk: ApprovalService) -> None:
     found = desk.propose(proposal()).approval.approval_id
     for body in ("sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD", "‹withheld:3›"):
         with pytest.raises(InvalidProposal):
@@ -171,7 +171,7 @@ def test_an_edit_that_holds_a_secret_or_a_marker_is_refused(desk: Accountability
     assert desk.approval(found).revision == 1
 
 
-def test_a_decision_on_an_older_draft_is_refused(desk: Accountability) -> None:
+def test_a_decision_on_an_older_draft_is_refused(desk: ApprovalService) -> None:
     found = desk.propose(proposal()).approval.approval_id
     desk.revise(found, note="x")
     desk.repropose(found, {"to": "eve@evil.example"})
@@ -187,7 +187,7 @@ def test_a_decision_on_an_older_draft_is_refused(desk: Accountability) -> None:
 
 
 @pytest.mark.covers("PO-21")
-def test_a_token_is_of_one_draft_one_use_and_one_time(desk: Accountability, clock: Clock) -> None:
+def test_a_token_is_of_one_draft_one_use_and_one_time(desk: ApprovalService, clock: Clock) -> None:
     made = desk.propose(proposal())
     other = desk.propose(proposal())
     for one in (made, other):
@@ -224,7 +224,7 @@ def test_a_token_is_of_one_draft_one_use_and_one_time(desk: Accountability, cloc
     ],
 )
 def test_a_record_that_was_altered_after_its_approval_does_not_run(
-    desk: Accountability, sql: str
+    desk: ApprovalService, sql: str
 ) -> None:
     found = desk.propose(proposal()).approval.approval_id
     desk.approve(found)
@@ -233,7 +233,7 @@ def test_a_record_that_was_altered_after_its_approval_does_not_run(
     assert refusal(desk, found) == "record_altered"
 
 
-def test_an_approval_written_by_hand_does_not_run(desk: Accountability) -> None:
+def test_an_approval_written_by_hand_does_not_run(desk: ApprovalService) -> None:
     found = desk.propose(proposal()).approval.approval_id
     desk._connections.get().execute(
         "UPDATE approval SET status = 'approved', token_ends_ns = 1 << 62, decided_by = 'me'"
@@ -242,7 +242,7 @@ def test_an_approval_written_by_hand_does_not_run(desk: Accountability) -> None:
     assert refusal(desk, found) == "record_altered"
 
 
-def test_neither_token_nor_key_is_in_the_store(desk: Accountability, tmp_path: Path) -> None:
+def test_neither_token_nor_key_is_in_the_store(desk: ApprovalService, tmp_path: Path) -> None:
     made = desk.propose(proposal())
     desk.approve(made.approval.approval_id)
     token = desk.token(made.approval.approval_id, made.proposal_key)
@@ -254,7 +254,7 @@ def test_neither_token_nor_key_is_in_the_store(desk: Accountability, tmp_path: P
             assert made.proposal_key.encode() not in path.read_bytes()
 
 
-def test_a_proposal_sent_again_with_its_key_is_the_same(desk: Accountability) -> None:
+def test_a_proposal_sent_again_with_its_key_is_the_same(desk: ApprovalService) -> None:
     first = desk.propose(proposal(proposal_key="key-of-sixteen-c"))
     again = desk.propose(proposal(proposal_key="key-of-sixteen-c"))
 
@@ -269,7 +269,7 @@ def test_a_proposal_sent_again_with_its_key_is_the_same(desk: Accountability) ->
 
 
 @pytest.mark.covers("CG-10")
-def test_a_new_action_of_a_channel_ends_what_waited_there(desk: Accountability) -> None:
+def test_a_new_action_of_a_channel_ends_what_waited_there(desk: ApprovalService) -> None:
     told = {"channel": "chat", "one_per_channel": True, "lifetime_ns": 5 * MINUTE}
     first = desk.propose(proposal(**told)).approval
     elsewhere = desk.propose(proposal(channel="other")).approval
@@ -287,7 +287,7 @@ def test_a_new_action_of_a_channel_ends_what_waited_there(desk: Accountability) 
     }
 
 
-def test_what_is_proposed_together_does_not_end_one_another(desk: Accountability) -> None:
+def test_what_is_proposed_together_does_not_end_one_another(desk: ApprovalService) -> None:
     told = {"channel": "chat", "one_per_channel": True}
     desk.propose(proposal(**told))
 
@@ -301,7 +301,7 @@ def test_what_is_proposed_together_does_not_end_one_another(desk: Accountability
 
 
 @pytest.mark.covers("CG-27")
-def test_a_batch_is_approved_at_once_without_what_was_taken_out(desk: Accountability) -> None:
+def test_a_batch_is_approved_at_once_without_what_was_taken_out(desk: ApprovalService) -> None:
     made = desk.propose_batch([proposal(tool="note", arguments={"n": n}) for n in range(5)])
     batch_id = made[0].approval.batch_id
     assert batch_id is not None
@@ -314,7 +314,7 @@ def test_a_batch_is_approved_at_once_without_what_was_taken_out(desk: Accountabi
     assert sorted(statuses) == ["approved"] * 4 + ["rejected"]
 
 
-def test_a_batch_is_granted_whole_or_not_at_all(desk: Accountability, clock: Clock) -> None:
+def test_a_batch_is_granted_whole_or_not_at_all(desk: ApprovalService, clock: Clock) -> None:
     people = [Approver("bob")]
     made = desk.propose_batch(
         [proposal(lifetime_ns=MINUTE), proposal(), proposal(approvers=people)]
@@ -338,7 +338,7 @@ def test_a_batch_is_granted_whole_or_not_at_all(desk: Accountability, clock: Clo
 
 @pytest.mark.covers("PO-26")
 def test_the_second_is_asked_when_the_first_does_not_answer(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     people = [Approver("ann", 5 * MINUTE), Approver("bob", 10 * MINUTE), Approver("cid", MINUTE)]
     found = desk.propose(proposal(approvers=people)).approval.approval_id
@@ -359,7 +359,7 @@ def test_the_second_is_asked_when_the_first_does_not_answer(
 
 
 @pytest.mark.covers("PO-26")
-def test_when_nobody_of_them_answers_it_expires(desk: Accountability, clock: Clock) -> None:
+def test_when_nobody_of_them_answers_it_expires(desk: ApprovalService, clock: Clock) -> None:
     people = [Approver("ann", MINUTE), Approver("bob", MINUTE)]
     made = desk.propose(proposal(approvers=people)).approval
     clock.advance(90 * MINUTE // 60)
@@ -376,7 +376,7 @@ def test_when_nobody_of_them_answers_it_expires(desk: Accountability, clock: Clo
 
 
 @pytest.mark.covers("CG-28")
-def test_an_executed_action_is_undone_through_the_same_gate(desk: Accountability) -> None:
+def test_an_executed_action_is_undone_through_the_same_gate(desk: ApprovalService) -> None:
     made = desk.propose(proposal(run_id=RUN, step_id=STEP)).approval.approval_id
     with pytest.raises(NotUndoable):
         desk.undo(made)
@@ -395,7 +395,7 @@ def test_an_executed_action_is_undone_through_the_same_gate(desk: Accountability
     assert twice.value.details["approval_id"] == undoing.approval_id
 
 
-def test_what_nobody_can_undo_says_so(desk: Accountability) -> None:
+def test_what_nobody_can_undo_says_so(desk: ApprovalService) -> None:
     made = desk.propose(proposal()).approval.approval_id
     desk.approve(made)
     desk.finish(desk.claim(made), ok=True)
@@ -408,7 +408,7 @@ def test_what_nobody_can_undo_says_so(desk: Accountability) -> None:
 
 
 def test_a_result_is_told_once_and_also_after_it_was_believed_lost(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     found = desk.propose(proposal()).approval.approval_id
     desk.approve(found)

@@ -11,7 +11,7 @@ from hansard_store.approvals import proposals
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import ApprovalConflict, IllegalTransition
 from hansard_store.approvals.records import Approval
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import LEGAL, PENDING, TERMINAL, Status, is_legal
 from hansard_store.approvals.unit_of_work import SYSTEM, Who, Work
 from hansard_store.audit.event_types import Actor
@@ -38,7 +38,7 @@ def test_state_machine_allows_what_is_written_down_and_nothing_else() -> None:
     assert frozenset(Status) == PENDING | TERMINAL
 
 
-def brought_to(desk: Accountability, clock: Clock, status: Status) -> str:
+def brought_to(desk: ApprovalService, clock: Clock, status: Status) -> str:
     """Return an approval in a state."""
     found = desk.propose(proposal()).approval.approval_id
     match status:
@@ -54,7 +54,7 @@ def brought_to(desk: Accountability, clock: Clock, status: Status) -> str:
     return found
 
 
-def attempt(desk: Accountability, clock: Clock, wanted: Status) -> Callable[[str], object]:
+def attempt(desk: ApprovalService, clock: Clock, wanted: Status) -> Callable[[str], object]:
     """Return what would bring an approval to a state."""
 
     def expire(one: str) -> object:

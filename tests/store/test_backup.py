@@ -21,7 +21,7 @@ import apsw
 import pytest
 import zstandard
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path, put_payload
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
@@ -321,7 +321,7 @@ def test_the_manifest_can_be_read_by_people(ingesting: Ingesting, tmp_path: Path
 def test_a_backup_holds_the_end_of_the_audit_log_and_is_held_to_it(
     ingesting: Ingesting, tmp_path: Path
 ) -> None:
-    with Accountability(ingesting.folder) as desk:
+    with ApprovalService(ingesting.folder) as desk:
         for number in range(3):
             desk.failed("x", f"error {number}")
         kept = desk.head().text

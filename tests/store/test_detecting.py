@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import (
@@ -47,7 +47,7 @@ def memory(tmp_path: Path) -> Iterator[MemoryMaker]:
 
 
 @pytest.fixture
-def reader(desk: Accountability, tmp_path: Path) -> Iterator[apsw.Connection]:
+def reader(desk: ApprovalService, tmp_path: Path) -> Iterator[apsw.Connection]:
     """The store of the desk, as the detector reads it."""
     connection = open_reader(DataFolder(tmp_path / "data"))
     yield connection
@@ -214,7 +214,7 @@ def test_a_look_searches_and_scans_no_table(failing: TaskMaker, plans: QueryPlan
 
 
 def test_calls_that_nobody_decides_on_in_time_are_a_pattern(
-    desk: Accountability, clock: Clock, reader: apsw.Connection
+    desk: ApprovalService, clock: Clock, reader: apsw.Connection
 ) -> None:
     found = []
     for number in (4, 1):
@@ -231,7 +231,7 @@ def test_calls_that_nobody_decides_on_in_time_are_a_pattern(
 
 
 def test_outcomes_that_stay_unknown_are_a_pattern_until_a_person_settles_them(
-    desk: Accountability, clock: Clock, reader: apsw.Connection
+    desk: ApprovalService, clock: Clock, reader: apsw.Connection
 ) -> None:
     for _ in range(3):
         made = desk.propose(proposal()).approval.approval_id

@@ -1,4 +1,4 @@
-"""Accountability as its callers see it: approvals, their events, and nothing beside the facade.
+"""ApprovalService as its callers see it: approvals, their events, and nothing beside the facade.
 
 The same tests pass with the audit log in SQLite and with one in memory.
 """
@@ -18,7 +18,7 @@ from hansard_store.approvals.errors import (
     IllegalTransition,
 )
 from hansard_store.approvals.records import ApprovalFilter
-from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.approvals.service import ApprovalService, open_accountability
 from hansard_store.approvals.states import Status
 from hansard_store.audit.event_types import EventFilter, EventType
 from tests.store.accounts import (
@@ -37,21 +37,21 @@ from tests.store.by_hand import triggers_dropped
 
 
 @pytest.fixture(params=["sqlite", "memory"])
-def desk(tmp_path: Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[Accountability]:
+def desk(tmp_path: Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[ApprovalService]:
     told = {} if request.param == "sqlite" else {"open_log": MemoryEventLog().of}
     made = account(tmp_path, clock, **told)
     yield made
     made.close()
 
 
-def types(desk: Accountability, approval_id: str | None = None) -> list[str]:
+def types(desk: ApprovalService, approval_id: str | None = None) -> list[str]:
     key = None if approval_id is None else bytes.fromhex(approval_id)
     return [one.type for one in desk.events(EventFilter(approval_id=key), limit=500)][::-1]
 
 
 @pytest.mark.covers("CF-01", "CF-02", "CF-16", "CF-17", "CF-30", "EV-05", "EV-17")
 def test_integration_an_action_is_proposed_approved_claimed_and_run(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     made = desk.propose(proposal(run_id=RUN, step_id=STEP))
     waiting = made.approval
@@ -74,7 +74,7 @@ def test_integration_an_action_is_proposed_approved_claimed_and_run(
 
 @pytest.mark.covers("CF-13", "CF-14", "CF-28", "CF-30", "EV-14", "EV-15")
 def test_integration_every_draft_and_note_of_a_revision_cycle_is_in_the_log(
-    desk: Accountability,
+    desk: ApprovalService,
 ) -> None:
     first = desk.propose(proposal()).approval.approval_id
     for number in (1, 2, 3):
@@ -99,7 +99,7 @@ def test_integration_every_draft_and_note_of_a_revision_cycle_is_in_the_log(
 
 @pytest.mark.covers("CF-07", "CF-18", "CF-22", "CF-23", "CF-30")
 def test_integration_what_nobody_decides_in_time_expires_even_before_it_is_swept(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     first = desk.propose(proposal()).approval
     second = desk.propose(proposal()).approval
@@ -118,7 +118,7 @@ def test_integration_what_nobody_decides_in_time_expires_even_before_it_is_swept
 
 
 def test_an_expired_action_is_expired_for_whoever_reads_it(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     found = desk.propose(proposal()).approval.approval_id
     clock.advance(2 * HOUR)
@@ -131,7 +131,7 @@ def test_an_expired_action_is_expired_for_whoever_reads_it(
     assert types(desk, found) == ["action.created", "action.expired"]
 
 
-def test_a_clock_set_back_gives_no_more_time_to_decide(desk: Accountability, clock: Clock) -> None:
+def test_a_clock_set_back_gives_no_more_time_to_decide(desk: ApprovalService, clock: Clock) -> None:
     found = desk.propose(proposal()).approval.approval_id
     clock.advance(-HOUR)
 
@@ -149,7 +149,7 @@ def test_a_clock_set_back_gives_no_more_time_to_decide(desk: Accountability, clo
 
 
 def test_what_a_clock_that_was_set_back_ended_is_on_no_list(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     desk.propose(proposal())
     desk.propose(proposal())
@@ -161,7 +161,7 @@ def test_what_a_clock_that_was_set_back_ended_is_on_no_list(
 
 
 @pytest.mark.covers("CF-09")
-def test_a_new_draft_lives_as_long_again(desk: Accountability, clock: Clock) -> None:
+def test_a_new_draft_lives_as_long_again(desk: ApprovalService, clock: Clock) -> None:
     found = desk.propose(proposal(lifetime_ns=5 * MINUTE)).approval.approval_id
     clock.advance(4 * MINUTE)
     desk.revise(found, note="again")
@@ -172,7 +172,7 @@ def test_a_new_draft_lives_as_long_again(desk: Accountability, clock: Clock) -> 
     assert back.expires_ns == clock.now_ns + 5 * MINUTE
 
 
-def test_the_same_decision_of_the_same_person_is_taken_once(desk: Accountability) -> None:
+def test_the_same_decision_of_the_same_person_is_taken_once(desk: ApprovalService) -> None:
     found = desk.propose(proposal()).approval.approval_id
 
     first = desk.approve(found, by="ann")
@@ -185,7 +185,7 @@ def test_the_same_decision_of_the_same_person_is_taken_once(desk: Accountability
     assert types(desk, found) == ["action.created", "action.approved"]
 
 
-def test_an_action_is_claimed_once_and_only_when_approved(desk: Accountability) -> None:
+def test_an_action_is_claimed_once_and_only_when_approved(desk: ApprovalService) -> None:
     made = desk.propose(proposal())
     found = made.approval.approval_id
     with pytest.raises(ClaimRefused) as early:
@@ -238,7 +238,7 @@ def test_a_fresh_store_knows_what_is_pending_though_the_log_is_empty(tmp_path: P
         assert fresh.approve(ids[1]).status is Status.APPROVED
 
 
-def test_only_events_of_tools_that_read_do_not_wait_for_the_disk(desk: Accountability) -> None:
+def test_only_events_of_tools_that_read_do_not_wait_for_the_disk(desk: ApprovalService) -> None:
     connection, normal, full = desk._connections.get(), 1, 2
 
     levels = []
@@ -251,7 +251,7 @@ def test_only_events_of_tools_that_read_do_not_wait_for_the_disk(desk: Accountab
     assert connection.pragma("synchronous") == full
 
 
-def test_a_note_is_needed_to_send_an_action_back(desk: Accountability) -> None:
+def test_a_note_is_needed_to_send_an_action_back(desk: ApprovalService) -> None:
     found = desk.propose(proposal()).approval.approval_id
 
     with pytest.raises(Exception, match="a note is needed"):

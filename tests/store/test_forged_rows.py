@@ -12,7 +12,7 @@ import pytest
 
 from hansard_store.approvals.errors import RecordAltered
 from hansard_store.approvals.records import Approver
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.sealer import seal
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
@@ -130,7 +130,7 @@ def test_nothing_is_decided_or_run_by_an_approval_that_was_written_by_hand(
         people = [Approver(name) for name in ("ann", "bob", "cid")]
         asked = proposal(approvers=people, approvals_required=2)
 
-        def acting(name: str) -> Accountability:
+        def acting(name: str) -> ApprovalService:
             return desk.acting(Principal(name, frozenset(Scope), "token"))
 
         made = acting("bot").propose(asked).approval.approval_id
@@ -163,7 +163,7 @@ def _row(folder: DataFolder) -> Any:
         return plain.execute("SELECT * FROM approval").fetchone()
 
 
-def _acts(desk: Accountability, made: str) -> list[Callable[[], object]]:
+def _acts(desk: ApprovalService, made: str) -> list[Callable[[], object]]:
     return [
         lambda: desk.approve(made, by="bob"),
         lambda: desk.reject(made, by="bob"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.approvals.service import ApprovalService, open_accountability
 from hansard_store.audit.daily_heads import read_heads
 from hansard_store.audit.event_types import Head
 from hansard_store.verification.integrity import verify_store
@@ -16,17 +16,17 @@ from tests.store.by_hand import triggers_dropped
 DAY = 24 * HOUR
 
 
-def kept(desk: Accountability) -> list[Head]:
+def kept(desk: ApprovalService) -> list[Head]:
     return [one.head for one in read_heads(desk.folder)]
 
 
-def test_an_empty_log_has_nothing_to_keep(desk: Accountability) -> None:
+def test_an_empty_log_has_nothing_to_keep(desk: ApprovalService) -> None:
     assert desk.keep_head() is None
     assert not desk.folder.heads.exists()
 
 
 def test_a_head_is_kept_once_a_day_and_only_when_something_came(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     desk.tool_called("find")
     assert desk.keep_head() is None  # the day is not over
@@ -45,7 +45,7 @@ def test_a_head_is_kept_once_a_day_and_only_when_something_came(
 
 
 def test_a_kept_head_is_an_anchor_as_it_stands_in_its_file(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     desk.tool_called("find")
     clock.advance(DAY)
@@ -58,12 +58,12 @@ def test_a_kept_head_is_an_anchor_as_it_stands_in_its_file(
     assert place.stat().st_mode & 0o777 == 0o600
 
 
-def files(desk: Accountability) -> list[str]:
+def files(desk: ApprovalService) -> list[str]:
     return sorted(one.name for one in desk.folder.heads.iterdir())
 
 
 def test_where_a_clock_was_set_back_days_that_come_again_are_kept_as_well(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     for _ in range(3):
         desk.tool_called("find")
@@ -85,7 +85,7 @@ def test_where_a_clock_was_set_back_days_that_come_again_are_kept_as_well(
 
 
 def test_an_event_of_a_clock_that_ran_ahead_keeps_no_later_head_from_being_kept(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     clock.advance(400 * DAY)
     desk.tool_called("find")
@@ -98,7 +98,7 @@ def test_an_event_of_a_clock_that_ran_ahead_keeps_no_later_head_from_being_kept(
     assert desk.keep_head() == desk.head()
 
 
-def cut(desk: Accountability, *, beyond: int) -> None:
+def cut(desk: ApprovalService, *, beyond: int) -> None:
     """Remove the end of the log, as somebody with the file in hand could."""
     connection = desk._connections.get()
     with triggers_dropped(connection):
@@ -108,7 +108,7 @@ def cut(desk: Accountability, *, beyond: int) -> None:
 
 @pytest.mark.covers("RC-30")
 def test_an_end_that_was_cut_off_is_seen_without_an_anchor(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     for _ in range(5):
         desk.tool_called("find")
@@ -125,7 +125,7 @@ def test_an_end_that_was_cut_off_is_seen_without_an_anchor(
     assert "its end was removed" in found.message
 
 
-def test_a_log_that_was_written_anew_is_seen(desk: Accountability, clock: Clock) -> None:
+def test_a_log_that_was_written_anew_is_seen(desk: ApprovalService, clock: Clock) -> None:
     for _ in range(3):
         desk.tool_called("find")
     clock.advance(DAY)
@@ -140,7 +140,7 @@ def test_a_log_that_was_written_anew_is_seen(desk: Accountability, clock: Clock)
     assert (broken.seq, "written anew" in broken.problem) == (3, True)
 
 
-def test_what_is_no_head_is_said(desk: Accountability, clock: Clock) -> None:
+def test_what_is_no_head_is_said(desk: ApprovalService, clock: Clock) -> None:
     desk.tool_called("find")
     clock.advance(DAY)
     desk.keep_head()
@@ -153,7 +153,7 @@ def test_what_is_no_head_is_said(desk: Accountability, clock: Clock) -> None:
     assert "2027-01-16' holds no head" in broken.problem
 
 
-def test_what_cannot_be_read_is_said(desk: Accountability, clock: Clock) -> None:
+def test_what_cannot_be_read_is_said(desk: ApprovalService, clock: Clock) -> None:
     desk.tool_called("find")
     clock.advance(DAY)
     (desk.folder.heads / "2027-01-15").mkdir(parents=True)

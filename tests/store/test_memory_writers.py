@@ -13,7 +13,7 @@ import pytest
 from hansard_compiler.canonical import content_digest
 from hansard_compiler.models.memory import EndApprovedMemory
 from hansard_store.approvals.records import Proposal, Proposed
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.memory.errors import NotApproved, WriterRefused
 from hansard_store.principals.model import CLAIMED, Principal
 from tests.store.by_hand import triggers_dropped
@@ -30,13 +30,13 @@ def memory(tmp_path: Path) -> Iterator[MemoryMaker]:
 
 
 @pytest.fixture
-def desk(memory: MemoryMaker) -> Iterator[Accountability]:
-    desk = Accountability(memory.folder)
+def desk(memory: MemoryMaker) -> Iterator[ApprovalService]:
+    desk = ApprovalService(memory.folder)
     yield desk
     desk.close()
 
 
-def propose(desk: Accountability, tool: str = "remember", **arguments: Any) -> Proposed:
+def propose(desk: ApprovalService, tool: str = "remember", **arguments: Any) -> Proposed:
     return desk.propose(Proposal(tool, arguments or SUMMARY))
 
 
@@ -47,7 +47,7 @@ def test_the_program_itself_may_write(memory: MemoryMaker) -> None:
 
 @pytest.mark.covers("ME-13", "ME-15")
 def test_a_summary_is_written_when_a_person_approved_exactly_it(
-    memory: MemoryMaker, desk: Accountability
+    memory: MemoryMaker, desk: ApprovalService
 ) -> None:
     proposed = propose(desk)
     record = {**SUMMARY, "writer": "human_approved_summary"}
@@ -75,7 +75,7 @@ def test_a_summary_is_written_when_a_person_approved_exactly_it(
 
 @pytest.mark.covers("ME-12")
 def test_the_output_of_a_tool_is_written_when_its_call_was_approved_and_ran(
-    memory: MemoryMaker, desk: Accountability
+    memory: MemoryMaker, desk: ApprovalService
 ) -> None:
     proposed = propose(desk, "read_ci", branch="main")
     approval_id = proposed.approval.approval_id
@@ -97,7 +97,7 @@ def test_the_output_of_a_tool_is_written_when_its_call_was_approved_and_ran(
 
 
 def test_an_output_that_was_not_recorded_is_no_approved_one(
-    memory: MemoryMaker, desk: Accountability
+    memory: MemoryMaker, desk: ApprovalService
 ) -> None:
     approval_id = ran(desk, "send_mail")
 
@@ -106,7 +106,7 @@ def test_an_output_that_was_not_recorded_is_no_approved_one(
 
 
 def ran(
-    desk: Accountability, tool: str, *, asker: Principal | None = CLAIMED, **result: Any
+    desk: ApprovalService, tool: str, *, asker: Principal | None = CLAIMED, **result: Any
 ) -> str:
     """Return the id of an approved action that ran."""
     proposed = propose(desk.acting(asker), tool)
@@ -117,7 +117,7 @@ def ran(
 
 @pytest.mark.parametrize("writer", ["approved_tool_output", "human_approved_summary"])
 def test_an_approval_entitles_to_one_record(
-    memory: MemoryMaker, desk: Accountability, writer: str
+    memory: MemoryMaker, desk: ApprovalService, writer: str
 ) -> None:
     digest = content_digest(SUMMARY["content"])
     approval_id = ran(desk, "remember", result_digest=digest)
@@ -139,7 +139,7 @@ def test_an_approval_entitles_to_one_record(
 
 @pytest.mark.parametrize("tool", ["send_email", "remembering", "dont_remember", "remember it"])
 def test_a_yes_to_something_else_is_no_word_about_memory(
-    memory: MemoryMaker, desk: Accountability, tool: str
+    memory: MemoryMaker, desk: ApprovalService, tool: str
 ) -> None:
     approval_id = ran(desk, tool)
 
@@ -153,7 +153,7 @@ def test_a_yes_to_something_else_is_no_word_about_memory(
     ids=lambda one: next(iter(one)),
 )
 def test_what_was_approved_beside_the_content_is_written_too(
-    memory: MemoryMaker, desk: Accountability, other: dict[str, Any]
+    memory: MemoryMaker, desk: ApprovalService, other: dict[str, Any]
 ) -> None:
     fact = {
         **SUMMARY, "namespace": {"project": "quillbook"}, "tags": ["ci"], "confidence": 0.6,
@@ -172,7 +172,7 @@ def test_what_was_approved_beside_the_content_is_written_too(
 
 @pytest.mark.parametrize("asker", [Principal("bot", frozenset(), "token"), None])
 def test_an_approval_of_another_program_entitles_to_nothing(
-    memory: MemoryMaker, desk: Accountability, asker: Principal | None
+    memory: MemoryMaker, desk: ApprovalService, asker: Principal | None
 ) -> None:
     approval_id = ran(desk, "remember", asker=asker)
     record = {
@@ -204,7 +204,7 @@ DEPLOYS = {
 }  # fmt: skip
 
 
-def approved_summary(desk: Accountability, *shown: str) -> dict[str, Any]:
+def approved_summary(desk: ApprovalService, *shown: str) -> dict[str, Any]:
     """Return a summary about deploys of which a person approved the content and what is named."""
     summary = {**DEPLOYS, "content": "Whenever you like.", "writer": "human_approved_summary"}
     arguments = {name: summary[name] for name in ("content", *shown)}
@@ -214,7 +214,7 @@ def approved_summary(desk: Accountability, *shown: str) -> dict[str, Any]:
 
 
 def test_a_summary_supersedes_a_record_whose_subject_and_attribute_were_approved(
-    memory: MemoryMaker, desk: Accountability
+    memory: MemoryMaker, desk: ApprovalService
 ) -> None:
     before = memory.write(**DEPLOYS, content="Never on Friday.", writer="app", confidence=0.5)
 
@@ -225,7 +225,7 @@ def test_a_summary_supersedes_a_record_whose_subject_and_attribute_were_approved
 
 @pytest.mark.parametrize("shown", [(), ("subject",)])
 def test_a_summary_does_not_supersede_a_record_that_the_approver_did_not_see(
-    memory: MemoryMaker, desk: Accountability, shown: tuple[str, ...]
+    memory: MemoryMaker, desk: ApprovalService, shown: tuple[str, ...]
 ) -> None:
     memory.write(**DEPLOYS, content="Never on Friday.", writer="app", confidence=0.5)
     summary = approved_summary(desk, *shown)
@@ -237,7 +237,7 @@ def test_a_summary_does_not_supersede_a_record_that_the_approver_did_not_see(
 
 
 def test_a_summary_replaces_no_record_that_its_approver_did_not_see(
-    memory: MemoryMaker, desk: Accountability
+    memory: MemoryMaker, desk: ApprovalService
 ) -> None:
     place = {"memory_type": "constraint", "namespace": {"project": "ops"}}
     before = memory.write(
@@ -261,7 +261,7 @@ def test_a_summary_replaces_no_record_that_its_approver_did_not_see(
 
 @pytest.mark.parametrize("name", ["content", "metadata"])
 def test_true_is_not_the_one_that_was_approved(
-    memory: MemoryMaker, desk: Accountability, name: str
+    memory: MemoryMaker, desk: ApprovalService, name: str
 ) -> None:
     approved = {**SUMMARY, name: {"checks": [{"retries": 1, "share": 1.0}]}}
     approval_id = propose(desk, **approved).approval.approval_id
@@ -276,7 +276,7 @@ def test_true_is_not_the_one_that_was_approved(
 
 @pytest.mark.parametrize("altered", ["decided_by = 'ana'", "note = 'yes'"])
 def test_an_approval_that_was_altered_by_hand_ends_no_memory(
-    memory: MemoryMaker, desk: Accountability, altered: str
+    memory: MemoryMaker, desk: ApprovalService, altered: str
 ) -> None:
     memory_id = memory.write(writer="app")["memory"]["memory_id"]
     arguments = {"memory_id": memory_id, "reason": "we moved"}

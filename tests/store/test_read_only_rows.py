@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 import hansard_store
 from hansard_store.approvals.rows import ApprovalFilter, list_approvals
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.events import read_events
 from hansard_store.database.read_only_json import (
     ReadOnlyDict,
@@ -129,7 +129,7 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 @pytest.mark.covers("DI-29")
 def test_rows_that_were_read_hold_nothing_that_can_be_changed(
-    tmp_path: Path, desk: Accountability
+    tmp_path: Path, desk: ApprovalService
 ) -> None:
     memory = MemoryMaker(tmp_path / "data")
     memory.write({"a": [1, {"b": 2}]}, metadata={"k": ["v"]}, tags=["x"])

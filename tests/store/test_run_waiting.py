@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.sql_console import read_sql
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import last_change, list_runs, run_facets
@@ -19,10 +19,10 @@ from tests.store.plans import QueryPlans
 
 
 @pytest.fixture
-def desk(store: StoreMaker) -> Iterator[Accountability]:
+def desk(store: StoreMaker) -> Iterator[ApprovalService]:
     clock = Clock()
     clock.now_ns = NOW
-    with Accountability(store.folder, clock=clock) as made:
+    with ApprovalService(store.folder, clock=clock) as made:
         yield made
 
 
@@ -38,7 +38,7 @@ def of_status(store: StoreMaker, *status: str, now_ns: int = NOW) -> list[str]:
 
 @pytest.mark.covers("PO-19")
 def test_a_run_is_blocked_while_its_approval_waits_and_not_after(
-    store: StoreMaker, desk: Accountability
+    store: StoreMaker, desk: ApprovalService
 ) -> None:
     for name in ("one", "two", "three"):
         store.span(name, run=name)
@@ -63,7 +63,7 @@ def test_a_run_is_blocked_while_its_approval_waits_and_not_after(
 
 
 def test_blocked_runs_are_found_without_a_scan(
-    store: StoreMaker, desk: Accountability, plans: QueryPlans
+    store: StoreMaker, desk: ApprovalService, plans: QueryPlans
 ) -> None:
     store.span("one", run="one")
     desk.propose(proposal(run_id=trace_id("one").hex()))
@@ -85,7 +85,7 @@ def test_the_step_that_asked_is_blocked_until_somebody_decides(
     failed: bool,
     after: str,
     store: StoreMaker,
-    desk: Accountability,
+    desk: ApprovalService,
     plans: QueryPlans,
 ) -> None:
     store.span("other", run="one")
@@ -123,7 +123,7 @@ def test_by_sql_a_run_and_its_steps_are_in_the_state_that_the_api_names(
     store.span("waits", run="waits", start_s=start_s, duration_s=None)
     store.now_ns = now_ns - 20 * 60 * SECOND
     store.span("lost", run="lost", start_s=start_s - 1500, duration_s=None)
-    with Accountability(store.folder) as desk:
+    with ApprovalService(store.folder) as desk:
         for name in ("blocked", "waits", "failed"):
             run_id, step = trace_id(name).hex(), span_id(name).hex()
             desk.propose(proposal(run_id=run_id, step_id=f"{run_id}-{step}"))

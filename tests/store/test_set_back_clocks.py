@@ -10,7 +10,7 @@ import pytest
 
 from hansard_store.approvals.errors import ApprovalExpired, ClaimRefused
 from hansard_store.approvals.records import Approver, Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.clock import Uptime
 from hansard_store.principals.errors import NameReserved
 from tests.store.empty import empty_store
@@ -23,7 +23,7 @@ START_NS = 1_800_000_000 * 1_000_000_000
 class Machine:
     """A store on a machine whose wall clock anybody may set; its uptime nobody."""
 
-    store: Accountability
+    store: ApprovalService
     wall_ns: int = START_NS
     up_ns: int = 0
     boot: str = "one"
@@ -60,7 +60,7 @@ class Machine:
 @pytest.fixture(params=[True, False], ids=["uptime", "no uptime"])
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
     made: list[Machine] = []
-    with Accountability(
+    with ApprovalService(
         empty_store(tmp_path / "data"),
         clock=lambda: made[0].wall_ns if made else START_NS,
         uptime=lambda: made[0].uptime(),

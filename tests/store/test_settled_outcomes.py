@@ -15,14 +15,14 @@ from hansard_store.approvals.errors import (
     OutcomeKnown,
 )
 from hansard_store.approvals.records import Action, ApprovalFilter, Approver, Outcome
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import EventFilter
 from tests.store.accounts import MINUTE, SECOND, Clock, account, proposal
 
 NOTE = "it is in the sent folder, 10:42"
 
 
-def lost(desk: Accountability, clock: Clock, **changes: object) -> tuple[str, str]:
+def lost(desk: ApprovalService, clock: Clock, **changes: object) -> tuple[str, str]:
     """Return an approval whose outcome nobody knows, and its claim."""
     undo = Action("recall_email", {"id": 7})
     made = desk.propose(proposal(undo=undo, **changes)).approval.approval_id
@@ -36,7 +36,7 @@ def lost(desk: Accountability, clock: Clock, **changes: object) -> tuple[str, st
 @pytest.mark.covers("CG-17")
 @pytest.mark.parametrize(("outcome", "state"), [("ran", "done"), ("did_not_run", "not_run")])
 def test_a_person_settles_what_nobody_knew_with_a_word_of_how_they_know(
-    desk: Accountability, clock: Clock, outcome: Outcome, state: str
+    desk: ApprovalService, clock: Clock, outcome: Outcome, state: str
 ) -> None:
     made, _ = lost(desk, clock)
 
@@ -53,7 +53,7 @@ def test_a_person_settles_what_nobody_knew_with_a_word_of_how_they_know(
 
 
 def test_an_outcome_is_unknown_once_the_lease_is_over_whoever_has_looked(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     made = desk.propose(proposal()).approval.approval_id
     desk.approve(made, by="ann")
@@ -70,7 +70,7 @@ def test_an_outcome_is_unknown_once_the_lease_is_over_whoever_has_looked(
 
 
 def test_only_approvers_settle_what_they_were_asked_about(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     asked = (Approver("ann", within_ns=MINUTE), Approver("cid"))
     made, _ = lost(desk, clock, approvers=asked)
@@ -85,7 +85,7 @@ def test_only_approvers_settle_what_they_were_asked_about(
 
 
 @pytest.mark.parametrize("outcome", ["ran", "did_not_run"])
-def test_what_was_settled_never_runs(desk: Accountability, clock: Clock, outcome: Outcome) -> None:
+def test_what_was_settled_never_runs(desk: ApprovalService, clock: Clock, outcome: Outcome) -> None:
     made, _ = lost(desk, clock)
     desk.settle_outcome(made, outcome, note=NOTE)
 
@@ -94,7 +94,7 @@ def test_what_was_settled_never_runs(desk: Accountability, clock: Clock, outcome
 
 
 def test_what_a_person_saw_ran_can_be_undone_and_what_did_not_run_cannot(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     ran, _ = lost(desk, clock)
     never, _ = lost(desk, clock)
@@ -108,7 +108,7 @@ def test_what_a_person_saw_ran_can_be_undone_and_what_did_not_run_cannot(
 
 @pytest.mark.covers("CF-28")
 @pytest.mark.parametrize("note", ["", "  \n"])
-def test_a_settlement_says_how_it_is_known(desk: Accountability, clock: Clock, note: str) -> None:
+def test_a_settlement_says_how_it_is_known(desk: ApprovalService, clock: Clock, note: str) -> None:
     made, _ = lost(desk, clock)
 
     with pytest.raises(InvalidProposal, match="how you know"):
@@ -116,7 +116,7 @@ def test_a_settlement_says_how_it_is_known(desk: Accountability, clock: Clock, n
     assert desk.approval(made).execution.state == "unknown"
 
 
-def test_only_an_unknown_outcome_is_settled(desk: Accountability) -> None:
+def test_only_an_unknown_outcome_is_settled(desk: ApprovalService) -> None:
     made = desk.propose(proposal()).approval.approval_id
     desk.approve(made)
     with pytest.raises(OutcomeKnown, match="has not begun"):
@@ -133,7 +133,7 @@ def test_only_an_unknown_outcome_is_settled(desk: Accountability) -> None:
 
 
 def test_the_first_word_stands_and_the_same_one_is_answered_again(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     made, _ = lost(desk, clock)
     first = desk.settle_outcome(made, "did_not_run", by="bob", note=NOTE)
@@ -156,7 +156,7 @@ def test_of_many_who_settle_at_once_one_is_first(tmp_path: Path) -> None:
         assert len(desk.events(EventFilter(type="action.settled"), limit=500)) == 20
 
 
-def _settles(desk: Accountability, made: str, number: int) -> bool:
+def _settles(desk: ApprovalService, made: str, number: int) -> bool:
     try:
         desk.settle_outcome(made, "ran" if number % 2 else "did_not_run", by=f"p{number}", note="x")
     except OutcomeKnown:
@@ -165,7 +165,7 @@ def _settles(desk: Accountability, made: str, number: int) -> bool:
 
 
 def test_what_its_program_tells_too_late_is_logged_and_changes_nothing(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     made, claim_id = lost(desk, clock)
     desk.settle_outcome(made, "did_not_run", by="bob", note=NOTE)
@@ -181,7 +181,7 @@ def test_what_its_program_tells_too_late_is_logged_and_changes_nothing(
     assert "returned, after bob settled that it did not run" in last.contents["error"]
 
 
-def test_secrets_in_what_a_person_writes_are_cut_out(desk: Accountability, clock: Clock) -> None:
+def test_secrets_in_what_a_person_writes_are_cut_out(desk: ApprovalService, clock: Clock) -> None:
     made, _ = lost(desk, clock)
     canary = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 

@@ -22,7 +22,7 @@ from hansard_store.approvals.errors import (
     RevisionChanged,
 )
 from hansard_store.approvals.records import Action, Approval, Approver
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from hansard_store.policy.rules import RuleSetInput, put_policy
 from hansard_store.principals.errors import CredentialsRequired, SelfApproval
@@ -37,24 +37,24 @@ RACES = 200
 
 
 @pytest.fixture
-def desk(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
+def desk(tmp_path: Path, clock: Clock) -> Iterator[ApprovalService]:
     with account(tmp_path, clock) as made:
         yield made
 
 
-def by_two(desk: Accountability, **changes: object) -> str:
+def by_two(desk: ApprovalService, **changes: object) -> str:
     made = desk.propose(proposal(**{"approvals_required": 2, **changes}))
     return made.approval.approval_id
 
 
-def served(desk: Accountability, name: str = "") -> Accountability:
+def served(desk: ApprovalService, name: str = "") -> ApprovalService:
     """The same store as a server uses it: for a principal, or a request without a credential."""
     acting = desk.acting(Principal(name, frozenset({Scope.DECIDE}), "token") if name else NOBODY)
     return acting
 
 
 def test_it_is_approved_by_the_last_of_those_that_it_needs_and_runs_then(
-    desk: Accountability,
+    desk: ApprovalService,
 ) -> None:
     found = by_two(desk, approvals_required=3)
 
@@ -86,7 +86,7 @@ def test_it_is_approved_by_the_last_of_those_that_it_needs_and_runs_then(
 
 @pytest.mark.parametrize("again", ["ann", "ANN", " ann", "an\u200bn", "\u202eann", "аnn"])
 def test_one_person_counts_once_however_the_name_is_written(
-    desk: Accountability, again: str
+    desk: ApprovalService, again: str
 ) -> None:
     found = by_two(desk)
     desk.approve(found, by="ann")
@@ -99,7 +99,7 @@ def test_one_person_counts_once_however_the_name_is_written(
     assert history(desk).count("action.approval_added") == 1
 
 
-def test_one_person_rejects_or_sends_back_what_others_approved(desk: Accountability) -> None:
+def test_one_person_rejects_or_sends_back_what_others_approved(desk: ApprovalService) -> None:
     rejected, revised = by_two(desk), by_two(desk)
     for one in (rejected, revised):
         desk.approve(one, by="ann")
@@ -113,7 +113,7 @@ def test_one_person_rejects_or_sends_back_what_others_approved(desk: Accountabil
     assert verify_store(desk.folder).findings == []
 
 
-def test_approvals_of_a_draft_are_of_that_draft_alone(desk: Accountability) -> None:
+def test_approvals_of_a_draft_are_of_that_draft_alone(desk: ApprovalService) -> None:
     found = by_two(desk)
     desk.approve(found, by="ann")
     desk.revise(found, by="bob", note="warmer")
@@ -129,7 +129,7 @@ def test_approvals_of_a_draft_are_of_that_draft_alone(desk: Accountability) -> N
 
 
 def test_who_edits_approves_the_new_draft_and_takes_away_the_approvals_of_the_other(
-    desk: Accountability,
+    desk: ApprovalService,
 ) -> None:
     found = by_two(desk)
     desk.approve(found, by="ann")
@@ -157,7 +157,7 @@ def test_who_edits_approves_the_new_draft_and_takes_away_the_approvals_of_the_ot
     ],
 )
 def test_more_approvals_than_there_are_approvers_cannot_be_proposed(
-    desk: Accountability, people: list[str], required: int
+    desk: ApprovalService, people: list[str], required: int
 ) -> None:
     with pytest.raises(InvalidProposal) as refused:
         by_two(desk, approvers=[Approver(one) for one in people], approvals_required=required)
@@ -166,14 +166,14 @@ def test_more_approvals_than_there_are_approvers_cannot_be_proposed(
     assert desk.approvals() == []
 
 
-def test_who_requested_it_is_not_counted_among_its_approvers(desk: Accountability) -> None:
+def test_who_requested_it_is_not_counted_among_its_approvers(desk: ApprovalService) -> None:
     people = [Approver("ann"), Approver("bot")]
 
     with pytest.raises(InvalidProposal, match="requested it"):
         served(desk, "bot").propose(proposal(approvers=people, approvals_required=2))
 
 
-def test_the_agent_that_asks_is_none_of_them(desk: Accountability) -> None:
+def test_the_agent_that_asks_is_none_of_them(desk: ApprovalService) -> None:
     found = by_two(desk)
 
     with pytest.raises(SelfApproval):
@@ -181,7 +181,7 @@ def test_the_agent_that_asks_is_none_of_them(desk: Accountability) -> None:
 
 
 def test_of_what_came_through_a_server_a_name_that_nobody_checked_counts_for_nobody(
-    desk: Accountability,
+    desk: ApprovalService,
 ) -> None:
     found = served(desk).propose(proposal(approvals_required=2)).approval.approval_id
 
@@ -198,7 +198,7 @@ def test_of_what_came_through_a_server_a_name_that_nobody_checked_counts_for_nob
 
 
 def test_as_many_are_asked_at_once_as_have_to_approve_and_the_next_in_time(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     people = [Approver("ann", MINUTE), Approver("bob", MINUTE), Approver("cid", MINUTE)]
     found = by_two(desk, approvers=people)
@@ -216,7 +216,7 @@ def test_as_many_are_asked_at_once_as_have_to_approve_and_the_next_in_time(
     assert disagreement(desk) is None
 
 
-def test_approvers_without_a_time_of_their_own_are_all_asked(desk: Accountability) -> None:
+def test_approvers_without_a_time_of_their_own_are_all_asked(desk: ApprovalService) -> None:
     people = [Approver("ann"), Approver("bob")]
     found = desk.propose(proposal(approvers=people)).approval.approval_id
 
@@ -224,7 +224,7 @@ def test_approvers_without_a_time_of_their_own_are_all_asked(desk: Accountabilit
 
 
 def test_it_expires_with_one_approval_and_a_clock_set_back_gives_no_more_time(
-    desk: Accountability, clock: Clock
+    desk: ApprovalService, clock: Clock
 ) -> None:
     found = by_two(desk)
     desk.approve(found, by="ann")
@@ -239,7 +239,7 @@ def test_it_expires_with_one_approval_and_a_clock_set_back_gives_no_more_time(
     assert desk.approval(found).status == "expired"
 
 
-def test_what_undoes_it_takes_as_many(desk: Accountability) -> None:
+def test_what_undoes_it_takes_as_many(desk: ApprovalService) -> None:
     found = by_two(desk)
     desk.approve(found, by="ann")
     desk.approve(found, by="bob")
@@ -251,7 +251,7 @@ def test_what_undoes_it_takes_as_many(desk: Accountability) -> None:
     assert desk.approve(undoing.approval_id, by="bob").status == "approved"
 
 
-def test_a_batch_leaves_out_what_this_person_has_approved(desk: Accountability) -> None:
+def test_a_batch_leaves_out_what_this_person_has_approved(desk: ApprovalService) -> None:
     made = desk.propose_batch([proposal(approvals_required=2), proposal(tool="note")])
     batch_id = made[0].approval.batch_id or ""
 
@@ -295,7 +295,7 @@ LARGE = {
 
 
 @pytest.fixture
-def ruled(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
+def ruled(tmp_path: Path, clock: Clock) -> Iterator[ApprovalService]:
     document = {"schema_version": 1, "name": "house", "version": "1", "rules": [LARGE]}
     with account(tmp_path, clock) as made:
         given = [RuleSetInput(parse_rule_set(document), document)]
@@ -305,12 +305,12 @@ def ruled(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
         yield made
 
 
-def wire(desk: Accountability, amount: int, **changes: object) -> Approval:
+def wire(desk: ApprovalService, amount: int, **changes: object) -> Approval:
     told: dict[str, object] = {"tool": "wire", "arguments": {"amount": amount}, **changes}
     return desk.propose(proposal(**told)).approval
 
 
-def test_a_rule_requires_several_people_whatever_the_proposer_says(ruled: Accountability) -> None:
+def test_a_rule_requires_several_people_whatever_the_proposer_says(ruled: ApprovalService) -> None:
     small, large = wire(ruled, 5), wire(ruled, 500)
     narrowed = wire(ruled, 500, approvers=[Approver("Bob"), Approver("eve"), Approver("cid")])
 
@@ -326,7 +326,7 @@ def test_a_rule_requires_several_people_whatever_the_proposer_says(ruled: Accoun
 
 
 def test_an_edit_that_makes_it_larger_takes_the_people_that_the_rule_demands(
-    ruled: Accountability,
+    ruled: ApprovalService,
 ) -> None:
     found = wire(ruled, 5).approval_id
 
@@ -342,7 +342,7 @@ def test_an_edit_that_makes_it_larger_takes_the_people_that_the_rule_demands(
     assert verify_store(ruled.folder).findings == []
 
 
-def test_who_is_no_approver_of_the_rule_cannot_edit_it_into_reach(ruled: Accountability) -> None:
+def test_who_is_no_approver_of_the_rule_cannot_edit_it_into_reach(ruled: ApprovalService) -> None:
     found = wire(ruled, 5).approval_id
 
     with pytest.raises(NotAnApprover):
@@ -373,7 +373,7 @@ ALTERED = {
 }  # fmt: skip
 
 
-def altered(desk: Accountability, sql: str, approval_id: str) -> None:
+def altered(desk: ApprovalService, sql: str, approval_id: str) -> None:
     desk.close()
     with sqlite3.connect(desk.folder.database) as plain:
         plain.execute("PRAGMA foreign_keys = OFF")
@@ -385,7 +385,7 @@ def altered(desk: Accountability, sql: str, approval_id: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALTERED)
-def test_what_was_altered_is_named_by_its_row(desk: Accountability, name: str) -> None:
+def test_what_was_altered_is_named_by_its_row(desk: ApprovalService, name: str) -> None:
     sql, which, message = ALTERED[name]
     ids = {one: by_two(desk) for one in ("half", "done")}
     ids["named"] = by_two(desk, approvers=[Approver("ann"), Approver("bob")])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.sql_console import VIEWS, read_sql
 from hansard_store.errors import InvalidQueryError, QueryLimitError
@@ -18,7 +18,7 @@ from tests.store.empty import empty_store
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataFolder]:
     made = empty_store(tmp_path_factory.mktemp("sql") / "data")
-    store = Accountability(made)
+    store = ApprovalService(made)
     store.propose(Proposal(tool="send", arguments={"to": "kim", "text": "x" * 5_000}))
     yield made
     store.close()

@@ -11,7 +11,7 @@ import pytest
 
 from hansard_store.approvals.errors import ClaimRefused
 from hansard_store.approvals.records import Action
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
 from hansard_store.database.connections import open_for_accountability
@@ -24,7 +24,7 @@ from tests.store.by_hand import triggers_dropped
 class Lives:
     """One approval in each state that it can be in, by its name."""
 
-    desk: Accountability
+    desk: ApprovalService
     ids: dict[str, str]
 
     def alter(self, sql: str, name: str) -> list[Finding]:

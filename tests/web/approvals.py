@@ -7,7 +7,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from hansard_store.approvals.records import Approval, Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from tests.web.html import Element, parse
 
@@ -17,24 +17,24 @@ STEP = f"{RUN}-b7ad6b7169203331"
 DEAL = {"title": "Shop fit-out", "amount": 22632, "owner": "Noor Haddad"}
 
 
-def store_of(client: TestClient) -> Accountability:
+def store_of(client: TestClient) -> ApprovalService:
     """Return the store of a client's app, as a program with its folder has it."""
     folder: DataFolder = client.app.state.site.folder  # type: ignore[attr-defined]
-    return Accountability(folder, source="api")
+    return ApprovalService(folder, source="api")
 
 
 def say(arguments: dict[str, Any]) -> str:
     return f"Open {arguments['title']} for {arguments['amount']}, owned by {arguments['owner']}"
 
 
-def ask(store: Accountability, **changes: Any) -> Approval:
+def ask(store: ApprovalService, **changes: Any) -> Approval:
     """Propose to open a deal, or what `changes` make of it."""
     told: dict[str, Any] = {"tool": "create_deal", "arguments": DEAL, "agent": "front-desk"}
     told |= {"description": say(DEAL), "run_id": RUN, "step_id": STEP, **changes}
     return store.propose(Proposal(**told)).approval
 
 
-def redraft(store: Accountability, approval: Approval, **changes: Any) -> Approval:
+def redraft(store: ApprovalService, approval: Approval, **changes: Any) -> Approval:
     """Bring a revised deal back with some arguments changed."""
     arguments = {**approval.arguments, **changes}
     return store.repropose(approval.approval_id, arguments, description=say(arguments))

@@ -18,7 +18,7 @@ from hansard_store.approvals.records import (
     PolicyNote,
     Proposal,
 )
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from hansard_store.memory.service import MemoryService
 from hansard_store.policy.stored_policy import DENY, PolicyQuestion
@@ -269,7 +269,7 @@ def test_an_outcome_that_nobody_knows_is_listed_for_review(client: TestClient) -
     assert "The outcome is unknown" in page.one("article", class_="ask").text
 
 
-def lost(store: Accountability, **changes: str) -> Approval:
+def lost(store: ApprovalService, **changes: str) -> Approval:
     """Return an action whose outcome nobody knows."""
     asked = ask(store, **changes)
     store.approve(asked.approval_id)

@@ -7,16 +7,16 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from tests.web.approvals import ask, redraft
 from tests.web.conftest import Served
 
 
 @pytest.fixture
-def store(served: Served) -> Accountability:
+def store(served: Served) -> ApprovalService:
     """Return the store of the app that is served, as a program with its folder has it."""
-    return Accountability(served.app.state.site.folder, source="api")
+    return ApprovalService(served.app.state.site.folder, source="api")
 
 
 def is_live(page: Page) -> None:
@@ -24,7 +24,7 @@ def is_live(page: Page) -> None:
 
 
 @pytest.mark.covers("UI-19", "UI-23", "UI-24", "PO-22")
-def test_two_revisions_and_an_approval_by_keyboard(page: Page, store: Accountability) -> None:
+def test_two_revisions_and_an_approval_by_keyboard(page: Page, store: ApprovalService) -> None:
     page.goto("/")
     expect(page.locator("#waiting")).to_be_hidden()
     asked = ask(store)
@@ -64,7 +64,7 @@ def test_two_revisions_and_an_approval_by_keyboard(page: Page, store: Accountabi
 
 
 def test_what_is_being_decided_on_is_not_taken_from_under_the_hands(
-    page: Page, store: Accountability
+    page: Page, store: ApprovalService
 ) -> None:
     asked = ask(store)
     page.goto(f"/approvals/{asked.approval_id}")
@@ -79,7 +79,7 @@ def test_what_is_being_decided_on_is_not_taken_from_under_the_hands(
     expect(page.locator(".ask-done")).to_contain_text("Approved by Iris")
 
 
-def test_new_actions_come_into_the_list_and_the_count(page: Page, store: Accountability) -> None:
+def test_new_actions_come_into_the_list_and_the_count(page: Page, store: ApprovalService) -> None:
     page.goto("/approvals")
     is_live(page)
     asked = ask(store)

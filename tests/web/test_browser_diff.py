@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import hansard_web
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.web.approvals import ask
 from tests.web.comparisons import LEFT, RIGHT, TALK, World, step
 from tests.web.conftest import Served
@@ -112,7 +112,7 @@ FRAMED = {("INS", "none", "solid", "solid"), ("DEL", "none", "dashed", "dashed")
 def test_no_line_of_a_word_diff_hides_what_code_is_written_with(
     page: Page, served: Served, scheme: Literal["light", "dark"]
 ) -> None:
-    store = Accountability(served.app.state.site.folder, source="api")
+    store = ApprovalService(served.app.state.site.folder, source="api")
     asked = ask(store, arguments={"amount": "-0.0035", "name": scheme})
     store.revise(asked.approval_id, note="Once.", by="Noor")
     store.repropose(asked.approval_id, {"amount": "round_cents(x)", "name": scheme})

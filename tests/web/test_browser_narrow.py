@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.transcripts.service import SqliteTranscripts
 from tests.instrumentation.transcript_maker import assistant, say, user
 from tests.signing import session_of
@@ -160,7 +160,7 @@ def fill(served: Served, pipeline: Pipeline) -> None:
     trace.agent(1, name=LONG, failed=f"needle {'/very/long/path' * 20}")
     trace.chat(2, 1, [said("user", "needle")], None, failed="needle " + "z" * 300)
     trace.send(pipeline)
-    store = Accountability(folder, source="api")
+    store = ApprovalService(folder, source="api")
     ask(store)
     store.tool_called("get_quote", {"id": 1}, agent="mender")
     transcripts = SqliteTranscripts(folder, RetentionMode.REDACTED_PAYLOADS, Redactor(folder.key()))
@@ -199,7 +199,7 @@ def test_hits_of_long_words_stay_in_the_window(
 def test_an_approval_on_a_phone_shows_its_arguments_first(
     phone: Page, served: Served, pipeline: Pipeline
 ) -> None:
-    store = Accountability(served.app.state.site.folder, source="api")
+    store = ApprovalService(served.app.state.site.folder, source="api")
     for number in range(4):
         asked = ask(store, arguments={**DEAL, "amount": number}, description="Open a deal. " * 40)
 

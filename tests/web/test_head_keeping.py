@@ -10,7 +10,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.daily_heads import read_heads
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
@@ -41,7 +41,7 @@ def test_a_day_s_head_is_a_run_of_one_step_and_a_file(tmp_path: Path) -> None:
 
 
 def test_a_head_that_cannot_be_told_now_is_kept_all_the_same(tmp_path: Path) -> None:
-    with Accountability(empty_store(tmp_path / "data")) as store:
+    with ApprovalService(empty_store(tmp_path / "data")) as store:
         store.tool_called("find", time_ns=1)
 
         def fail(_: object) -> None:

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.web.approvals import DEAL, RUN, ask, store_of
 from tests.web.html import parse
 from tests.web.traces import Trace
@@ -38,12 +38,12 @@ def shown(client: TestClient, number: int) -> str:
 
 
 @pytest.fixture
-def store(client: TestClient) -> Accountability:
+def store(client: TestClient) -> ApprovalService:
     return store_of(client)
 
 
 def test_two_calls_of_one_tool_show_an_approval_each(
-    client: TestClient, pipeline: Pipeline, store: Accountability
+    client: TestClient, pipeline: Pipeline, store: ApprovalService
 ) -> None:
     trace = calls(pipeline, DEAL, OTHER)
     first = ask(store, step_id=trace.step(2))
@@ -58,7 +58,7 @@ def test_two_calls_of_one_tool_show_an_approval_each(
 
 
 def test_of_several_approvals_that_name_a_step_it_shows_the_one_of_its_arguments(
-    client: TestClient, pipeline: Pipeline, store: Accountability
+    client: TestClient, pipeline: Pipeline, store: ApprovalService
 ) -> None:
     trace = calls(pipeline, DEAL)
     own = ask(store, step_id=trace.step(2))
@@ -70,7 +70,7 @@ def test_of_several_approvals_that_name_a_step_it_shows_the_one_of_its_arguments
 
 
 def test_an_approval_of_another_tool_that_names_a_step_is_not_shown_on_it(
-    client: TestClient, pipeline: Pipeline, store: Accountability
+    client: TestClient, pipeline: Pipeline, store: ApprovalService
 ) -> None:
     trace = calls(pipeline, {"sku": 1}, tool="get_stock")
     approval = ask(store, step_id=trace.step(2))
@@ -80,7 +80,7 @@ def test_an_approval_of_another_tool_that_names_a_step_is_not_shown_on_it(
 
 
 def test_a_span_that_names_the_approval_of_another_call_does_not_take_it(
-    client: TestClient, pipeline: Pipeline, store: Accountability
+    client: TestClient, pipeline: Pipeline, store: ApprovalService
 ) -> None:
     approval = ask(store, step_id=f"{RUN}-{2:016x}")
     store.approve(approval.approval_id, by="rosa")
@@ -91,7 +91,7 @@ def test_a_span_that_names_the_approval_of_another_call_does_not_take_it(
 
 
 def test_an_old_approval_of_a_run_with_hundreds_is_found(
-    client: TestClient, pipeline: Pipeline, store: Accountability
+    client: TestClient, pipeline: Pipeline, store: ApprovalService
 ) -> None:
     trace = calls(pipeline, DEAL)
     own = ask(store, step_id=trace.step(2))

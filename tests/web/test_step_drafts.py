@@ -20,7 +20,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
@@ -124,7 +124,7 @@ def test_what_a_rule_denied_did_not_run(told: Told) -> None:
 
 
 def test_the_log_names_the_step_of_each_draft(told: Told) -> None:
-    store = Accountability(DataFolder(told.path))
+    store = ApprovalService(DataFolder(told.path))
     history = store.history(told.gate(1)["approval_id"])
     store.close()
 

@@ -6,13 +6,13 @@ import anyio
 
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.rows import version_of
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_web.live import StoreWatch
 from tests.web.makers import RunMaker
 
 
 def test_a_wait_for_one_approval_is_not_ended_by_other_commits(runs: RunMaker) -> None:
-    store, watch = Accountability(runs.folder), StoreWatch(runs.folder)
+    store, watch = ApprovalService(runs.folder), StoreWatch(runs.folder)
     mine, other = (
         store.propose(Proposal(tool="pay", arguments={"n": n})).approval.approval_id
         for n in range(2)

@@ -24,7 +24,7 @@ from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard_collector.pipeline.pipeline import Pipeline
-    from hansard_store.approvals.service import Accountability
+    from hansard_store.approvals.service import ApprovalService
 
 _PATIENCE_MS = 500  # with other writers: the SDK tries again, and a fork waits for it
 _T = TypeVar("_T")
@@ -46,7 +46,7 @@ def open_embedded(
     """
     from hansard_collector.pipeline.pipeline import Pipeline
     from hansard_collector.pipeline.redaction import RetentionPolicy
-    from hansard_store.approvals.service import Accountability
+    from hansard_store.approvals.service import ApprovalService
     from hansard_store.database.data_folder import DataFolder
     from hansard_store.errors import StoreError
 
@@ -58,13 +58,13 @@ def open_embedded(
         raise StoreError(f"cannot use {str(data)!r}: {error.strerror}") from error
     policy = RetentionPolicy(retention, make_redactor(key))
     pipeline = Pipeline(folder, policy, helpers=_AtOnce())
-    return EmbeddedIngest(pipeline, Accountability(folder), sender=sender)
+    return EmbeddedIngest(pipeline, ApprovalService(folder), sender=sender)
 
 
 class EmbeddedIngest:
     """An open store; used by one thread at a time, and never by the child of a fork."""
 
-    def __init__(self, pipeline: Pipeline, desk: Accountability, *, sender: str) -> None:
+    def __init__(self, pipeline: Pipeline, desk: ApprovalService, *, sender: str) -> None:
         from hansard_collector.pipeline.submission import Sender
         from hansard_store.audit.schedule import SealSchedule
 

@@ -35,7 +35,7 @@ from hansard_store.approvals.records import (
     Proposal,
     Proposed,
 )
-from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.approvals.service import ApprovalService, open_accountability
 from hansard_store.audit.external_events import note_event
 from hansard_store.principals.authority import ME
 
@@ -56,7 +56,7 @@ class LocalDecisions:
 
     is_local = True
 
-    def __init__(self, store: Accountability) -> None:
+    def __init__(self, store: ApprovalService) -> None:
         self._store = store
 
     def propose(self, proposal: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Accountability: the one public way to write approvals and the audit log.
+"""ApprovalService: the one public way to write approvals and the audit log.
 
 Each call is one transaction, record and event together, on the caller's thread, and survives a
 power cut once it returns. What cannot be written raises, and nothing of it stays: whoever gates an
@@ -44,18 +44,18 @@ from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
 from hansard_store.memory.queries import written_under
 from hansard_store.memory.records import Memory
 from hansard_store.policy.check_rows import CheckKeeper
-from hansard_store.policy.stored_policy import DENY, PolicyEvaluator, PolicyQuestion, StoredPolicy
+from hansard_store.policy.stored_policy import DENY, EvaluatePolicy, PolicyQuestion, StoredPolicy
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import is_same
 
 _CANNOT_WRITE = StoreBusyError, SchemaAlteredError  # now; what is read is so all the same
 
 
-class Accountability(AuditService):
+class ApprovalService(AuditService):
     """Approvals and the audit log of one data folder; threads may share it."""
 
     def __init__(
-        self, folder: DataFolder | Path, *, policy: PolicyEvaluator | None = None, **told: Any
+        self, folder: DataFolder | Path, *, policy: EvaluatePolicy | None = None, **told: Any
     ) -> None:
         """Make it as an AuditService.
 
@@ -463,9 +463,9 @@ class Accountability(AuditService):
 
 def open_accountability(
     data: Path, *, retention: RetentionMode = RetentionMode.REDACTED_PAYLOADS, source: str = "sdk"
-) -> Accountability:
+) -> ApprovalService:
     """Open a data folder for a program's gate, and mark what its dead predecessors left behind."""
-    made = Accountability(DataFolder(data), retention=retention, source=source)
+    made = ApprovalService(DataFolder(data), retention=retention, source=source)
     made.recover()
     with suppress(OSError, StoreError):  # it is an anchor more, and no reason not to begin
         made.keep_head()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hansard_store.approvals.errors import InvalidProposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import Actor, EventType
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import is_own_name
@@ -28,7 +28,7 @@ MOST_AHEAD_NS: Final = _AHEAD_S * 1_000_000_000
 _OF_RUN: Final = ("run_id", "step_id")
 
 
-def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
+def note_event(desk: ApprovalService, told: Mapping[str, Any]) -> int:
     """Append an event and return its number; it is on disk then. Raises InvalidProposal."""
     _refuse_reserved(told)
     _refuse_future(desk, told.get("time_ns"))
@@ -78,7 +78,7 @@ def _refuse_reserved(told: Mapping[str, Any]) -> None:
             raise InvalidProposal(name, reserved_text(_name(told, name)))
 
 
-def _refuse_future(desk: Accountability, time_ns: Any) -> None:
+def _refuse_future(desk: ApprovalService, time_ns: Any) -> None:
     """Raise InvalidProposal for a time that no clock of another machine has yet."""
     if isinstance(time_ns, int) and time_ns > desk.now_ns() + MOST_AHEAD_NS:
         raise InvalidProposal(

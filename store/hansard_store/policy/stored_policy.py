@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_compiler.policy.checks import PolicyEvaluator
+from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.facts import PolicyContext, ToolFacts
 from hansard_compiler.policy.rules import Effect, parse_rule_set
@@ -36,7 +36,7 @@ class PolicyQuestion:
     step_id: str | None = None
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def check(self, policy: Policy) -> PolicyEvaluator:
+    def check(self, policy: Policy) -> PolicyCheck:
         """Return what rules decide."""
         tool = ToolFacts(
             name=self.tool,
@@ -51,14 +51,14 @@ class PolicyQuestion:
         return policy.check_tool(PolicyContext(agent=self.agent, **told), tool)
 
 
-PolicyEvaluator = Callable[[PolicyQuestion], PolicyNote]
+EvaluatePolicy = Callable[[PolicyQuestion], PolicyNote]
 
 DENY, APPROVAL, RECEIPT = (
     str(one) for one in (Effect.DENY, Effect.REQUIRE_APPROVAL, Effect.REQUIRE_RECEIPT)
 )
 
 
-def note_of(check: PolicyEvaluator, asked: PolicyQuestion, *, check_id: int) -> PolicyNote:
+def note_of(check: PolicyCheck, asked: PolicyQuestion, *, check_id: int) -> PolicyNote:
     """Return what an approval keeps of a check that was recorded."""
     return PolicyNote(
         effect=str(check.effect),

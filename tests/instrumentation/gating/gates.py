@@ -12,7 +12,7 @@ from hansard import approvals
 from hansard._backend.local_approvals import LocalDecisions
 from hansard._gate.gate import Gate
 from hansard._gate.pending import Waiting
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.store.empty import empty_store
 
 SECOND_NS = 1_000_000_000
@@ -23,7 +23,7 @@ NOW_NS = 1_800_000_000 * SECOND_NS
 class Desk:
     """A store whose time stands still until it is turned on."""
 
-    store: Accountability
+    store: ApprovalService
     now_ns: list[int]
     decisions: LocalDecisions = field(init=False)
 
@@ -51,7 +51,7 @@ class Desk:
 @contextmanager
 def desk(folder: Path) -> Iterator[Desk]:
     now_ns = [NOW_NS]
-    with Accountability(empty_store(folder), clock=lambda: now_ns[0]) as store:
+    with ApprovalService(empty_store(folder), clock=lambda: now_ns[0]) as store:
         yield Desk(store, now_ns)
 
 

@@ -18,7 +18,7 @@ from hansard._config.settings import load_settings
 from hansard._gate.gate import Gate
 from hansard.errors import AwaitRequired, OutcomeUnknown, RunsFailed
 from hansard_store.approvals.records import ApprovalFilter
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.instrumentation.gating.gates import state_of
 from tests.instrumentation.gating.kinds import ENDINGS, STATES, Broken, Ending, Work, make
 from tests.journeys.processes import Serving, hosting
@@ -34,9 +34,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 @pytest.fixture(scope="module")
-def people(server: Serving) -> Iterator[Accountability]:
+def people(server: Serving) -> Iterator[ApprovalService]:
     """The server's store, where somebody decides."""
-    with Accountability(server.data) as store:
+    with ApprovalService(server.data) as store:
         yield store
 
 
@@ -51,7 +51,7 @@ class Run:
     """One action in a channel of its own."""
 
     def __init__(
-        self, people: Accountability, decisions: Any, kind: str, ending: Ending, channel: str
+        self, people: ApprovalService, decisions: Any, kind: str, ending: Ending, channel: str
     ) -> None:
         self.people = people
         self.channel = channel
@@ -126,7 +126,7 @@ AWAITED: dict[str, Callable[[Run], Awaitable[None]]] = {
 @pytest.mark.parametrize("kind", AT_HAND)
 @pytest.mark.parametrize("way", [*PLAIN, *AWAITED])
 def test_the_server_has_the_end_that_was_awaited(
-    people: Accountability, decisions: HttpDecisions, way: str, kind: str, ending: Ending
+    people: ApprovalService, decisions: HttpDecisions, way: str, kind: str, ending: Ending
 ) -> None:
     one = Run(people, decisions, kind, ending, f"{way} {kind} {ending}")
 
@@ -148,7 +148,7 @@ def test_the_server_has_the_end_that_was_awaited(
 
 
 def test_inside_a_loop_nothing_is_claimed_without_await(
-    people: Accountability, decisions: HttpDecisions
+    people: ApprovalService, decisions: HttpDecisions
 ) -> None:
     one = Run(people, decisions, "async def", "returns", "in a loop")
     identity = one.approved()
@@ -165,7 +165,7 @@ def test_inside_a_loop_nothing_is_claimed_without_await(
 
 @pytest.mark.parametrize("moment", ["claim", "run", "result"])
 def test_a_cancellation_at_any_moment_leaves_the_truth(
-    people: Accountability, decisions: HttpDecisions, moment: str
+    people: ApprovalService, decisions: HttpDecisions, moment: str
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
@@ -237,7 +237,7 @@ def _told(one: Run) -> None:
 
 
 def test_an_end_after_the_shutdown_is_reported_where_the_call_was_claimed(
-    server: Serving, people: Accountability, tmp_path: Path
+    server: Serving, people: ApprovalService, tmp_path: Path
 ) -> None:
     def leave(to: str) -> str:
         hansard.shutdown()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.journeys.processes import environment
 from tests.store.empty import empty_store
 
@@ -46,7 +46,7 @@ def test_a_kill_between_claim_and_result_is_an_unknown_outcome_and_never_a_secon
     killed = run("ask", "killed")
     again = run("run", killed.stdout)
 
-    with Accountability(data) as store:
+    with ApprovalService(data) as store:
         found = store.approval(killed.stdout)
         last = store.events(limit=1)[0]
     assert killed.returncode == -9
@@ -63,7 +63,7 @@ def test_a_gate_works_where_telemetry_is_switched_off(run: Run, data: Path, tmp_
 
     assert (ran.stdout, asked.stderr + ran.stderr) == ("['paid']already_claimed", "")
     assert (tmp_path / "paid").read_text() == "7\n"
-    with Accountability(data) as store:
+    with ApprovalService(data) as store:
         assert store.approval(asked.stdout).execution.state == "done"
 
 
@@ -102,7 +102,7 @@ def test_a_kill_half_way_is_unknown_after_a_restart_and_never_run_again(
     assert killed.returncode == -9
     assert again == "outcome_unknown"
     assert (tmp_path / "paid").read_text() == "begun\n"
-    with Accountability(data) as store:
+    with ApprovalService(data) as store:
         assert store.approval(identity).execution.state == "unknown"
         assert store.events(limit=1)[0].type == "action.unknown"
         assert "action.executed" not in [one.type for one in store.events()]
@@ -122,5 +122,5 @@ def test_of_two_processes_that_run_an_async_tool_at_once_one_does(
     assert told[1] == "ran"
     assert told[0] in ("already_claimed", "nothing")
     assert (tmp_path / "paid").read_text() == "begun\npaid\n"
-    with Accountability(data) as store:
+    with ApprovalService(data) as store:
         assert store.approval(identity).execution.state == "done"

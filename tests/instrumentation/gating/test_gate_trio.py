@@ -19,7 +19,7 @@ from hansard._config.settings import load_settings
 from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
 from hansard.errors import AwaitRequired
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.instrumentation.gating.gates import Desk, state_of
 from tests.journeys.processes import hosting
 
@@ -98,7 +98,7 @@ def test_a_cancel_scope_that_ends_leaves_an_unknown_outcome(
 
     tool = hansard.tool(effect="write", name="send")(send)
 
-    def cut_off(gate: Gate, people: Accountability) -> None:
+    def cut_off(gate: Gate, people: ApprovalService) -> None:
         identity = gate.call("send", {"to": "Maria"}).for_model()["approval_id"]
         people.approve(identity, by="ana")
 
@@ -117,7 +117,7 @@ def test_a_cancel_scope_that_ends_leaves_an_unknown_outcome(
     if where == "in this process":
         cut_off(store.gate(tool), store.store)
         return
-    with hosting(tmp_path / "data") as server, Accountability(server.data) as people:
+    with hosting(tmp_path / "data") as server, ApprovalService(server.data) as people:
         decisions = HttpDecisions(load_settings({"endpoint": server.http, "data": tmp_path}, {}))
         cut_off(Gate(tools=[tool], decisions=decisions), people)
         decisions.close()

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hansard_store.approvals.records import Action, Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.cli import commands
 from tests.store.by_hand import triggers_dropped
@@ -37,8 +37,8 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk(data: Path) -> Iterator[Accountability]:
-    with Accountability(DataFolder(data)) as made:
+def desk(data: Path) -> Iterator[ApprovalService]:
+    with ApprovalService(DataFolder(data)) as made:
         made.head()
         yield made
 
@@ -93,7 +93,7 @@ def test_the_transcript_of_the_harness_has_its_shape(talk: Talk) -> None:
 
 
 @pytest.mark.covers("CF-24", "CF-14", "CF-21")
-def test_a_new_repl_goes_on_where_the_last_one_ended(talk: Talk, desk: Accountability) -> None:
+def test_a_new_repl_goes_on_where_the_last_one_ended(talk: Talk, desk: ApprovalService) -> None:
     talk('/plan send_email {"to": "a"}', '/plan pay {"sum": 5}')
     first, second = (one.approval_id[-8:] for one in reversed(desk.approvals()))
 
@@ -115,7 +115,7 @@ def test_a_new_repl_goes_on_where_the_last_one_ended(talk: Talk, desk: Accountab
 
 
 @pytest.mark.covers("CF-25", "CF-28")
-def test_the_repl_refuses_in_words_and_goes_on(talk: Talk, desk: Accountability) -> None:
+def test_the_repl_refuses_in_words_and_goes_on(talk: Talk, desk: ApprovalService) -> None:
     made = desk.propose(Proposal("t", {})).approval.approval_id
     connection = desk._connections.get()
     connection.execute(
@@ -140,7 +140,7 @@ def test_the_repl_refuses_in_words_and_goes_on(talk: Talk, desk: Accountability)
 
 
 @pytest.mark.covers("CF-02")
-def test_an_action_is_listed_shown_and_decided(run: Cli, desk: Accountability) -> None:
+def test_an_action_is_listed_shown_and_decided(run: Cli, desk: ApprovalService) -> None:
     made = desk.propose(Proposal("send_email", EMAIL, agent="clerk")).approval.approval_id
 
     listed = run("approvals", "list")
@@ -169,7 +169,7 @@ def test_an_action_is_listed_shown_and_decided(run: Cli, desk: Accountability) -
     assert len(told(run("approvals", "list", "--status", "all", "--json"))["items"]) == 1
 
 
-def test_an_approved_action_says_what_runs_it_until_it_ran(run: Cli, desk: Accountability) -> None:
+def test_an_approved_action_says_what_runs_it_until_it_ran(run: Cli, desk: ApprovalService) -> None:
     made = desk.propose(Proposal("send_email", EMAIL)).approval.approval_id
     waiting = run("approvals", "show", made).stdout
     desk.approve(made, by="ann")
@@ -185,7 +185,7 @@ def test_an_approved_action_says_what_runs_it_until_it_ran(run: Cli, desk: Accou
     assert "run_all_approved" not in waiting + begun
 
 
-def test_arguments_are_edited_on_approval(run: Cli, desk: Accountability) -> None:
+def test_arguments_are_edited_on_approval(run: Cli, desk: ApprovalService) -> None:
     made = desk.propose(Proposal("send_email", EMAIL)).approval.approval_id
 
     bad = run("approvals", "approve", made, "--arguments", '{"a": 1, "a": 2}')
@@ -199,7 +199,7 @@ def test_arguments_are_edited_on_approval(run: Cli, desk: Accountability) -> Non
 
 
 def test_a_table_says_what_the_pages_say_and_json_what_programs_read(
-    run: Cli, desk: Accountability
+    run: Cli, desk: ApprovalService
 ) -> None:
     made = desk.propose(Proposal("send_email", EMAIL)).approval.approval_id
 
@@ -213,7 +213,7 @@ def test_a_table_says_what_the_pages_say_and_json_what_programs_read(
 
 
 @pytest.mark.covers("CG-27", "CG-28")
-def test_a_batch_is_approved_and_what_ran_is_undone(run: Cli, desk: Accountability) -> None:
+def test_a_batch_is_approved_and_what_ran_is_undone(run: Cli, desk: ApprovalService) -> None:
     made = [
         one.approval.approval_id
         for one in desk.propose_batch([Proposal("add", {"n": n}) for n in range(3)])
@@ -231,7 +231,7 @@ def test_a_batch_is_approved_and_what_ran_is_undone(run: Cli, desk: Accountabili
     assert never.exit_code == 1
 
 
-def redrafted(desk: Accountability, **fields: Any) -> str:
+def redrafted(desk: ApprovalService, **fields: Any) -> str:
     """Propose an action, send it back and draft it anew; return its id."""
     made = desk.propose(Proposal("mail", {"to": "ann@acme.com"}, **fields)).approval.approval_id
     desk.revise(made, note="warmer")
@@ -240,7 +240,7 @@ def redrafted(desk: Accountability, **fields: Any) -> str:
 
 
 def test_what_is_approved_is_shown_first_and_a_later_draft_takes_its_revision(
-    run: Cli, desk: Accountability
+    run: Cli, desk: ApprovalService
 ) -> None:
     first = desk.propose(Proposal("mail", {"to": "ann@acme.com"})).approval.approval_id
     second = redrafted(desk)
@@ -258,7 +258,7 @@ def test_what_is_approved_is_shown_first_and_a_later_draft_takes_its_revision(
     assert standing == "awaiting"
 
 
-def test_of_a_batch_exactly_what_is_listed_is_approved(run: Cli, desk: Accountability) -> None:
+def test_of_a_batch_exactly_what_is_listed_is_approved(run: Cli, desk: ApprovalService) -> None:
     batch_id = "ab" * 16
     made = desk.propose(Proposal("add", {"n": 1}, batch_id=batch_id)).approval.approval_id
     later = redrafted(desk, batch_id=batch_id)
@@ -277,7 +277,7 @@ def test_of_a_batch_exactly_what_is_listed_is_approved(run: Cli, desk: Accountab
     "more", [("--arguments", '{"n": 9}'), ("--note", "ok"), ("--revision", "1")]
 )
 def test_a_batch_is_approved_as_it_is_listed_or_not_at_all(
-    run: Cli, desk: Accountability, more: tuple[str, str]
+    run: Cli, desk: ApprovalService, more: tuple[str, str]
 ) -> None:
     [made] = desk.propose_batch([Proposal("add", {"n": 1})])
 
@@ -287,7 +287,7 @@ def test_a_batch_is_approved_as_it_is_listed_or_not_at_all(
     assert desk.approval(made.approval.approval_id).status == "awaiting"
 
 
-def test_a_batch_of_many_is_approved_whole(run: Cli, desk: Accountability) -> None:
+def test_a_batch_of_many_is_approved_whole(run: Cli, desk: ApprovalService) -> None:
     many = desk.propose_batch([Proposal("add", {"n": n}) for n in range(505)])
 
     ended = run("approvals", "approve", many[0].approval.approval_id, "--batch", "--json")
@@ -296,7 +296,7 @@ def test_a_batch_of_many_is_approved_whole(run: Cli, desk: Accountability) -> No
     assert desk.approval(many[0].approval.approval_id).status == "approved"
 
 
-def test_what_joins_a_batch_while_a_person_looks_is_not_approved(desk: Accountability) -> None:
+def test_what_joins_a_batch_while_a_person_looks_is_not_approved(desk: ApprovalService) -> None:
     batch_id = "ab" * 16
     made = desk.propose(Proposal("add", {"n": 1}, batch_id=batch_id)).approval.approval_id
     person, terminal = pty.openpty()
@@ -320,7 +320,7 @@ def test_what_joins_a_batch_while_a_person_looks_is_not_approved(desk: Accountab
 
 @pytest.mark.covers("EV-02")
 def test_events_are_listed_by_filter_and_exported(
-    run: Cli, desk: Accountability, tmp_path: Path
+    run: Cli, desk: ApprovalService, tmp_path: Path
 ) -> None:
     made = desk.propose(Proposal("send_email", EMAIL)).approval.approval_id
     desk.revise(made, note="warmer", by="ann")
@@ -340,7 +340,7 @@ def test_events_are_listed_by_filter_and_exported(
     assert run("events", "list", "--type", "made.up").exit_code == 1
 
 
-def test_an_outcome_that_nobody_knows_is_settled_by_hand(run: Cli, desk: Accountability) -> None:
+def test_an_outcome_that_nobody_knows_is_settled_by_hand(run: Cli, desk: ApprovalService) -> None:
     made = desk.propose(Proposal("pay", {"sum": 12})).approval.approval_id
     desk.approve(made)
     early = run("approvals", "settle", made[-8:], "ran", "I looked")
@@ -359,7 +359,9 @@ def test_an_outcome_that_nobody_knows_is_settled_by_hand(run: Cli, desk: Account
 
 
 @pytest.mark.covers("RC-30")
-def test_verify_sees_a_cut_end_by_the_heads_of_earlier_days(run: Cli, desk: Accountability) -> None:
+def test_verify_sees_a_cut_end_by_the_heads_of_earlier_days(
+    run: Cli, desk: ApprovalService
+) -> None:
     for number in range(3):
         desk.failed("x", f"error {number}", time_ns=1)  # long before today
     desk.keep_head()
@@ -377,7 +379,7 @@ def test_verify_sees_a_cut_end_by_the_heads_of_earlier_days(run: Cli, desk: Acco
 
 
 @pytest.mark.covers("RC-30")
-def test_verify_names_the_altered_row_and_a_cut_end(run: Cli, desk: Accountability) -> None:
+def test_verify_names_the_altered_row_and_a_cut_end(run: Cli, desk: ApprovalService) -> None:
     for number in range(5):
         desk.failed("x", f"error {number}")
     anchor = run("events", "head").stdout.strip()

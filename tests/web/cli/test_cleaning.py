@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from hansard._config.setting import read_size_bytes
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import disk_use
@@ -254,7 +254,7 @@ def test_verify_counts_deleted_runs_and_the_tombstones_that_are_held(on: Cli, st
     assert "deleted" not in on("verify").stdout
     assert on("runs", "delete", first, second, "--yes").exit_code == 0
     fresh = json.loads(on("verify", "--json").stdout)
-    with Accountability(DataFolder(store)) as desk:
+    with ApprovalService(DataFolder(store)) as desk:
         desk.seal()
 
     said = on("verify").stdout

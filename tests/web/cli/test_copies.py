@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.approvals.service import ApprovalService, open_accountability
 from tests.journeys.processes import export as send
 from tests.journeys.processes import grpc_exporter, serving, spans
 from tests.web.cli.conftest import Cli
@@ -186,7 +186,7 @@ def test_a_backup_that_is_restored_may_run_what_it_holds_and_says_so_in_its_log(
     put = anywhere("restore", str(tmp_path / "friday"), **where | {"HANSARD_DATA": str(restored)})
 
     assert put.exit_code == 0, put.output
-    with Accountability(restored, heads_copy=str(copies)) as desk:
+    with ApprovalService(restored, heads_copy=str(copies)) as desk:
         assert [one.type for one in desk.events()] == ["head.accepted", "action.created"]
         desk.approve(made, by="ann")
         desk.claim(made)

@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, traces
 from tests.journeys.processes import HANSARD
@@ -61,7 +61,7 @@ def store(tmp_path: Path) -> Iterator[Ingesting]:
 def propose(folder: DataFolder) -> str:
     """Propose an action, send it back with a note and bring it back; returns its id."""
     arguments = {"to": HOSTILE, f"na{HOSTILE}me": "x"}
-    with Accountability(folder) as desk:
+    with ApprovalService(folder) as desk:
         made = desk.propose(Proposal("send", arguments, description=HOSTILE, agent="clerk"))
         identity = made.approval.approval_id
         desk.revise(identity, note=HOSTILE, by=HOSTILE)
@@ -174,7 +174,7 @@ def test_no_text_that_is_folded_begins_a_line(tmp_path: Path, width: int) -> Non
     call = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message}
     made.send(traces([span(1, name="chat", attributes=call)]))
     made.close()
-    with Accountability(made.folder) as desk:
+    with ApprovalService(made.folder) as desk:
         identity = desk.propose(Proposal("send", {"to": text}, agent="clerk")).approval.approval_id
     altered = tmp_path / f"{text[:80].strip()}.json"
     altered.write_text("{")

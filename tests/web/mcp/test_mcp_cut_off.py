@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from hansard_compiler.calls import Json
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_web.mcp.api_client import Api, Refused, app_client
 from hansard_web.mcp.tools import Action, confirmed
 from tests.web.sidecar.conftest import House
@@ -26,7 +26,7 @@ def test_the_end_of_an_action_is_recorded_as_it_was(tmp_path: Path, ending: str)
 
     async def work(approval: Json) -> Json:
         await anyio.lowlevel.checkpoint()
-        with Accountability(house.folder) as store:
+        with ApprovalService(house.folder) as store:
             seen.append(store.approval(approval["approval_id"]).execution.state)
         if ending == "is refused":
             raise Refused("no_room", "there is no room")
@@ -41,7 +41,7 @@ def test_the_end_of_an_action_is_recorded_as_it_was(tmp_path: Path, ending: str)
         api = Api(app_client(app), secret=b"k" * 32)
         action = Action("replay", {"step_id": "s"}, "Replay s", work, "replay_id")
         asked = await confirmed(api, action, None)
-        with Accountability(house.folder) as store:
+        with ApprovalService(house.folder) as store:
             store.approve(asked["approval_id"], by="kim")
         with anyio.CancelScope() as scope:
             scopes.append(scope)
@@ -56,7 +56,7 @@ def test_the_end_of_an_action_is_recorded_as_it_was(tmp_path: Path, ending: str)
 
     identity = anyio.run(main)
 
-    with Accountability(house.folder) as store:
+    with ApprovalService(house.folder) as store:
         assert store.approval(identity).execution.state == STATES[ending]
     assert seen == ["claimed"]
     house.stop()

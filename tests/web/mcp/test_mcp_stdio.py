@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_web.cli import commands
 from hansard_web.mcp.api_client import Api, Refused
 from tests.journeys.processes import HANSARD, environment
@@ -55,7 +55,7 @@ def test_a_folder_is_read_without_a_server_and_proposals_survive_the_program(
         ("remember_fact", FACT),
         arguments=folder,
     )
-    with_approval = Accountability(office.stage.folder)
+    with_approval = ApprovalService(office.stage.folder)
     with_approval.approve(proposed.answer["approval_id"], by="kim")
     with_approval.close()
     # The program that proposed has ended: another one on the folder takes it up.

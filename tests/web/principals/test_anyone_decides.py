@@ -166,9 +166,9 @@ def test_reviews_say_that_nobody_was_known(anyone: TestClient, runs: RunMaker) -
 
 def test_a_terminal_claims_its_name_whatever_a_server_takes(tmp_path: Path) -> None:
     from hansard_store.approvals.records import Proposal
-    from hansard_store.approvals.service import Accountability
+    from hansard_store.approvals.service import ApprovalService
 
-    with Accountability(tmp_path) as desk:
+    with ApprovalService(tmp_path) as desk:
         made = desk.propose(Proposal("wire", {"to": "acme"})).approval
     at = {"HANSARD_DATA": str(tmp_path), "HANSARD_DECIDE": "anyone"}
 

@@ -12,7 +12,7 @@ import hansard
 from hansard import approvals, memory
 from hansard.errors import DecisionRefused, InvalidArguments, MemoryRefused
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.connections import open_for_ingest
 from hansard_web.app.config import WebSettings
 from tests.journeys.processes import hansard as run_command
@@ -148,7 +148,7 @@ def test_hansards_own_decision_is_known_by_its_method(anyone: TestClient) -> Non
 
 def test_what_time_decides_has_no_method(anyone: TestClient) -> None:
     folder, clock = folder_of(anyone), [1_800_000_000_000_000_000]
-    with Accountability(folder, clock=lambda: clock[0]) as store:
+    with ApprovalService(folder, clock=lambda: clock[0]) as store:
         made = store.propose(Proposal("wire", {}, lifetime_ns=1_000_000_000)).approval
         clock[0] += 2_000_000_000
         store.expire_due()

@@ -167,12 +167,12 @@ def test_the_command_line_tells_it_and_counts_for_what_no_server_asked(
     tmp_path: Path,
 ) -> None:
     from hansard_store.approvals.records import Proposal
-    from hansard_store.approvals.service import Accountability
+    from hansard_store.approvals.service import ApprovalService
 
     def run(*arguments: str) -> Any:
         return run_command("approvals", *arguments, HANSARD_DATA=str(tmp_path / "data"))
 
-    with Accountability(DataFolder(tmp_path / "data")) as desk:
+    with ApprovalService(DataFolder(tmp_path / "data")) as desk:
         made = desk.propose(Proposal("wire", {"to": "acme"}, approvals_required=2)).approval
     short = made.approval_id[-8:]
 

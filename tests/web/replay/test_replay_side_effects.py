@@ -16,7 +16,7 @@ import pytest
 import hansard
 from hansard import instrument_client
 from hansard_compiler.replay.errors import NotReplayable
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.provider import ANSWERS, SECRET, json_reply
 from tests.signing import add_token, bearer
@@ -65,7 +65,7 @@ CASES: list[tuple[str, Json]] = [
 
 def approve(stage: Stage, approval_id: str) -> None:
     """Grant an approval as a person at the store does."""
-    store = Accountability(stage.folder)
+    store = ApprovalService(stage.folder)
     try:
         store.approve(approval_id, by="rosa")
     finally:
@@ -78,7 +78,7 @@ def approval_of(replay: Json) -> str:
 
 
 def log_of(stage: Stage, approval_id: str) -> list[str]:
-    store = Accountability(stage.folder)
+    store = ApprovalService(stage.folder)
     try:
         return [str(one.type) for one in store.history(approval_id)]
     finally:
@@ -175,7 +175,7 @@ def test_a_rejected_one_is_never_sent(stage: Stage) -> None:
     step_id = send_raw(stage, "responses", body("responses", tools=[MCP]))
     waiting = stage.replay(step_id, **ALLOWED)
     stage.provider.received.clear()
-    store = Accountability(stage.folder)
+    store = ApprovalService(stage.folder)
     store.reject(approval_of(waiting), by="rosa", reason="not again")
     store.close()
 

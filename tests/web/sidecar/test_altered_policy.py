@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_store.approvals.records import Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.sealer import seal
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
@@ -95,7 +95,7 @@ def test_a_program_with_the_store_at_hand_is_refused_and_health_and_doctor_name_
     before = client.get("/health").text
     alter(folder, ALTERED["an effect"])
 
-    with Accountability(folder) as program, pytest.raises(PolicyAlteredError):
+    with ApprovalService(folder) as program, pytest.raises(PolicyAlteredError):
         program.propose(Proposal("rm", {"path": "build"}))
     restarted = make_client()
 

@@ -50,7 +50,7 @@ from hansard_collector.receivers.memory import give_back_free_pages, resident_by
 from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.schedule import SealSchedule
 from hansard_store.database.connections import open_for_web
 from hansard_store.database.data_folder import DataFolder
@@ -472,7 +472,7 @@ def _data_folder(path: Path) -> DataFolder:
 
 
 def _seal_the_rest(folder: DataFolder, heads_copy: str | None) -> None:
-    with Accountability(folder, heads_copy=heads_copy) as desk:
+    with ApprovalService(folder, heads_copy=heads_copy) as desk:
         SealSchedule(desk.seal).end()
 
 

@@ -30,7 +30,7 @@ from hansard_store.approvals.records import (
     Outcome,
 )
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import StoredEvent
 from hansard_store.database.connections import open_for_ingest
@@ -66,7 +66,7 @@ SETTINGS = ("data", "policy", "retention", "heads_copy")
 @contextmanager
 def accounting(
     told: dict[str, Any], *, source: str = "cli", creates: bool = False
-) -> Iterator[Accountability]:
+) -> Iterator[ApprovalService]:
     """Open accountability for the block, judged by the rules that a server here would use.
 
     `told` holds the settings of the command, and loses them.
@@ -81,7 +81,7 @@ def accounting(
     key, mode = folder.key(), RetentionMode(config.retention)
     book = PolicyService(folder, readers.read, config.policy)
     policy = policy_of(book, CheckKeeper(mode, Redactor(key), key), folder)
-    desk = Accountability(
+    desk = ApprovalService(
         folder,
         retention=mode,
         policy=policy,
@@ -248,7 +248,9 @@ def _shown_revision(found: Approval, *, yes: bool) -> int | None:
     return found.revision
 
 
-def _approve_batch(desk: Accountability, approval_id: str, *, by: str, yes: bool) -> list[Approval]:
+def _approve_batch(
+    desk: ApprovalService, approval_id: str, *, by: str, yes: bool
+) -> list[Approval]:
     """List what waits of a batch, and approve exactly that."""
     batch_id = desk.approval(approval_id).batch_id
     if batch_id is None:
@@ -273,7 +275,7 @@ def _approve_batch(desk: Accountability, approval_id: str, *, by: str, yes: bool
     )
 
 
-def _awaiting_of_batch(desk: Accountability, batch_id: str) -> list[Approval]:
+def _awaiting_of_batch(desk: ApprovalService, batch_id: str) -> list[Approval]:
     """Return all of a batch that awaits a decision, the oldest first."""
     wanted = ApprovalFilter(status=(str(Status.AWAITING),), batch_id=batch_id)
     found: list[Approval] = []

@@ -14,7 +14,7 @@ from hansard_store.approvals.records import (
     ApprovalFilter,
     Field,
 )
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from hansard_store.audit.event_types import Actor, EventType, StoredEvent
 from hansard_store.ids import short_id
@@ -286,7 +286,7 @@ class Ask:
         return self.approval.status is Status.AWAITING
 
 
-def read_ask(store: Accountability, approval_id: str) -> Ask:
+def read_ask(store: ApprovalService, approval_id: str) -> Ask:
     """Read an approval with everything around it; raises NotFoundError, AmbiguousIdError."""
     approval = store.approval(approval_id)
     now_ns = store.now_ns()
@@ -367,7 +367,7 @@ def _left(approval: Approval, now_ns: int) -> Left | None:
     )
 
 
-def _members(store: Accountability, approval: Approval, *, now_ns: int) -> tuple[Member, ...]:
+def _members(store: ApprovalService, approval: Approval, *, now_ns: int) -> tuple[Member, ...]:
     if approval.batch_id is None:
         return ()
     wanted = ApprovalFilter(batch_id=approval.batch_id)

@@ -25,7 +25,7 @@ from hansard_store.approvals.errors import (
 from hansard_store.approvals.json import listed, progress_text
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from hansard_store.errors import InvalidQueryError
 from hansard_store.ids import short_id
@@ -106,7 +106,7 @@ class Inbox:
         return next((one.approval_id for group in self.groups for one in group.items), None)
 
 
-def read_inbox(store: Accountability, state: InboxState) -> Inbox:
+def read_inbox(store: ApprovalService, state: InboxState) -> Inbox:
     """Return the list; those whose time is over have expired."""
     now_ns, counts, problem = store.now_ns(), store.waiting(), ""
     make = _maker(state, now_ns)
@@ -140,7 +140,7 @@ def _open_names(state: InboxState) -> Sequence[str]:
 
 
 def _open_group(
-    store: Accountability,
+    store: ApprovalService,
     state: InboxState,
     make: Callable[[Approval], Item],
     name: str,
@@ -170,7 +170,7 @@ def _open_group(
 
 
 def _decided(
-    store: Accountability, state: InboxState, make: Callable[[Approval], Item], before: int
+    store: ApprovalService, state: InboxState, make: Callable[[Approval], Item], before: int
 ) -> tuple[Group | None, str | None]:
     statuses = terminal()
     if state.status in statuses:
@@ -286,7 +286,7 @@ class Decision:
     seen: Mapping[str, int] = field(default_factory=dict)  # of a batch: approval -> its draft
 
 
-def decide(store: Accountability, approval_id: str, given: Decision) -> Approval:
+def decide(store: ApprovalService, approval_id: str, given: Decision) -> Approval:
     """Take a decision, and return the approval to show then.
 
     Raises ApprovalConflict (with the first decision), InvalidProposal, ActionBlocked.
@@ -323,7 +323,7 @@ def read_seen(texts: list[str]) -> dict[str, int]:
     }
 
 
-def _approve_batch(store: Accountability, approval_id: str, given: Decision) -> Approval:
+def _approve_batch(store: ApprovalService, approval_id: str, given: Decision) -> Approval:
     approval = store.approval(approval_id)
     if approval.batch_id is None:
         raise InvalidProposal("decision", "this action was proposed alone")
@@ -438,7 +438,7 @@ def take_decision(
 def page_of(
     request: Request,
     site: Site,
-    store: Accountability,
+    store: ApprovalService,
     state: InboxState,
     approval_id: str | None,
     *,
@@ -500,7 +500,7 @@ def _may_not_again(request: Request, approval: Approval | None) -> str:
 def _answer(
     request: Request,
     site: Site,
-    store: Accountability,
+    store: ApprovalService,
     state: InboxState,
     approval_id: str | None = None,
     *,

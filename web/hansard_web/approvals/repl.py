@@ -14,7 +14,7 @@ import click
 
 from hansard_compiler.errors import HansardError
 from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import StoredEvent
 from hansard_store.ids import short_id
@@ -73,7 +73,7 @@ def _lines() -> Iterator[str]:
 class Repl:
     """Answers lines; what it says begins with `bot> `."""
 
-    def __init__(self, desk: Accountability) -> None:
+    def __init__(self, desk: ApprovalService) -> None:
         self._desk = desk
         self._shown: dict[str, int] = {}  # which draft of which approval was shown here
         self._verbs: dict[str, Callable[[str], list[str]]] = {

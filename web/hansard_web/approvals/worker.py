@@ -1,4 +1,4 @@
-"""Accountability as a server has it: the store's facade, the server's policy, who waits."""
+"""ApprovalService as a server has it: the store's facade, the server's policy, who waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.schedule import SealSchedule
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import Principal
@@ -39,7 +39,7 @@ class Accounts:
 
     def __init__(
         self,
-        store: Accountability,
+        store: ApprovalService,
         site: Site,
         tell_head: Tell | None = None,
     ) -> None:
@@ -109,7 +109,7 @@ def make_accounts(site: Site, desk: PolicyDesk, outlet: Outlet | None) -> Accoun
 
     The head of its log is told through `outlet`, where the app stores what is told.
     """
-    store = Accountability(
+    store = ApprovalService(
         site.folder,
         retention=RetentionMode(site.settings.retention),
         policy=policy_of(desk.book, desk.keeper, site.folder),

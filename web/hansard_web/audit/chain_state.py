@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import ChainReport, Head
 from hansard_store.audit.events import head as head_of
 from hansard_web.app.readers import Readers
@@ -53,7 +53,7 @@ class Chains:
         is_fresh = time.monotonic() - self._at_s < _FRESH_S
         return self._last if is_fresh else None
 
-    def check(self, store: Accountability, *, again: bool) -> Chain:
+    def check(self, store: ApprovalService, *, again: bool) -> Chain:
         """Check the whole chain, unless it was checked a moment ago."""
         with self._lock:
             if not again and (known := self.last()) is not None:
@@ -69,7 +69,7 @@ class Chains:
 def read_chain(
     chains: Chains,
     readers: Readers,
-    store: Accountability,
+    store: ApprovalService,
     *,
     verify: bool = False,
     again: bool = False,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from hansard_store.approvals.json import event_json, head_json, is_claimed, report_json
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import EventFilter, Head, StoredEvent
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.runs.queries import find_trace_id
@@ -187,7 +187,7 @@ def _seen(anchor: Head | None, days: int) -> str:
     return ", ".join(against) or "whether its end was cut off is not known: no head was kept"
 
 
-def _lines(desk: Accountability, wanted: EventFilter) -> Iterator[bytes]:
+def _lines(desk: ApprovalService, wanted: EventFilter) -> Iterator[bytes]:
     before: int | None = None
     while True:
         page = desk.events(wanted, before=before, limit=_AT_ONCE)
@@ -199,7 +199,7 @@ def _lines(desk: Accountability, wanted: EventFilter) -> Iterator[bytes]:
 
 
 @contextmanager
-def _asked(told: dict[str, Any]) -> Iterator[tuple[Accountability, EventFilter]]:
+def _asked(told: dict[str, Any]) -> Iterator[tuple[ApprovalService, EventFilter]]:
     """Open accountability for a block, with the filter that the options say."""
     data = told.get("data")
     given = {name: told.pop(name) for name in _NAMES}

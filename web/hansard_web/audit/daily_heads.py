@@ -15,7 +15,7 @@ from opentelemetry.util.types import AttributeValue
 from hansard import semconv
 from hansard._tracing.open_span import outcome_of
 from hansard_compiler.errors import HansardError
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import Head
 from hansard_web.sidecar.recorder import Outlet
 
@@ -27,7 +27,7 @@ Tell = Callable[[Head], None]
 class HeadKeeper:
     """Keeps a day's head when its time has come; used by one thread."""
 
-    def __init__(self, store: Accountability, tell: Tell | None) -> None:
+    def __init__(self, store: ApprovalService, tell: Tell | None) -> None:
         self._store = store
         self._tell = tell
         self._next_s = 0.0

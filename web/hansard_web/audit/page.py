@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.errors import InvalidQueryError
 from hansard_store.steps.queries import get_step
@@ -152,7 +152,7 @@ def event(request: Request, site: SiteDep, accounts: AccountsDep, seq: str) -> R
 
 
 def _found(
-    site: Site, store: Accountability, given: Mapping[str, str], *, before: int | None
+    site: Site, store: ApprovalService, given: Mapping[str, str], *, before: int | None
 ) -> tuple[list[StoredEvent], Seals, str]:
     try:
         wanted = _filter(site, store, given)
@@ -162,7 +162,7 @@ def _found(
     return found, _seals(store, wanted, given), ""
 
 
-def _seals(store: Accountability, wanted: EventFilter, given: Mapping[str, str]) -> Seals:
+def _seals(store: ApprovalService, wanted: EventFilter, given: Mapping[str, str]) -> Seals:
     """Return how many seals a list leaves out: their numbers are missing in it."""
     hidden = 0
     if wanted.type is None and not wanted.with_seals:
@@ -177,7 +177,7 @@ def _seals(store: Accountability, wanted: EventFilter, given: Mapping[str, str])
     )
 
 
-def _filter(site: Site, store: Accountability, given: Mapping[str, str]) -> EventFilter:
+def _filter(site: Site, store: ApprovalService, given: Mapping[str, str]) -> EventFilter:
     since_ns, until_ns = read_times(given.get("since"), given.get("until"))
     plain: dict[str, Any] = {
         name: given[name] for name in ("type", "actor", "who", "action", "subject") if name in given

@@ -12,7 +12,7 @@ import click
 
 from hansard_collector.derivation.rebuild import rebuild as rebuild_store
 from hansard_collector.derivation.verification import verify_derived
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.repair import repair_schema
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.maintenance.backup import Backup, back_up
@@ -305,7 +305,7 @@ def restore(*, source: Path, data: str | None, heads_copy: str | None, as_json: 
         made = restore_store(source, folder, progress=tell)
     config = read_config(data=str(folder.path), heads_copy=heads_copy)
     open_store(folder).close()
-    with Accountability(folder, source="cli", heads_copy=config.heads_copy) as desk:
+    with ApprovalService(folder, source="cli", heads_copy=config.heads_copy) as desk:
         desk.accept_head(by=user_name(), note="restored from a backup")
     _report(made, f"restored to {folder.path}", as_json=as_json)
 

@@ -37,7 +37,7 @@ from hansard_store.policy.rules import (
     put_policy,
     rule_sets_of,
 )
-from hansard_store.policy.stored_policy import PolicyEvaluator, PolicyQuestion, ids_of, note_of
+from hansard_store.policy.stored_policy import EvaluatePolicy, PolicyQuestion, ids_of, note_of
 
 SHIPPED_PREFIX: Final = "shipped:"
 _log = logging.getLogger("hansard.policy")
@@ -236,7 +236,7 @@ def _stamp(path: Path) -> _Stamp | None:
 # How proposals are judged by the rules in force.
 
 
-def policy_of(book: PolicyService, keeper: CheckKeeper, folder: DataFolder) -> PolicyEvaluator:
+def policy_of(book: PolicyService, keeper: CheckKeeper, folder: DataFolder) -> EvaluatePolicy:
     """Return how proposals are judged by the rules of a book; every check is recorded."""
 
     def ask(asked: PolicyQuestion) -> PolicyNote:

@@ -10,7 +10,7 @@ from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.policy.check_rows import CheckKeeper
 from hansard_web.app.config import Config, script_in
@@ -26,7 +26,7 @@ from hansard_web.sidecar.request import SidecarService
 def make_replays(
     sidecar_service: SidecarService | None,
     desk: PolicyDesk | None,
-    store: Accountability | None = None,
+    store: ApprovalService | None = None,
 ) -> Replays | None:
     """Return what makes replays in an app; None where the app stores nothing."""
     if sidecar_service is None:
@@ -53,7 +53,7 @@ def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Rea
         mode = RetentionMode(config.retention)
         outlet = Outlet(folder, pipeline, mode, Redactor(key))
         keeper = CheckKeeper(mode, Redactor(key), key)
-        store = Accountability(
+        store = ApprovalService(
             folder, retention=mode, policy=policy_of(book, keeper, folder), source="replay"
         )
         replays = Replays(

@@ -16,7 +16,7 @@ from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import TOOL, SideEffect
 from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, InvalidProposal
 from hansard_store.approvals.records import Claim, Proposal
-from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.approvals.states import Status
 from hansard_store.principals.model import Principal
 from hansard_web.replay.transport.turn import Turn
@@ -43,7 +43,7 @@ def send_arguments(replay_id: str, turn: Turn, *, requests: int, **more: Any) ->
 class ReplayGate:
     """Approvals of replays, in the store where they are decided."""
 
-    def __init__(self, store: Accountability) -> None:
+    def __init__(self, store: ApprovalService) -> None:
         self._store = store
 
     def acting(self, principal: Principal | None) -> ReplayGate:
