@@ -14,9 +14,8 @@ from typing import Any
 from bench.figures import Figure, below, percentile
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import AlreadyDecided
-from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
+from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal, Status
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from hansard_store.database.transactions import transaction
 from hansard_web.approvals.page import read_inbox
 from hansard_web.approvals.page_state import InboxState

@@ -27,7 +27,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
 from hansard_store.ingest.liveness import silent_runs, touch_runs
-from hansard_store.ledger.sender_drops import DropCount
+from hansard_store.ledger import DropCount
 
 BAD_KEEPALIVE: Final = (
     f"a keepalive without {semconv.KEEPALIVE_TRACES} and {semconv.KEEPALIVE_INTERVAL_MS}"

@@ -23,7 +23,7 @@ from hansard_compiler.terminal import printable
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import HOUR_NS, span_of_time, title_of
-from hansard_store.heartbeat.cycles import PhaseRecord, last_phase
+from hansard_store.heartbeat import PhaseRecord, last_phase
 from hansard_store.ids import short_id
 from hansard_store.principals.model import is_same
 from hansard_store.reports.files import Report, Reports

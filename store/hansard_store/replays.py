@@ -17,8 +17,7 @@ from hansard_compiler.calls import Json
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.id_prefixes import find_row
-from hansard_store.database.read_only_json import read_only
-from hansard_store.database.stored_json import json_of, json_text
+from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.database.transactions import transaction
 from hansard_store.errors import InvalidCursorError
 

@@ -9,8 +9,7 @@ import pytest
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.rows import MOST_SCORES, scores_of
 from hansard_collector.dialects.engine.normal_form import Normalised
-from hansard_store.annotations.filters import read_scores
-from hansard_store.annotations.queries import standing_on
+from hansard_store.annotations.queries import read_scores, standing_on
 from hansard_store.annotations.rows import Annotation, Target
 from hansard_store.annotations.service import AnnotationService
 from hansard_store.database.connections import open_for_maintenance

@@ -17,7 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from hansard import semconv
 from hansard_collector.liveness import BAD_DROPPED, BAD_KEEPALIVE, SilenceWatch, tell_silence
 from hansard_store.database.connections import open_for_maintenance
-from hansard_store.ledger.sender_drops import list_drops
+from hansard_store.ledger import list_drops
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import get_run, last_change, list_runs
 from hansard_store.runs.status import SILENCE_NS

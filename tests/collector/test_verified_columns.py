@@ -27,8 +27,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.garbage import collect_garbage
-from hansard_store.verification.integrity import Finding, verify_store
-from hansard_store.verification.unprovable_columns import ALL, UNPROVABLE
+from hansard_store.verification.integrity import ALL, UNPROVABLE, Finding, verify_store
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.test_order import SESSIONS

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_store.verification.unprovable_columns import ALL, UNPROVABLE
+from hansard_store.verification.integrity import ALL, UNPROVABLE
 from tests.docs.api_shapes import cell
 
 NOTE: Final = """\

@@ -118,28 +118,28 @@ def make_agent(tmp_path: Path) -> Iterator[MakeAgent]:
 
 def stored(server: Server, ref: str) -> tuple[bytes, str]:
     """Return the bytes and the media type that the server has."""
-    with urllib.request.urlopen(f"{server.doors.http}/v1/payloads/{ref}", timeout=60) as answer:
+    with urllib.request.urlopen(f"{server.endpoints.http}/v1/payloads/{ref}", timeout=60) as answer:
         return answer.read(), answer.headers["content-type"]
 
 
 def endpoints(server: Server) -> dict[str, dict[str, str]]:
-    http, grpc = server.endpoints.http, f"http://{server.doors.grpc}"
+    http, grpc = server.endpoints.http, f"http://{server.endpoints.grpc}"
     return {
         "http": {"endpoint": http, "protocol": "http/protobuf"},
         "grpc": {"endpoint": grpc, "protocol": "grpc"},
-        "grpc with an HTTP door": {
+        "grpc with an HTTP endpoint": {
             "endpoint": grpc, "protocol": "grpc", "http_endpoint": http
         },
     }  # fmt: skip
 
 
 @pytest.mark.covers("OT-08")
-@pytest.mark.parametrize("door", ["http", "grpc", "grpc with an HTTP door"])
+@pytest.mark.parametrize("endpoint", ["http", "grpc", "grpc with an HTTP endpoint"])
 def test_exact_bytes_arrive_and_leave_the_spool(
-    server: Server, make_agent: MakeAgent, sidecar_service: str
+    server: Server, make_agent: MakeAgent, endpoint: str
 ) -> None:
-    agent = make_agent(**endpoints(server)[sidecar_service])
-    data = [sidecar_service.encode() + one for one in (b"", SMALL, b"\0\xff", EDGE, LARGE)]
+    agent = make_agent(**endpoints(server)[endpoint])
+    data = [endpoint.encode() + one for one in (b"", SMALL, b"\0\xff", EDGE, LARGE)]
     refs = agent.put(*data)
     assert agent.waiting == 5
 

@@ -99,7 +99,7 @@ def test_the_links_of_serve_and_open_sign_in_and_the_second_click_decides(
     approval_id = propose(server.http)
     opened = run_command("open", "--print", "--data", str(server.data))
     assert opened.returncode == 0, opened.stderr
-    for link in (f"{server.http}{server.doors['link']}", opened.stdout.strip()):
+    for link in (f"{server.http}{server.endpoints['link']}", opened.stdout.strip()):
         context = browser.new_context()
         one = context.new_page()
         one.goto(link)

@@ -14,9 +14,16 @@ import apsw
 
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import ActionBlocked, ClaimRefused
-from hansard_store.approvals.records import Action, ApprovalFilter, Approver, Claim, PolicyNote
+from hansard_store.approvals.records import (
+    PENDING,
+    Action,
+    ApprovalFilter,
+    Approver,
+    Claim,
+    PolicyNote,
+    Status,
+)
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import EventFilter, EventType
 from hansard_store.policy.stored_policy import PolicyQuestion
 from hansard_store.principals.model import Principal, Scope

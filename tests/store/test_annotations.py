@@ -22,7 +22,6 @@ from hansard_store.annotations.errors import (
     TextNotRetained,
     TooMany,
 )
-from hansard_store.annotations.filters import mark_conditions, read_scores, read_tags
 from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import (
     annotations_in_run,
@@ -30,7 +29,10 @@ from hansard_store.annotations.queries import (
     ended_on,
     known_names,
     list_annotations,
+    mark_conditions,
     marked_targets,
+    read_scores,
+    read_tags,
     standing_on,
 )
 from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target

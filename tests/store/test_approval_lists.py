@@ -10,9 +10,8 @@ import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.approvals import rows as approvals
-from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.records import ApprovalFilter, Status
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from hansard_store.database.transactions import transaction
 from hansard_store.errors import InvalidCursorError, InvalidQueryError
 from tests.store.accounts import HOUR, MINUTE, RUN, account, proposal

@@ -18,9 +18,8 @@ from hansard_store.approvals.errors import (
     ProposalKeyReused,
     RevisionChanged,
 )
-from hansard_store.approvals.records import Action, ApprovalFilter, Approver, PolicyNote
+from hansard_store.approvals.records import Action, ApprovalFilter, Approver, PolicyNote, Status
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from hansard_store.errors import StoreBusyError
 from hansard_store.policy.checks import list_checks
 from hansard_store.policy.rules import RuleSetInput, put_policy

@@ -10,9 +10,8 @@ import pytest
 from hansard_store.approvals import proposals
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import ApprovalConflict, IllegalTransition
-from hansard_store.approvals.records import Approval
+from hansard_store.approvals.records import LEGAL, PENDING, TERMINAL, Approval, Status, is_legal
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import LEGAL, PENDING, TERMINAL, Status, is_legal
 from hansard_store.approvals.unit_of_work import SYSTEM, Who, Work
 from hansard_store.audit.event_types import Actor
 from tests.store.account_paths import state_of

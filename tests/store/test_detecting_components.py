@@ -22,8 +22,7 @@ from hansard_store.detection.rules import (
     adjusted_rules,
 )
 from hansard_store.detection.scan import scan
-from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
-from hansard_store.heartbeat.hook_rates import EVALUATED, WARNED
+from hansard_store.heartbeat import EVALUATED, WARNED, CycleLog, PhaseRecord
 from hansard_store.principals.model import CLAIMED
 from hansard_store.reports.files import Reports
 from hansard_store.tasks.json import scan_json

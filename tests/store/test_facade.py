@@ -17,9 +17,8 @@ from hansard_store.approvals.errors import (
     ClaimRefused,
     IllegalTransition,
 )
-from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.records import ApprovalFilter, Status
 from hansard_store.approvals.service import ApprovalService, open_accountability
-from hansard_store.approvals.states import Status
 from hansard_store.audit.event_types import EventFilter, EventType
 from tests.store.accounts import (
     EMAIL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hansard_store.ledger.counts import QUARTER_NS, Refusal, SenderKey
+from hansard_store.ledger import QUARTER_NS, Refusal, SenderKey
 from tests.store.maker import StoreMaker
 
 SENDER = SenderKey("shop", "http", "exporter/1.0")

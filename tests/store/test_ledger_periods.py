@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hansard_store.ledger.counts import QUARTER_NS, SenderKey
-from hansard_store.ledger.queries import ledger_lines
+from hansard_store.ledger import QUARTER_NS, SenderKey, ledger_lines
 from tests.store.maker import NOW, StoreMaker
 from tests.store.plans import QueryPlans
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from hansard_store.ledger.counts import QUARTER_NS, Refusal, SenderKey
-from hansard_store.ledger.queries import (
+from hansard_store.ledger import (
+    QUARTER_NS,
     LedgerCount,
+    Refusal,
+    SenderKey,
     ledger_totals,
     list_quarters,
     list_refusals,

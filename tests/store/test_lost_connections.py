@@ -8,10 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.connections import OwnConnections, open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import is_open, limited, snapshot, transaction
 from hansard_store.errors import ConnectionLostError
 from tests.store.empty import empty_store

@@ -24,13 +24,13 @@ import hansard_store
 from hansard_store.approvals.rows import ApprovalFilter, list_approvals
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.events import read_events
-from hansard_store.database.read_only_json import (
+from hansard_store.database.readers import open_reader
+from hansard_store.database.stored_json import (
     ReadOnlyDict,
     ReadOnlyList,
     ReadOnlyRowError,
     read_only,
 )
-from hansard_store.database.readers import open_reader
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import list_runs

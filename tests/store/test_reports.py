@@ -15,8 +15,12 @@ from hansard_store.audit.event_types import Actor
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.principals.model import ALL_SCOPES, CLAIMED, Principal
-from hansard_store.reports.errors import InvalidAcknowledgement, ReportsUnusable
-from hansard_store.reports.files import MOST_REPORTS, Reports
+from hansard_store.reports.files import (
+    MOST_REPORTS,
+    InvalidAcknowledgement,
+    Reports,
+    ReportsUnusable,
+)
 from tests.store.empty import empty_store
 from tests.store.maker import NOW, SECOND, StoreMaker, trace_id
 from tests.store.memory_maker import MemoryMaker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hansard_store.runs.filters import RunFilter
-from hansard_store.runs.sample import RunDot, sample_runs
+from hansard_store.runs.queries import RunDot, sample_runs
 from tests.store.maker import NOW, SECOND, StoreMaker
 from tests.store.plans import QueryPlans
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from hansard_store.errors import InvalidCursorError
 from hansard_store.ingest.derived_rows import SpanProjection
-from hansard_store.search.full_text import search_texts
+from hansard_store.search.full_text import search_texts, snippet
 from hansard_store.search.match_query import InvalidSearchError, parse_match
-from hansard_store.search.snippets import snippet
 from tests.store.maker import NOW, StoreMaker, call, message
 from tests.store.plans import QueryPlans
 

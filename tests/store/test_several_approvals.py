@@ -21,9 +21,8 @@ from hansard_store.approvals.errors import (
     RecordAltered,
     RevisionChanged,
 )
-from hansard_store.approvals.records import Action, Approval, Approver
+from hansard_store.approvals.records import Action, Approval, Approver, Status
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from hansard_store.policy.rules import RuleSetInput, put_policy
 from hansard_store.principals.errors import CredentialsRequired, SelfApproval
 from hansard_store.principals.model import NOBODY, Principal, Scope

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart
-from hansard_store.content.text_bodies import read_message, read_text
+from hansard_store.content.texts import read_message, read_text
 from hansard_store.ingest.derived_rows import SpanProjection
 from tests.store.maker import StoreMaker, call, message
 

@@ -17,9 +17,9 @@ from hansard_store.approvals.records import (
     Outcome,
     PolicyNote,
     Proposal,
+    Status,
 )
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from hansard_store.memory.service import MemoryService
 from hansard_store.policy.stored_policy import DENY, PolicyQuestion
 from hansard_web.app.config import Scope, Token, WebSettings

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from hansard_store.approvals.records import Status
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from tests.web.approvals import ask, redraft
 from tests.web.conftest import Served
 

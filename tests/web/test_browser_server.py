@@ -49,7 +49,7 @@ def test_a_browser_signs_in_once_where_a_token_is_wanted(browser: Browser, tmp_p
     )
     with running(config) as server:
         page = browser.new_page()
-        page.goto(f"{server.doors.http}/usage?since=7d")
+        page.goto(f"{server.endpoints.http}/usage?since=7d")
         expect(page.locator("h1")).to_have_text("Sign in")
         page.get_by_label("Token").fill("wrong-guess")
         page.get_by_role("button", name="Sign in").click()
@@ -72,8 +72,8 @@ def test_the_command_beside_an_action_opens_it_signed_in_and_sign_out_ends_that(
     data = tmp_path / "a folder"
     with running(Config(data=data, http_port=0, grpc_port=0)) as server:
         action = {"tool": "refund", "arguments": {"order": 7}, "agent": "clerk"}
-        asked = httpx2.post(f"{server.doors.http}/v1/approvals", json=action).json()
-        there = f"{server.doors.http}/approvals/{asked['approval_id']}"
+        asked = httpx2.post(f"{server.endpoints.http}/v1/approvals", json=action).json()
+        there = f"{server.endpoints.http}/approvals/{asked['approval_id']}"
         stranger = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
         page = stranger.new_page()
         page.goto(there)
@@ -172,7 +172,7 @@ def test_a_page_of_another_site_reads_and_changes_nothing(browser: Browser, tmp_
 
         assert page.evaluate("window.answers") == ["refused"] * 3
         mine = context.new_page()
-        mine.goto(f"{target.doors.http}/health")
+        mine.goto(f"{target.endpoints.http}/health")
         expect(mine.locator("table.refusals tbody tr").first).to_contain_text("the origin")
         expect(mine.locator("html")).not_to_have_attribute("data-theme", "dark")
         context.close()

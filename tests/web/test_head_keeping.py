@@ -14,7 +14,7 @@ from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.daily_heads import read_heads
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
-from hansard_web.audit.daily_heads import HeadKeeper
+from hansard_web.audit.chain_state import HeadKeeper
 from tests.store.empty import empty_store
 
 

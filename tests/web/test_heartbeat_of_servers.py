@@ -11,7 +11,7 @@ import pytest
 
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.heartbeat.cycles import list_cycles
+from hansard_store.heartbeat import list_cycles
 from hansard_web.app.config import load_config
 from hansard_web.heartbeat.process import HeartbeatProcesses
 from tests.journeys.processes import hansard

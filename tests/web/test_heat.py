@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_store.runs.sample import RunDot
+from hansard_store.runs.queries import RunDot
 from hansard_web.runs.heatmap import COLUMNS, heat_map
 
 S = 1_000_000_000

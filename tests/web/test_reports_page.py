@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_collector.reports import ReportSettings, write_report
-from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
+from hansard_store.heartbeat import CycleLog, PhaseRecord
 from hansard_store.memory.service import MemoryService
 from hansard_store.reports.files import Reports
 from hansard_web.app.config import WebSettings

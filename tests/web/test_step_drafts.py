@@ -155,7 +155,7 @@ def test_the_command_line_says_the_same_and_the_store_verifies(told: Told) -> No
 
 def test_a_call_in_the_conversation_that_was_held_did_not_run(told: Told) -> None:
     from hansard_store.database.readers import open_reader
-    from hansard_web.approvals.draft_outcomes import calls_not_run
+    from hansard_web.approvals.step_history import calls_not_run
 
     connection = open_reader(DataFolder(told.path))
     try:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from hansard_collector.evaluation.languages import Language
-from hansard_collector.evaluation.phrases import Hit
+from hansard_collector.evaluation.modality import Hit
 from hansard_collector.evaluation.sentences import Token
 from hansard_collector.evaluation.topics import GENERIC, Lexicon, Polarity, parts_of
 

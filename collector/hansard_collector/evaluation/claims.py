@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from hansard_collector.evaluation.actions import ActionTable, acted_in
 from hansard_collector.evaluation.languages import Language, is_of_plans, language, language_of
-from hansard_collector.evaluation.modality import Scopes, scopes_of
-from hansard_collector.evaluation.phrases import Hit, PhraseTable
+from hansard_collector.evaluation.modality import Hit, PhraseTable, Scopes, scopes_of
 from hansard_collector.evaluation.sentences import QUOTED, Sentence, Token, sentences, words_in
 from hansard_collector.evaluation.topics import (
     Lexicon,

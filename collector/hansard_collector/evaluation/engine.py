@@ -24,16 +24,14 @@ from hansard_collector.evaluation.topics import Topic, topic_of_tool
 from hansard_collector.evaluation.verdicts import Judgement, judge_claim
 from hansard_compiler.models.memory import WriteMemory
 from hansard_compiler.retention import RetentionMode
+from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import snapshot, transaction
-from hansard_store.evaluation import progress as progress_rows
-from hansard_store.evaluation import sources
+from hansard_store.evaluation import sources, verdicts
 from hansard_store.evaluation import verdicts as rows
-from hansard_store.evaluation.progress import Progress
 from hansard_store.evaluation.sources import EvaluatedRun, TranscriptText
-from hansard_store.evaluation.verdicts import VerdictRow
+from hansard_store.evaluation.verdicts import Progress, VerdictRow
 from hansard_store.memory.rows import memories_by_number
 from hansard_store.memory.service import MemoryService
 
@@ -145,7 +143,7 @@ class _Judging:
         self._connection = connection
         self._rules = rules
         self._since_ns, self._now_ns = since_ns, now_ns
-        known = progress_rows.read_progress(connection)
+        known = verdicts.read_progress(connection)
         self._is_new_rules = known.rules != rules.digest
         self._known = Progress() if self._is_new_rules else known
         self._history = History(connection)
@@ -208,7 +206,7 @@ class _Judging:
     def _unread(self, runs: Sequence[EvaluatedRun]) -> list[EvaluatedRun]:
         """Return the runs that are new, or whose steps are not as they were read before."""
         traces = [run.trace_id for run in runs]
-        known = progress_rows.known_digests(self._connection, traces)
+        known = verdicts.known_digests(self._connection, traces)
         if self._is_new_rules or not known:
             return list(runs)
         now, nothing = sources.digests_of(self._connection, known), sources.digest_of(())
@@ -352,11 +350,11 @@ class _Writer:
         connection = self._connections.get()
         with transaction(connection):
             if found.is_new_rules:
-                progress_rows.forget_digests(connection)
+                verdicts.forget_digests(connection)
             for trace_id, keys in found.said.items():
                 rows.drop_others(connection, trace_id, keys)
-            progress_rows.put_digests(connection, found.digests)
-            progress_rows.write_progress(connection, found.progress)
+            verdicts.put_digests(connection, found.digests)
+            verdicts.write_progress(connection, found.progress)
             return rows.count_again(connection, since_ns=since_ns, now_ns=self._now_ns)
 
     def _by_correction(

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from hansard_collector.evaluation.languages import LANGUAGES, language
-from hansard_collector.evaluation.phrases import PhraseTable
+from hansard_collector.evaluation.modality import PhraseTable
 
 _split: Final = str.split
 

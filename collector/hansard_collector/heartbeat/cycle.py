@@ -27,8 +27,7 @@ from hansard_collector.judges import Judges
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.heartbeat.cycles import CycleLog, Origin, PhaseRecord, Status
-from hansard_store.heartbeat.diagnostics import DiagnosticLog, Level
+from hansard_store.heartbeat import CycleLog, DiagnosticLog, Level, Origin, PhaseRecord, Status
 
 _LEVELS: Final[dict[Status, Level]] = {"done": "info", "skipped": "info", "failed": "error"}
 _log = logging.getLogger("hansard.heartbeat")

@@ -13,7 +13,7 @@ from typing import Final
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.heartbeat.cycles import PhaseRecord
+from hansard_store.heartbeat import PhaseRecord
 from hansard_store.memory.service import MemoryService
 
 AGENT: Final = "hansard.heartbeat"  # the namespace of notes

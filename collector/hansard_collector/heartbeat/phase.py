@@ -12,8 +12,7 @@ from hansard_collector.judges import Judges
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.heartbeat.cycles import PhaseRecord
-from hansard_store.heartbeat.diagnostics import DiagnosticLog
+from hansard_store.heartbeat import DiagnosticLog, PhaseRecord
 
 DAY_NS: Final = 24 * 3_600 * 10**9
 

@@ -45,9 +45,7 @@ from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import HOUR_NS, LEVELS, adjusted_rules, span_of_time
 from hansard_store.detection.scan import scan
 from hansard_store.evaluation.verdicts import VerdictRow
-from hansard_store.heartbeat.cycles import phase_history
-from hansard_store.heartbeat.diagnostics import Line
-from hansard_store.heartbeat.hook_rates import hook_rates
+from hansard_store.heartbeat import Line, hook_rates, phase_history
 from hansard_store.memory.errors import MemoryNotRetained
 from hansard_store.memory.maintenance.service import MaintenanceService
 from hansard_store.memory.queries import facets

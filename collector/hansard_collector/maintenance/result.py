@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hansard_compiler.calls import Json
-from hansard_store.memory.maintenance.retrievals import Stale
+from hansard_store.memory.maintenance.service import Stale
 from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.records import Memory
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from hansard_collector.errors import StoreBusy
-from hansard_store.ledger.counts import LedgerBatch, Refusal, SenderKey
+from hansard_store.ledger import LedgerBatch, Refusal, SenderKey
 
 _MOST_REFUSALS = 200  # with their messages, between two transactions; more are only counted
 _AGENT_CHARS = 2_000  # of a user agent; the ledger looks through them, and keeps the beginning

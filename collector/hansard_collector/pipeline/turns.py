@@ -24,7 +24,7 @@ from hansard_collector.pipeline.submission import (
     sender_key,
     without_frames,
 )
-from hansard_store.ledger.counts import Count, LedgerBatch
+from hansard_store.ledger import Count, LedgerBatch
 
 BATCH_ITEMS: Final = 512
 _PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait

@@ -43,7 +43,7 @@ from hansard_store.ingest.stored_spans import (
     not_marked_as_logged,
 )
 from hansard_store.ingest.writer import Batch, IngestWriter
-from hansard_store.ledger.sender_drops import add_drops
+from hansard_store.ledger import add_drops
 
 _SpanKey = tuple[bytes, bytes]  # trace id, span id
 

@@ -14,7 +14,7 @@ from hansard_collector.trends.model import Period, Trend, distinct
 from hansard_store.database.transactions import snapshot
 from hansard_store.detection.failed_steps import errors_by_kind
 from hansard_store.detection.rules import HOUR_NS
-from hansard_store.trends.calls import CallCount, DurationCount, count_calls, count_durations
+from hansard_store.trends import CallCount, DurationCount, count_calls, count_durations
 
 BASELINE_HOURS: Final = 7 * 24  # before the period
 PERIODS: Final[Mapping[Period, int]] = {"hour": 1, "day": 24}  # hours

@@ -25,7 +25,7 @@ from hansard_collector.trends.model import Trend
 from hansard_store.database.transactions import snapshot
 from hansard_store.detection.rules import HOUR_NS
 from hansard_store.reports.state import written_between
-from hansard_store.trends.calls import CallCount, count_calls
+from hansard_store.trends import CallCount, count_calls
 
 DAY_NS: Final = 24 * HOUR_NS
 DAYS: Final = 28  # that the rolling test looks back

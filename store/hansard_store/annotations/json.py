@@ -7,7 +7,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_store.annotations.queries import RunMarks, standing_on
 from hansard_store.annotations.rows import Annotation, Target
-from hansard_store.database.read_only_json import own_copy
+from hansard_store.database.stored_json import own_copy
 from hansard_store.times import time_text
 
 _MOST = 1_000

@@ -32,8 +32,8 @@ from hansard_store.annotations.errors import (
 )
 from hansard_store.annotations.queries import get_annotation
 from hansard_store.annotations.rows import Annotation, AnnotationRow, Origin
+from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import transaction
 from hansard_store.ids import new_id
 from hansard_store.principals.errors import reserved_text

@@ -25,8 +25,7 @@ from hansard_store.approvals.proposals import (
     require,
     unaltered,
 )
-from hansard_store.approvals.records import Approval, Grant, PolicyNote
-from hansard_store.approvals.states import Status
+from hansard_store.approvals.records import Approval, Grant, PolicyNote, Status
 from hansard_store.approvals.unit_of_work import (
     SYSTEM,
     Refusal,

@@ -31,8 +31,7 @@ from hansard_store.approvals.decisions import (
 )
 from hansard_store.approvals.errors import ClaimRefused, InvalidProposal, OutcomeKnown
 from hansard_store.approvals.proposals import kept_undo, unaltered
-from hansard_store.approvals.records import Action, Approval, Claim, Outcome
-from hansard_store.approvals.states import Status
+from hansard_store.approvals.records import Action, Approval, Claim, Outcome, Status
 from hansard_store.approvals.unit_of_work import (
     SYSTEM,
     Refusal,

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hansard_compiler.calls import Json
-from hansard_store.approvals.records import Approval, Draft, Execution, Field
-from hansard_store.approvals.states import Status
+from hansard_store.approvals.records import Approval, Draft, Execution, Field, Status
 from hansard_store.audit.event_types import Actor, ChainReport, Head, StoredEvent
-from hansard_store.database.read_only_json import own_copy
-from hansard_store.database.stored_json import json_of
+from hansard_store.database.stored_json import json_of, own_copy
 from hansard_store.ids import short_id
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, is_same, person_text
 from hansard_store.times import time_text

@@ -26,9 +26,10 @@ from hansard_store.approvals.records import (
     PolicyNote,
     Proposal,
     Proposed,
+    Status,
+    is_legal,
 )
 from hansard_store.approvals.redaction import Keeper, Kept
-from hansard_store.approvals.states import Status, is_legal
 from hansard_store.approvals.unit_of_work import (
     SYSTEM,
     Who,

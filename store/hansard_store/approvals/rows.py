@@ -17,6 +17,7 @@ from hansard_compiler.canonical import canonical_json
 from hansard_compiler.errors import NotFoundError
 from hansard_store.approvals.errors import RevisionChanged
 from hansard_store.approvals.records import (
+    PENDING,
     Approval,
     ApprovalFilter,
     Approver,
@@ -24,13 +25,12 @@ from hansard_store.approvals.records import (
     Field,
     Grant,
     PolicyNote,
+    Status,
 )
-from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit import seal_marks
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.database.id_prefixes import find_row
-from hansard_store.database.read_only_json import read_only
-from hansard_store.database.stored_json import json_of
+from hansard_store.database.stored_json import json_of, read_only
 from hansard_store.errors import InvalidQueryError
 
 _FIXED = (

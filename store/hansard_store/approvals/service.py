@@ -22,31 +22,70 @@ from hansard_store.approvals import proposals as proposing
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.claims import lost_claims
 from hansard_store.approvals.errors import ActionBlocked, ClaimRefused, InvalidProposal
-from hansard_store.approvals.history import drafts_of, history_of
+from hansard_store.approvals.json import is_claimed
 from hansard_store.approvals.records import (
     Action,
     Approval,
     ApprovalFilter,
     Claim,
+    Draft,
     Outcome,
     PolicyNote,
     Proposal,
     Proposed,
+    Status,
 )
-from hansard_store.approvals.states import Status
 from hansard_store.approvals.unit_of_work import Refusal, Who, Work, new_id
 from hansard_store.audit import clock
-from hansard_store.audit.event_types import StoredEvent
+from hansard_store.audit.event_types import EventFilter, EventLog, EventType, StoredEvent
 from hansard_store.audit.log import AuditService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import store_errors
 from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
 from hansard_store.memory.queries import written_under
 from hansard_store.memory.records import Memory
-from hansard_store.policy.check_rows import CheckKeeper
+from hansard_store.policy.checks import CheckKeeper
 from hansard_store.policy.stored_policy import DENY, EvaluatePolicy, PolicyQuestion, StoredPolicy
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import is_same
+
+# How an approval came to be as it is, told by the audit log alone: drafts and notes in order.
+
+_AT_ONCE = 500
+
+
+def history_of(log: EventLog, approval_id: str) -> list[StoredEvent]:
+    """Return every event of an approval, in order."""
+    wanted = EventFilter(approval_id=bytes.fromhex(approval_id))
+    found: list[StoredEvent] = []
+    before: int | None = None
+    while True:
+        page = log.read(wanted, before=before, limit=_AT_ONCE)
+        found += page
+        if len(page) < _AT_ONCE:
+            return found[::-1]
+        before = page[-1].seq
+
+
+def drafts_of(log: EventLog, approval: Approval) -> tuple[Draft, ...]:
+    """Return every draft with the note that sent it back; empty where the log tells nothing."""
+    drafts: list[Draft] = []
+    for event in history_of(log, approval.approval_id):
+        who = f"{event.actor}:{event.who}" if event.who else event.actor
+        if "draft" in event.contents:
+            told = event.contents["draft"]
+            drafts.append(
+                Draft(told["revision"], told["arguments"], told["description"], who, event.time_ns)
+            )
+        elif event.type == EventType.ACTION_REVISED and drafts:
+            drafts[-1] = replace(
+                drafts[-1],
+                note=event.contents.get("note"),
+                note_by=who,
+                note_is_claimed=is_claimed(event),
+            )
+    return tuple(drafts)
+
 
 _CANNOT_WRITE = StoreBusyError, SchemaAlteredError  # now; what is read is so all the same
 

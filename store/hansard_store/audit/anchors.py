@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from hansard_store.audit.event_types import EventLog, Head
-from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.private_folders import make_private
+from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.errors import StoreBusyError
 
 if sys.platform == "win32":

@@ -26,8 +26,7 @@ from hansard_store.audit.event_types import (
     StoredEvent,
 )
 from hansard_store.audit.hash_chain import chained_row, check_chain, stored_event
-from hansard_store.database.read_only_json import read_only
-from hansard_store.database.stored_json import json_of
+from hansard_store.database.stored_json import json_of, read_only
 
 _NAMES = (
     "seq", "time_ns", "late", "type", "actor", "who", "action", "source", "subject", "approval_id",

@@ -36,8 +36,8 @@ from hansard_store.audit.event_types import (
 )
 from hansard_store.audit.events import SqliteEventLog
 from hansard_store.audit.sealer import Sealed, seal
+from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import store_errors, transaction
 from hansard_store.errors import StoreError
 from hansard_store.policy.stored_policy import DENY, PolicyQuestion

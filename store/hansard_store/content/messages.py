@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from hansard_compiler.calls import Message
-from hansard_store.content.text_bodies import read_message
+from hansard_store.content.texts import read_message
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.shared_span_ids import shared_side

@@ -10,7 +10,7 @@ import apsw
 from hansard_store.database.row_order import first_memory_since
 from hansard_store.detection.failed_steps import iter_failures
 from hansard_store.detection.rules import Finding, Occurrence, Rule, in_order
-from hansard_store.heartbeat.cycles import PhaseRecord, last_phase, phase_history
+from hansard_store.heartbeat import PhaseRecord, last_phase, phase_history
 from hansard_store.reports.files import reports_beside
 
 EVALUATION: Final = "evaluation"  # names of phases

@@ -14,7 +14,7 @@ import apsw
 import orjson
 
 from hansard_compiler.calls import Message
-from hansard_store.content.text_bodies import read_message
+from hansard_store.content.texts import read_message
 from hansard_store.database.stored_json import json_text
 from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import memories_by_number

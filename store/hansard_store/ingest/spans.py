@@ -27,7 +27,7 @@ from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, Us
 from hansard_store.ingest.in_memory_runs import Kin
 from hansard_store.ingest.otlp_records import pack_record, record_of
 from hansard_store.ingest.span_input import Outcome, Placed, ReceivedSpan
-from hansard_store.ingest.span_records import SpanRecordWriter
+from hansard_store.ingest.stored_spans import SpanRecordWriter
 from hansard_store.policy import checks as policy_checks
 from hansard_store.runs.projection import NO_ROOT, ROOT_FLAGS, Fact, RunState, RunWriter
 from hansard_store.search.indexes import IndexWriter

@@ -25,9 +25,9 @@ from hansard_store.ingest.liveness import Keepalive, add_keepalive
 from hansard_store.ingest.logs import LogWriter
 from hansard_store.ingest.otlp_records import LargeValue
 from hansard_store.ingest.redactions import RedactionWriter
-from hansard_store.ingest.span_records import SpanRecordWriter
 from hansard_store.ingest.spans import SpanWriter
-from hansard_store.ledger.counts import LedgerBatch
+from hansard_store.ingest.stored_spans import SpanRecordWriter
+from hansard_store.ledger import LedgerBatch
 from hansard_store.runs.projection import RunWriter
 from hansard_store.search.indexes import IndexWriter
 

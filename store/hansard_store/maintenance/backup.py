@@ -27,10 +27,9 @@ import zstandard
 from hansard_store.audit.events import head
 from hansard_store.audit.seal_marks import mark_changes
 from hansard_store.content.payloads import blob_path
-from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.database.disk import RESERVE, disk_use, folder_bytes, need_space, sync
 from hansard_store.database.migrations import APPLICATION_ID
-from hansard_store.database.private_folders import make_private
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import latest_version, schema_version, snapshot
 from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, StoreNewerError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models.memory import as_compile_record
-from hansard_store.database.read_only_json import own_copy
+from hansard_store.database.stored_json import own_copy
 from hansard_store.memory.records import Access, Memory
 from hansard_store.principals.model import CLAIMED
 from hansard_store.times import time_text

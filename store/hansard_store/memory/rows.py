@@ -8,8 +8,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_store.database.id_prefixes import find_row
-from hansard_store.database.read_only_json import read_only
-from hansard_store.database.stored_json import json_of, json_text
+from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.memory.records import Ended, Memory
 from hansard_store.principals.model import CLAIMED
 

@@ -37,9 +37,8 @@ from hansard_store.approvals.redaction import Keeper
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
-from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.connections import OwnConnections, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import transaction
 from hansard_store.memory import versions as memories
 from hansard_store.memory.access_log import record
@@ -47,8 +46,12 @@ from hansard_store.memory.authorization import check_end, check_permit, decider_
 from hansard_store.memory.errors import InvalidMemory, NotCurrent
 from hansard_store.memory.json import candidate_json, memory_json
 from hansard_store.memory.maintenance import supersessions
-from hansard_store.memory.maintenance.supersession_writes import Applying, unsupersede
-from hansard_store.memory.maintenance.supersessions import Cause, NewSupersession
+from hansard_store.memory.maintenance.supersessions import (
+    Applying,
+    Cause,
+    NewSupersession,
+    unsupersede,
+)
 from hansard_store.memory.records import (
     AccessKind,
     Ended,

@@ -18,8 +18,7 @@ from hansard_compiler.policy.rules import RuleSet
 from hansard_store.audit.seal_marks import is_altered, is_removed
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.read_only_json import read_only
-from hansard_store.database.stored_json import json_of, json_text
+from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.database.transactions import transaction
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionConflictError
 

@@ -15,8 +15,7 @@ from hansard_compiler.policy.facts import PolicyContext, ToolFacts
 from hansard_compiler.policy.rules import Effect, parse_rule_set
 from hansard_store.approvals.records import PolicyNote
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.policy.check_rows import CheckKeeper
-from hansard_store.policy.checks import record_check
+from hansard_store.policy.checks import CheckKeeper, record_check
 from hansard_store.policy.rules import check_unaltered, latest_policy, rule_sets_of
 
 # What a proposal may tell policy beside tool, arguments, effect and agent.

@@ -21,11 +21,11 @@ import apsw
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
 from hansard_store.audit.seal_marks import is_altered
+from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import altered_objects, store_errors, transaction
 from hansard_store.errors import SchemaAlteredError
-from hansard_store.principals import sessions, tokens
+from hansard_store.principals import tokens
 from hansard_store.principals.errors import TokenExists, TokenNameConfusable, UnknownToken
 from hansard_store.principals.model import (
     ALL_SCOPES,
@@ -37,7 +37,7 @@ from hansard_store.principals.model import (
     looks_like,
     scopes_text,
 )
-from hansard_store.principals.tokens import NamedToken, keyed
+from hansard_store.principals.tokens import NamedToken, Session, keyed
 
 # Addresses that sign a browser in, each for one running server: of the code a keyed hash.
 
@@ -176,9 +176,9 @@ class Principals:
 
     def of_cookie(self, cookie: str) -> Principal | None:
         """Return whose session this is; None where it ended, or never was one."""
-        hash = sessions.session_hash(self._key, cookie)
+        hash = tokens.session_hash(self._key, cookie)
         with self._reading() as connection:
-            found = sessions.find_session(connection, hash, now_ns=self._clock())
+            found = tokens.find_session(connection, hash, now_ns=self._clock())
             if found is not None and _is_forged(connection, "browser_session", "hash", hash):
                 return None
             token_id = None if found is None else found.token_id
@@ -192,22 +192,22 @@ class Principals:
         """Begin a session for the holder of a token; None where it is none."""
         if known := self._find_configured(secret):
             one = known.principal
-            return self._begin(sessions.Session(one.name, one.scopes, None, known.hash))
+            return self._begin(Session(one.name, one.scopes, None, known.hash))
         if (token := self._find_token(secret)) is None:
             return None
         self._note_use(token)
-        return self._begin(sessions.Session(token.name, token.scopes, token.id, None))
+        return self._begin(Session(token.name, token.scopes, token.id, None))
 
     def sign_in_user(self, user: str) -> SignedIn:
         """Begin a session for the user who runs the server, and may do everything with it."""
         with self._writing() as connection:
             token = self._token_of_user(connection, user)
-        return self._begin(sessions.Session(token.name, ALL_SCOPES, token.id, None))
+        return self._begin(Session(token.name, ALL_SCOPES, token.id, None))
 
     def sign_out(self, cookie: str) -> None:
         """End a session: its cookie opens nothing any more."""
         with self._writing() as connection:
-            sessions.end_session(connection, sessions.session_hash(self._key, cookie))
+            tokens.end_session(connection, tokens.session_hash(self._key, cookie))
 
     # ---- links
 
@@ -239,7 +239,7 @@ class Principals:
             found = [one for one in tokens.list_tokens(connection) if one.id == token_id]
         if is_forged or not found or not found[0].is_in_force:
             return None
-        return self._begin(sessions.Session(found[0].name, found[0].scopes, found[0].id, None))
+        return self._begin(Session(found[0].name, found[0].scopes, found[0].id, None))
 
     def end_links(self, server: str) -> None:
         """End the links of a server that stops."""
@@ -327,16 +327,16 @@ class Principals:
                 return None
             return found
 
-    def _is_in_force(self, session: sessions.Session) -> bool:
+    def _is_in_force(self, session: Session) -> bool:
         """Say whether the configuration still has the token; one of a named token ends with it."""
         known = [one.hash for one in self._configured]
         return session.token_id is not None or session.configured in known
 
-    def _begin(self, session: sessions.Session) -> SignedIn:
-        cookie = sessions.new_cookie()
-        hash = sessions.session_hash(self._key, cookie)
+    def _begin(self, session: Session) -> SignedIn:
+        cookie = tokens.new_cookie()
+        hash = tokens.session_hash(self._key, cookie)
         with self._writing() as connection:
-            sessions.add_session(connection, hash, session, now_ns=self._clock())
+            tokens.add_session(connection, hash, session, now_ns=self._clock())
         return SignedIn(cookie, Principal(session.name, session.scopes, "session"))
 
     def _token_of_user(self, connection: apsw.Connection, user: str) -> NamedToken:
@@ -356,7 +356,7 @@ class Principals:
 
     def _end(self, connection: apsw.Connection, token: NamedToken, *, by: str, now_ns: int) -> None:
         tokens.revoke_token(connection, token, by=by, now_ns=now_ns)
-        sessions.end_sessions_of(connection, token.id)
+        tokens.end_sessions_of(connection, token.id)
         remove_links_of_token(connection, token.id)
 
     def _tell(

@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_compiler.errors import NotFoundError
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_store.approvals.unit_of_work import Who
-from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.private_folders import make_private
+from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.ids import short_id
 from hansard_store.principals.model import is_same
 from hansard_store.reports.audit_events import (
@@ -38,7 +38,22 @@ from hansard_store.reports.audit_events import (
     recording,
     records_of,
 )
-from hansard_store.reports.errors import InvalidAcknowledgement, ReportsUnusable
+from hansard_store.times import time_text
+
+# What can be wrong with a report or an acknowledgement.
+
+
+class InvalidAcknowledgement(HansardError):
+    """Nobody is named who acknowledges it; nothing was changed."""
+
+    code = "invalid_acknowledgement"
+
+
+class ReportsUnusable(HansardError):
+    """The folder of reports cannot be read or written."""
+
+    code = "reports_unusable"
+
 
 MOST_REPORTS: Final = 1_000  # of more, the oldest are removed with their acknowledgements
 MOST_NAME_CHARS: Final = 200  # of a person
@@ -338,3 +353,40 @@ def _write_whole(path: Path, text: str, *, may_replace: bool) -> None:
             os.link(mine, path)
     finally:
         mine.unlink(missing_ok=True)
+
+
+# Reports as programs get them: one JSON for the API and the commands.
+
+
+def report_json(
+    report: Report,
+    *,
+    waits_for: str | None,
+    passed_over: tuple[str, ...] = (),
+    passes_ns: int | None = None,
+    text: str | None = None,
+) -> Json:
+    """Return a report; `waits_for` is "" where it waits and no recipient is configured."""
+    told: Json = {
+        "name": report.name,
+        "written_at": time_text(report.written_ns),
+        "written_ns": str(report.written_ns),
+        "is_pending": waits_for is not None,
+        "next_recipient": waits_for or None,
+        "escalated_past": list(passed_over),
+        "escalates_at": None if passes_ns is None else time_text(passes_ns),
+        "record": report.state,
+        "acks": [ack_json(one) for one in report.acks],
+        "unrecorded_acks": [ack_json(one) for one in report.unrecorded],
+    }
+    return told if text is None else {**told, "text": text}
+
+
+def ack_json(one: Ack) -> Json:
+    """Return who acknowledged a report, when, and how the name is known."""
+    return {
+        "who": one.who,
+        "method": one.method,
+        "at": time_text(one.at_ns),
+        "ns": str(one.at_ns),
+    }

@@ -14,7 +14,7 @@ from string import hexdigits
 
 import apsw
 
-from hansard_store.annotations.filters import MarkCondition, ScoreWanted, mark_conditions
+from hansard_store.annotations.queries import MarkCondition, ScoreWanted, mark_conditions
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.status import ALIVE_UNTIL, WAITS_UNTIL

@@ -13,8 +13,8 @@ from hansard_compiler.compile.models import EXTERNAL
 from hansard_compiler.models.memory import EXTERNAL_CONFIDENCE, Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
+from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import transaction
 from hansard_store.errors import StoreError
 from hansard_store.memory.access_log import record

@@ -26,14 +26,13 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
+from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.detection.rules import REVIEW_RULES, Finding, Occurrence
 from hansard_store.ids import new_id, short_id
 from hansard_store.memory.maintenance import supersessions
-from hansard_store.memory.maintenance.supersession_writes import Applying, apply_proposal
-from hansard_store.memory.maintenance.supersessions import of_task
+from hansard_store.memory.maintenance.supersessions import Applying, apply_proposal, of_task
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.model import CLAIMED, Principal, person_text
 from hansard_store.tasks import rows as tasks

@@ -30,8 +30,7 @@ from hansard_collector.judges import Judges
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.heartbeat.cycles import last_phase, list_cycles, phase_history
-from hansard_store.heartbeat.diagnostics import list_diagnostics
+from hansard_store.heartbeat import last_phase, list_cycles, list_diagnostics, phase_history
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from tests.journeys.processes import HANSARD, environment, hansard
 from tests.store.empty import empty_store

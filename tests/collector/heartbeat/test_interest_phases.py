@@ -24,7 +24,7 @@ from hansard_collector.judges import (
 from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.heartbeat.cycles import PhaseRecord
+from hansard_store.heartbeat import PhaseRecord
 from hansard_store.memory.service import MemoryService
 from tests.collector.scanning.hacker_news import HackerNewsServer, hacker_news
 from tests.instrumentation.clients.provider import CHAT, Provider, json_reply, providing

@@ -13,8 +13,7 @@ from hansard_collector.heartbeat.phases import run_maintenance
 from hansard_collector.judges import Judges
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_collector.judges.offline import OfflineClassifier
-from hansard_store.heartbeat.cycles import last_phase
-from hansard_store.heartbeat.diagnostics import list_diagnostics
+from hansard_store.heartbeat import last_phase, list_diagnostics
 from hansard_store.memory.maintenance.supersessions import superseding
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.rows import find_number

@@ -18,8 +18,7 @@ from hansard_collector.heartbeat.phases import (
     run_report,
 )
 from hansard_collector.judges import Judges
-from hansard_store.heartbeat.cycles import PhaseRecord
-from hansard_store.heartbeat.diagnostics import list_diagnostics
+from hansard_store.heartbeat import PhaseRecord, list_diagnostics
 from hansard_store.reports.files import Reports
 from tests.store.task_maker import TaskMaker, task_maker
 

@@ -21,7 +21,7 @@ from hansard_collector.reports import (
 )
 from hansard_collector.trends.model import Trend
 from hansard_compiler.retention import RetentionMode
-from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
+from hansard_store.heartbeat import CycleLog, PhaseRecord
 from hansard_store.reports.audit_events import Ack
 from hansard_store.reports.files import Report
 from hansard_store.reports.state import read_state

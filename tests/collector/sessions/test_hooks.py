@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_collector.derivation.rebuild import rebuild
-from hansard_store.heartbeat.hook_rates import hook_rates
+from hansard_store.heartbeat import hook_rates
 from tests.collector.ingesting import START_NS, TRACE, Ingesting, pairs, span, traces
 from tests.collector.sessions.maker import (
     SESSION,

@@ -40,12 +40,12 @@ def test_the_printed_link_opens_signed_in_at_a_clean_address_until_the_server_st
 ) -> None:
     with browser() as first, browser() as second:
         with hosting(tmp_path / "data") as server:
-            link = f"{server.http}{server.doors['link']}"
+            link = f"{server.http}{server.endpoints['link']}"
             landed = first.get(link)
             again = second.get(link)
             [redirect] = landed.history
         with hosting(tmp_path / "data") as other, browser() as third:
-            late = third.get(f"{other.http}{server.doors['link']}")
+            late = third.get(f"{other.http}{server.endpoints['link']}")
             kept = first.get(f"{other.http}/approvals")
 
     assert str(landed.url) == f"{server.http}/"
@@ -64,7 +64,7 @@ def test_the_shown_command_names_a_relative_folder_so_that_it_works_in_any_direc
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with running(Config(data=Path("data"), http_port=0, grpc_port=0)) as server, browser() as one:
-        page = one.get(f"{server.doors.http}/signin").text
+        page = one.get(f"{server.endpoints.http}/signin").text
 
     assert f"hansard open --data {tmp_path / 'data'}" in page
 
@@ -75,7 +75,7 @@ def test_revoking_the_name_of_the_printed_link_ends_it_and_its_sessions(
 ) -> None:
     data = ("--data", str(tmp_path / "data"))
     with hosting(tmp_path / "data") as server, browser() as before, browser() as after:
-        link = f"{server.http}{server.doors['link']}"
+        link = f"{server.http}{server.endpoints['link']}"
         if is_used:
             assert "Sign out" in before.get(link).text
         revoked = run_command("tokens", "revoke", user_name(), *data)

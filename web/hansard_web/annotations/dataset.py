@@ -15,11 +15,14 @@ import apsw
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_compiler.errors import NotFoundError
-from hansard_store.annotations.filters import MarkCondition, mark_conditions, read_scores, read_tags
 from hansard_store.annotations.queries import (
+    MarkCondition,
     first_call,
     last_call,
+    mark_conditions,
     marked_targets,
+    read_scores,
+    read_tags,
     standing_on,
 )
 from hansard_store.annotations.rows import Annotation, Target

@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import JsonValue, WithJsonSchema
 
 from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME
-from hansard_store.annotations.filters import MOST_CONDITIONS
+from hansard_store.annotations.queries import MOST_CONDITIONS
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import (
     ANY_KIND,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 
-from hansard_store.annotations.filters import read_scores, read_tags
+from hansard_store.annotations.queries import read_scores, read_tags
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import RunFilter, check_filters, parse_group, parse_kind
 

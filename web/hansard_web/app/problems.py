@@ -46,7 +46,7 @@ from hansard_store.errors import (
 )
 from hansard_store.memory import errors as memory_errors
 from hansard_store.principals import errors as principal_errors
-from hansard_store.reports.errors import InvalidAcknowledgement, ReportsUnusable
+from hansard_store.reports.files import InvalidAcknowledgement, ReportsUnusable
 from hansard_store.runs.tombstones import RunDeletedError, Tombstone
 from hansard_store.tasks import errors as task_errors
 from hansard_web.api.values import dump

@@ -20,12 +20,13 @@ from hansard_store.approvals.errors import ClaimRefused
 from hansard_store.approvals.json import approval_json
 from hansard_store.approvals.records import (
     EXECUTION_STATES,
+    PENDING,
     Approval,
     ApprovalFilter,
     Proposed,
+    Status,
 )
 from hansard_store.approvals.rows import cursor_after, read_cursor, version_of
-from hansard_store.approvals.states import PENDING, Status
 from hansard_store.errors import InvalidQueryError
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import ScopeMissing

@@ -24,19 +24,20 @@ from hansard_store.approvals.json import (
 )
 from hansard_store.approvals.records import (
     EXECUTION_STATES,
+    PENDING,
     Approval,
     ApprovalFilter,
     Field,
     Outcome,
+    Status,
 )
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import StoredEvent
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.ids import short_id
-from hansard_store.policy.check_rows import CheckKeeper
+from hansard_store.policy.checks import CheckKeeper
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import limit_of

@@ -13,9 +13,9 @@ from hansard_store.approvals.records import (
     Approval,
     ApprovalFilter,
     Field,
+    Status,
 )
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from hansard_store.audit.event_types import Actor, EventType, StoredEvent
 from hansard_store.ids import short_id
 from hansard_store.memory.records import Memory

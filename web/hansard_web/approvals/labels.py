@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_store.approvals.argument_display import visible
-from hansard_store.approvals.records import Approval
-from hansard_store.approvals.states import Status
+from hansard_store.approvals.records import Approval, Status
 from hansard_store.principals.model import name_text
 from hansard_web.ui.format import WAITS, duration, shorten
 

@@ -23,10 +23,9 @@ from hansard_store.approvals.errors import (
     NotAnApprover,
 )
 from hansard_store.approvals.json import listed, progress_text
-from hansard_store.approvals.records import Approval
+from hansard_store.approvals.records import Approval, Status
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from hansard_store.errors import InvalidQueryError
 from hansard_store.ids import short_id
 from hansard_store.principals.authority import ME

@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 import apsw
 
 from hansard_compiler.errors import HansardError
-from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.records import TERMINAL, ApprovalFilter, Status
 from hansard_store.approvals.rows import count_by_status
-from hansard_store.approvals.states import TERMINAL, Status
 from hansard_web.app.readers import Readers
 
 DECIDED: Final = "decided"

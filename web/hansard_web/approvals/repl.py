@@ -13,9 +13,8 @@ from typing import Any, Final
 import click
 
 from hansard_compiler.errors import HansardError
-from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
+from hansard_store.approvals.records import PENDING, Approval, ApprovalFilter, Proposal, Status
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import StoredEvent
 from hansard_store.ids import short_id
 from hansard_web.approvals.cli import SETTINGS, accounting, read_arguments

@@ -17,11 +17,11 @@ from starlette.requests import Request
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.audit.schedule import SealSchedule
+from hansard_store.audit.sealer import SealSchedule
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import Principal
 from hansard_web.app.site import Site
-from hansard_web.audit.daily_heads import HeadKeeper, Tell, telling
+from hansard_web.audit.chain_state import HeadKeeper, Tell, telling
 from hansard_web.live import StoreWatch
 from hansard_web.policy.decider import PolicyDesk
 from hansard_web.policy.service import policy_of

@@ -10,15 +10,16 @@ from importlib.metadata import version
 from hansard._export.otlp.exporter import PRODUCT
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.database.write_probe import why_not_writable
-from hansard_store.ledger.queries import (
+from hansard_store.ledger import (
+    DropSum,
     LedgerCount,
     LedgerRefusal,
     LedgerSender,
     ledger_totals,
+    list_drops,
     list_refusals,
     list_senders,
 )
-from hansard_store.ledger.sender_drops import DropSum, list_drops
 from hansard_web.api.openapi import answers
 from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body, time_text

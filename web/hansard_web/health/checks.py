@@ -40,8 +40,8 @@ from hansard_store.audit.anchors import copy_folder, store_id
 from hansard_store.audit.schema import alterations
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreError
-from hansard_store.heartbeat.cycles import list_cycles
-from hansard_store.ledger.queries import ledger_totals, list_refusals
+from hansard_store.heartbeat import list_cycles
+from hansard_store.ledger import ledger_totals, list_refusals
 from hansard_store.policy.rules import policy_problem
 from hansard_store.transcripts.queries import decode_all
 from hansard_web.app.config import LONG_SECRET, Config

@@ -19,15 +19,16 @@ from hansard_collector.log_sessions.unread import UnreadLogs, unread_logs
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.database.transactions import schema_version
 from hansard_store.database.write_probe import why_not_writable
-from hansard_store.ledger.queries import (
+from hansard_store.ledger import (
     SIGNALS,
+    DropSum,
     LedgerCount,
     LedgerRefusal,
     PeriodLine,
     ledger_lines,
+    list_drops,
     list_refusals,
 )
-from hansard_store.ledger.sender_drops import DropSum, list_drops
 from hansard_store.policy.rules import policy_problem
 from hansard_web.app.connections import DESCRIPTORS
 from hansard_web.app.site import Site, SiteDep

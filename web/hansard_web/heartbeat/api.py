@@ -8,9 +8,7 @@ from fastapi import Depends, Query
 
 from hansard_compiler.calls import Json
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.heartbeat.cycles import list_cycles
-from hansard_store.heartbeat.diagnostics import Diagnostic, list_diagnostics
-from hansard_store.heartbeat.json import cycle_json
+from hansard_store.heartbeat import Diagnostic, cycle_json, list_cycles, list_diagnostics
 from hansard_store.times import time_text
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, read_limit

@@ -23,8 +23,7 @@ from hansard_collector.maintenance import (
 )
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
-from hansard_store.heartbeat.cycles import Origin, PhaseRecord, list_cycles
-from hansard_store.heartbeat.json import cycle_json, phase_json
+from hansard_store.heartbeat import Origin, PhaseRecord, cycle_json, list_cycles, phase_json
 from hansard_store.ids import short_id
 from hansard_store.memory.maintenance.service import MaintenanceService
 from hansard_store.times import time_text

@@ -15,8 +15,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.policy.check_rows import CheckKeeper
-from hansard_store.policy.checks import record_check
+from hansard_store.policy.checks import CheckKeeper, record_check
 from hansard_store.policy.rules import list_policies, rule_history
 from hansard_web.app.config import Config
 from hansard_web.app.readers import Readers

@@ -14,8 +14,7 @@ from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.rules import Effect
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.policy.check_rows import CheckKeeper
-from hansard_store.policy.checks import record_check
+from hansard_store.policy.checks import CheckKeeper, record_check
 from hansard_store.runs.open_steps import RunPlace, find_run_place
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.steps.queries import get_step

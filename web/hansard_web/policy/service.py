@@ -27,8 +27,7 @@ from hansard_compiler.policy.rules import parse_rule_set
 from hansard_store.approvals.records import PolicyNote
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, StoreError
-from hansard_store.policy.check_rows import CheckKeeper
-from hansard_store.policy.checks import record_check
+from hansard_store.policy.checks import CheckKeeper, record_check
 from hansard_store.policy.rules import (
     PolicyVersion,
     RuleSetInput,

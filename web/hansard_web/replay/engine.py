@@ -31,8 +31,7 @@ from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.records import Claim
-from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.private_folders import make_private
+from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.database.stored_json import json_of
 from hansard_store.ids import new_id
 from hansard_store.principals.model import Principal

@@ -12,7 +12,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.policy.check_rows import CheckKeeper
+from hansard_store.policy.checks import CheckKeeper
 from hansard_web.app.config import Config, script_in
 from hansard_web.app.readers import Readers
 from hansard_web.policy.decider import PolicyDesk

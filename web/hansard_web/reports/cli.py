@@ -10,8 +10,7 @@ from hansard_collector.reports import ReportSettings, Waiting, pending, waiting_
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
 from hansard_store.principals.model import person_text
-from hansard_store.reports.files import Report, Reports
-from hansard_store.reports.json import report_json
+from hansard_store.reports.files import Report, Reports, report_json
 from hansard_web.app.config import Config
 from hansard_web.cli.base import (
     Command,

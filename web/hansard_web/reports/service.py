@@ -13,8 +13,7 @@ from starlette.requests import Request
 from hansard_collector.reports import Waiting, waiting_for
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
-from hansard_store.reports.files import Report, Reports
-from hansard_store.reports.json import report_json
+from hansard_store.reports.files import Report, Reports, report_json
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.requests import principal_of
 

@@ -25,7 +25,7 @@ from hansard_store.content.messages import (
 )
 from hansard_store.runs.queries import RunItem
 from hansard_store.steps.flags import SpanFlag
-from hansard_web.approvals.draft_outcomes import calls_not_run
+from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
 from hansard_web.run_page.picture import ShownRun
 from hansard_web.run_page.state import RunState, address_of

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.records import ApprovalFilter, Status
 from hansard_store.approvals.rows import list_approvals
-from hansard_store.approvals.states import Status
 from hansard_store.replays import ReplayRow, replay_that_made, replays_of_run
 from hansard_store.runs.queries import RunItem
 from hansard_store.runs.usage import SilentCalls

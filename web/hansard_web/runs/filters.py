@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
-from hansard_store.annotations.filters import ScoreWanted, read_scores, read_tags
+from hansard_store.annotations.queries import ScoreWanted, read_scores, read_tags
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import (
     ANY_KIND,

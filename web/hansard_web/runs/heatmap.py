@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hansard_store.runs.sample import RunDot
+from hansard_store.runs.queries import RunDot
 from hansard_web.ui import format as figures
 
 _NS_PER_S: Final = 1_000_000_000

@@ -13,6 +13,7 @@ from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import ANY_KIND, HIDDEN, RUN_STATUSES, RunFilter, parse_sort
 from hansard_store.runs.groups import GroupedPage, get_groups, list_grouped
 from hansard_store.runs.queries import (
+    RunDot,
     RunFacets,
     RunPage,
     count_runs,
@@ -20,8 +21,8 @@ from hansard_store.runs.queries import (
     last_change,
     list_runs,
     run_facets,
+    sample_runs,
 )
-from hansard_store.runs.sample import RunDot, sample_runs
 from hansard_web.diff.headline import Comparison, compare_runs
 from hansard_web.runs.filters import (
     NS_PER_MS,

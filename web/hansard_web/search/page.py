@@ -19,8 +19,7 @@ from starlette.responses import Response
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.queries import RunItem, get_run
-from hansard_store.search.full_text import USES_COUNTED, SearchHit, search_texts
-from hansard_store.search.snippets import Snippet
+from hansard_store.search.full_text import USES_COUNTED, SearchHit, Snippet, search_texts
 from hansard_web.app.site import SiteDep
 from hansard_web.ui import format as figures
 

@@ -19,7 +19,7 @@ from hansard_store.content.messages import (
     read_messages,
 )
 from hansard_store.runs.queries import RunItem
-from hansard_web.approvals.draft_outcomes import calls_not_run
+from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.ui.format import plural
 from hansard_web.ui.messages import (
     CallFacts,

@@ -28,7 +28,7 @@ from hansard_store.compilations.queries import ID_KEY, Compilation
 from hansard_store.content.messages import find_text
 from hansard_store.content.payloads import Payload, folder_of, peek_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
-from hansard_store.heartbeat.hook_rates import WARNED
+from hansard_store.heartbeat import WARNED
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import (

@@ -19,8 +19,8 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
+from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.detection.rules import (
     DOUBTFUL_CORRECTION,
@@ -30,13 +30,46 @@ from hansard_store.detection.rules import (
 )
 from hansard_store.memory.maintenance import supersessions, vectors, verdicts
 from hansard_store.memory.maintenance.candidate_pairs import Prefiltered, new_entries, prefilter
-from hansard_store.memory.maintenance.retrievals import Stale, count_stale
-from hansard_store.memory.maintenance.supersession_writes import Applying, supersede
-from hansard_store.memory.maintenance.supersessions import NewSupersession
+from hansard_store.memory.maintenance.supersessions import Applying, NewSupersession, supersede
 from hansard_store.memory.maintenance.verdicts import PairOutcome, Waiting
 from hansard_store.memory.records import Memory, Origin
 from hansard_store.memory.rows import memories_by_number
 from hansard_store.tasks.service import Recorded, TaskService
+
+# Records that no agent has retrieved for long: counted, and changed in nothing.
+
+_MOST_NAMED: Final = 20
+# Written or last read: a record that is new is not stale because nobody had time to read it.
+_STALE: Final = """
+FROM memory INDEXED BY memory_state
+WHERE state = 'current' AND memory_type <> 'working'
+  AND max(last_read_ns, created_ns) <= :before AND (expires_ns IS NULL OR expires_ns > :now)
+"""
+_COUNT: Final = f"SELECT count(*), coalesce(sum(last_read_ns = 0), 0) {_STALE}"
+_NAMES: Final = f"""
+SELECT lower(hex(memory_id)) {_STALE} ORDER BY max(last_read_ns, created_ns), id LIMIT :limit
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Records that stand and were not retrieved for a time."""
+
+    count: int
+    never_read: int  # among them
+    longest: tuple[str, ...]  # ids, those first that were not retrieved for longest; at most 20
+
+
+def count_stale(connection: apsw.Connection, *, length_ns: int, now_ns: int) -> Stale:
+    """Return the records that were neither written nor read in the last `length_ns`.
+
+    A read is one by an agent, with its step or without; looking at pages and lists is none.
+    """
+    given = {"before": now_ns - length_ns, "now": now_ns}
+    row: Any = connection.execute(_COUNT, given).fetchone()
+    names: Any = connection.execute(_NAMES, {**given, "limit": _MOST_NAMED})
+    return Stale(row[0], row[1], tuple(memory_id for (memory_id,) in names))
+
 
 Pair = tuple[int, int]  # numbers of two records, the lower first
 _AT_ONCE: Final = 500

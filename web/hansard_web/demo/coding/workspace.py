@@ -14,7 +14,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from hansard_compiler.errors import ConfigError
-from hansard_store.database.private_folders import make_private
+from hansard_store.database.data_folder import make_private
 
 FIXTURE = files("hansard_web.demo.coding").joinpath("repo")
 _LONGEST_TEST_S = 60

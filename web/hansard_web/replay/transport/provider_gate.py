@@ -15,9 +15,8 @@ from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import TOOL, SideEffect
 from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, InvalidProposal
-from hansard_store.approvals.records import Claim, Proposal
+from hansard_store.approvals.records import Claim, Proposal, Status
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.approvals.states import Status
 from hansard_store.principals.model import Principal
 from hansard_web.replay.transport.turn import Turn
 

@@ -1,8 +1,4 @@
-"""Calls of tools, models and agents, counted by time and by duration.
-
-What was received in the time is read once, from its first row on; each count is grouped in SQLite.
-Runs that were deleted do not count, on either side of a comparison.
-"""
+"""Counts of calls over time, as baselines of trends."""
 
 from __future__ import annotations
 
@@ -13,6 +9,11 @@ import apsw
 
 from hansard_store.database.row_order import first_span_since
 from hansard_store.steps.flags import SpanFlag
+
+# Calls of tools, models and agents, counted by time and by duration.
+#
+# What was received in the time is read once, from its first row on; each count is grouped in
+# SQLite. Runs that were deleted do not count, on either side of a comparison.
 
 MOST_SPANS: Final = 2_000_000  # of more that were received in the time, the newest
 DURATION_STEPS: Final = 4  # classes of duration in each doubling

@@ -1,1 +1,0 @@
-"""Heartbeat cycles, the results of their phases, and diagnostics."""

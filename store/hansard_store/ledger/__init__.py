@@ -1,1 +1,0 @@
-"""Ledger: counts of received, stored, duplicate and rejected items, by sender and signal."""

@@ -1,1 +1,0 @@
-"""Counts of calls over time, as baselines of trends."""
