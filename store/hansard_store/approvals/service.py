@@ -215,7 +215,7 @@ class ApprovalService(AuditService):
             of_batch = approvals.ids_of_batch(work.connection, batch_id)
             if revisions is not None and (not revisions or set(revisions) - set(of_batch)):
                 raise InvalidProposal(
-                    "seen",
+                    "revisions",
                     "say which drafts of this batch you looked at: {approval_id: revision}",
                 )
             for approval_id in of_batch:

@@ -42,6 +42,7 @@ class RedactionWriter:
 
 # What was removed from stored items before anything was stored.
 
+_ALL = -1
 _OF_ITEM = """
 SELECT rule, field, count FROM redaction
 WHERE signal = :signal AND item = :item ORDER BY id LIMIT :limit
@@ -50,7 +51,7 @@ WHERE signal = :signal AND item = :item ORDER BY id LIMIT :limit
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """One rule's findings in one field of one item."""
+    """What one rule removed from one field before anything was stored."""
 
     rule: str
     field: str
@@ -58,7 +59,7 @@ class Redaction:
 
 
 def redactions_of(
-    connection: apsw.Connection, signal: str, item: int, *, limit: int = 1000
+    connection: apsw.Connection, signal: str, item: int, *, limit: int = _ALL
 ) -> list[Redaction]:
     """Return what was removed from an item: a span, log record, metric point or payload."""
     wanted = {"signal": signal, "item": item, "limit": limit}

@@ -332,24 +332,7 @@ def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:
 
 # What the pane of one step needs beside its record: what was redacted, when it last came.
 
-_REDACTIONS = """
-SELECT rule, field, count FROM redaction WHERE signal = 'traces' AND item = :span ORDER BY id
-"""
 _COUNT_DUPLICATES = "SELECT count(*) FROM span_duplicate WHERE span = :span"
-
-
-@dataclass(frozen=True, slots=True)
-class Redaction:
-    """What one rule removed from one field before anything was stored."""
-
-    rule: str
-    field: str
-    count: int
-
-
-def list_redactions(connection: apsw.Connection, span: int) -> list[Redaction]:
-    """Return what was removed from a span."""
-    return [Redaction(*row) for row in connection.execute(_REDACTIONS, {"span": span})]
 
 
 def count_other_reports(connection: apsw.Connection, span: int) -> int:

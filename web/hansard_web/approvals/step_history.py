@@ -23,7 +23,8 @@ from hansard_store.approvals.service import history_of
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.audit.events import SqliteEventLog, read_events
 from hansard_store.ids import short_id
-from hansard_store.steps.queries import StepSkeleton, list_redactions
+from hansard_store.ingest.redactions import redactions_of
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.approvals.detail import deciders_text, settler_text
 from hansard_web.approvals.labels import clean
 from hansard_web.audit.rows import body_of, step_of
@@ -265,7 +266,7 @@ def _has_other_arguments(
     given = opened(reading.normal.tool.arguments) if reading.normal.tool else None
     if not isinstance(given, dict) or not given or not approval.arguments:
         return False
-    return given != approval.arguments and not list_redactions(connection, step.id)
+    return given != approval.arguments and not redactions_of(connection, "traces", step.id)
 
 
 def _policy(approval: Approval) -> tuple[State, ...]:

@@ -36,6 +36,7 @@ from hansard_web.steps.bodies import call_body, error_body, event_body, log_body
 router = noun_router("steps")
 
 # SpanKind of OTLP; a number the protocol does not know yet is shown as the number.
+_MOST_REDACTIONS = 1000
 _KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
 
 
@@ -73,7 +74,7 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
         "replays": replays_of_step(connection, step.step_id),
         "redactions": [
             {"rule": one.rule, "field": one.field, "count": one.count}
-            for one in redactions_of(connection, "traces", step.id)
+            for one in redactions_of(connection, "traces", step.id, limit=_MOST_REDACTIONS)
         ],
         "same_name": _compared(connection, step),
         "raw_url": f"/v1/steps/{step.step_id}/raw",

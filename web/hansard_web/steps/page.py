@@ -29,16 +29,15 @@ from hansard_store.content.messages import find_text
 from hansard_store.content.payloads import Payload, folder_of, peek_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_store.heartbeat import WARNED
+from hansard_store.ingest.redactions import Redaction, redactions_of
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import (
-    Redaction,
     StepSkeleton,
     count_other_reports,
     get_step,
     links_from,
     links_to_step,
-    list_redactions,
     recent_durations,
     steps_by_number,
 )
@@ -493,7 +492,7 @@ def pane_of(
         problem=problem_of(reading),
         notes=_notes(connection, step, reading, named),
         warnings=hook_warnings(reading),
-        redactions=tuple(list_redactions(connection, step.id)),
+        redactions=tuple(redactions_of(connection, "traces", step.id)),
         gated=gated(connection, step, reading),
         copies=_copies(step, reading),
         address=address,
@@ -741,7 +740,7 @@ def copy(site: SiteDep, step_id: str, form: str) -> Response:
     if call is None or form not in COPY_LABELS:
         raise NotFoundError("copy", f"{form} of {found.step_id}")
     with site.readers.read() as connection:
-        removed = sum(one.count for one in list_redactions(connection, found.id))
+        removed = sum(one.count for one in redactions_of(connection, "traces", found.id))
     notes = [f"{plural(removed, 'value')} was redacted before storing"] if removed else []
     text = copy_as(call, next(one for one in FORMS if one == form), notes=notes)
     return _plain_text(text)
