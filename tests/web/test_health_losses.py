@@ -14,11 +14,11 @@ from tests.web.html import parse
 
 def _loss(items: int, reason: str) -> LogRecord:
     told = {
-        semconv.LOSS_SIGNAL: "spans",
-        semconv.LOSS_REASON: reason,
-        semconv.LOSS_ITEMS: items,
+        semconv.DROPPED_SIGNAL: "spans",
+        semconv.DROPPED_REASON: reason,
+        semconv.DROPPED_ITEMS: items,
     }
-    return LogRecord(time_unix_nano=1, event_name=semconv.EVENT_LOSS, attributes=pairs(told))
+    return LogRecord(time_unix_nano=1, event_name=semconv.EVENT_DROPPED, attributes=pairs(told))
 
 
 @pytest.mark.covers("OT-12")

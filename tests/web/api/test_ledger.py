@@ -61,11 +61,11 @@ def test_health_tells_that_the_store_can_be_written_and_nothing_else(api: Api) -
 @pytest.mark.covers("OT-12")
 def test_what_a_sender_lost_is_in_the_ledger(api: Api) -> None:
     lost = log("3 spans were lost", "a")
-    lost.event_name = semconv.EVENT_LOSS
+    lost.event_name = semconv.EVENT_DROPPED
     told = {
-        semconv.LOSS_SIGNAL: "spans",
-        semconv.LOSS_REASON: "spool full",
-        semconv.LOSS_ITEMS: 3,
+        semconv.DROPPED_SIGNAL: "spans",
+        semconv.DROPPED_REASON: "spool full",
+        semconv.DROPPED_ITEMS: 3,
     }
     lost.attributes.extend(pairs(told))
     api.send(logs(lost, service="bot"))
