@@ -51,6 +51,21 @@ MEMORY_RECORD_COUNT: Final = "gen_ai.memory.record.count"
 MEMORY_QUERY: Final = "gen_ai.memory.query.text"
 MEMORY_RECORDS: Final = "gen_ai.memory.records"  # ids and standing, no content
 
+# of calls of models
+PROVIDER_NAME: Final = "gen_ai.provider.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+INPUT_MESSAGES: Final = "gen_ai.input.messages"
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
+TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
+STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
+TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+RESEND_COUNT: Final = "http.request.resend_count"
+RESPONSE_BODY_SIZE: Final = "http.response.body.size"
+SERVER_ADDRESS: Final = "server.address"
+SERVER_PORT: Final = "server.port"
+
 # ---- ours
 
 SPAN_COMPILE: Final = "hansard.compile"
@@ -158,3 +173,11 @@ EVENT_GATE_REFUSED: Final = "hansard.gate.refused"
 EVENT_APPROVAL_REQUESTED: Final = "hansard.approval.requested"
 EVENT_APPROVAL_DECIDED: Final = "hansard.approval.decided"
 EVENT_APPROVAL_CLAIMED: Final = "hansard.approval.claimed"
+
+# of calls of models
+REQUEST: Final = "hansard.request"  # .ref, .redacted
+RESPONSE: Final = "hansard.response"  # .ref, .redacted
+PAYLOAD_REF: Final = ".ref"
+PAYLOAD_REDACTED: Final = ".redacted"
+DUPLICATE: Final = "hansard.duplicate"
+EVENT_ATTEMPT: Final = "hansard.attempt"  # a try that the client made again

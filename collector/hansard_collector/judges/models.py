@@ -255,18 +255,18 @@ class ModelEmbedder:
             return None
         from opentelemetry.trace import SpanKind
 
-        from hansard._clients import names
+        from hansard import semconv
         from hansard._tracing.observation import begin
 
         attributes = {
             "gen_ai.operation.name": "embeddings",
-            names.PROVIDER_NAME: self.provider,
-            names.REQUEST_MODEL: self.model,
+            semconv.PROVIDER_NAME: self.provider,
+            semconv.REQUEST_MODEL: self.model,
         }
         made = begin(self.recorder, f"embeddings {self.model}", attributes, kind=SpanKind.CLIENT)
         if made is not None:
             parts = [{"type": "text", "content": text} for text in texts]
-            made.put(names.INPUT_MESSAGES, [{"role": "user", "parts": parts}])
+            made.put(semconv.INPUT_MESSAGES, [{"role": "user", "parts": parts}])
         return made
 
     def _end(
@@ -274,7 +274,7 @@ class ModelEmbedder:
     ) -> None:
         if observation is None:
             return
-        from hansard._clients import names
+        from hansard import semconv
         from hansard._models.call_attributes import attempt_attributes, server_of
 
         last = exchange.last
@@ -285,7 +285,7 @@ class ModelEmbedder:
             "gen_ai.embeddings.dimension.count": self._size[0],
         }
         if isinstance(answer.get("model"), str):
-            told[names.RESPONSE_MODEL] = answer["model"]
+            told[semconv.RESPONSE_MODEL] = answer["model"]
         if tokens.input is not None:
             told["gen_ai.usage.input_tokens"] = tokens.input
         observation.span.set_attributes(told)

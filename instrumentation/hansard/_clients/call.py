@@ -13,7 +13,6 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from hansard import semconv
-from hansard._clients import names
 from hansard._clients.bodies import Attributes, Failure, Response, Route, body_of
 from hansard._clients.exchange import Exchange
 from hansard._clients.guard import observing
@@ -93,7 +92,7 @@ class RecordedCall:
             | known(
                 {
                     semconv.OPERATION_NAME: route.operation,
-                    names.REQUEST_MODEL: model,
+                    semconv.REQUEST_MODEL: model,
                     semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
                 }
             ),
@@ -152,24 +151,24 @@ class RecordedCall:
             return
         self._sent = body
         # First of all: whatever the body holds, its exact bytes are kept.
-        self._put(names.REQUEST, body, media_type=_JSON)
+        self._put(semconv.REQUEST, body, media_type=_JSON)
         request = self._route.read_request(body_of(body))
         self._set(self._cleaned(request.attributes))
         if request.model is not None:
-            self._set({names.REQUEST_MODEL: request.model})
+            self._set({semconv.REQUEST_MODEL: request.model})
             self.span.update_name(self._name(request.model))
-        self._content(names.INPUT_MESSAGES, request.input)
-        self._content(names.SYSTEM_INSTRUCTIONS, request.system)
-        self._content(names.TOOL_DEFINITIONS, request.tools)
+        self._content(semconv.INPUT_MESSAGES, request.input)
+        self._content(semconv.SYSTEM_INSTRUCTIONS, request.system)
+        self._content(semconv.TOOL_DEFINITIONS, request.tools)
 
     def _cleaned(self, asked: Attributes) -> Attributes:
         """Stop sequences are words of the prompt's author."""
         found = dict(asked)
-        words = found.pop(names.STOP_SEQUENCES, None)
+        words = found.pop(semconv.STOP_SEQUENCES, None)
         if words is None or self._recorder.settings.retention is RetentionMode.METADATA_ONLY:
             return found
-        cleaned = clean_attribute(self._recorder, names.STOP_SEQUENCES, words)
-        return found | {names.STOP_SEQUENCES: [str(word) for word in cast(list[str], cleaned)]}
+        cleaned = clean_attribute(self._recorder, semconv.STOP_SEQUENCES, words)
+        return found | {semconv.STOP_SEQUENCES: [str(word) for word in cast(list[str], cleaned)]}
 
     @observing
     def _put(self, key: str, data: bytes, *, media_type: str) -> None:
@@ -178,9 +177,9 @@ class RecordedCall:
         ref = "" if payloads is None else payloads.put(data, media_type=media_type)
         if not ref:
             return
-        self._set({key + names.REF: ref})
+        self._set({key + semconv.PAYLOAD_REF: ref})
         if ref != f"sha256:{hashlib.sha256(data).hexdigest()}":
-            self._set({key + names.REDACTED: True})
+            self._set({key + semconv.PAYLOAD_REDACTED: True})
 
     @observing
     def _content(self, key: str, value: list[Any]) -> None:
@@ -195,8 +194,8 @@ class RecordedCall:
         if exchange.error is not None:
             told[semconv.ERROR_TYPE] = type_name(type(exchange.error))
         tried_again = len(self.exchanges)
-        self.span.add_event(names.EVENT_ATTEMPT, {**told, names.RESEND_COUNT: tried_again - 1})
-        self._set({names.RESEND_COUNT: tried_again})
+        self.span.add_event(semconv.EVENT_ATTEMPT, {**told, semconv.RESEND_COUNT: tried_again - 1})
+        self._set({semconv.RESEND_COUNT: tried_again})
 
     def _finish(self, exchange: Exchange | None, error: BaseException | None = None) -> None:
         try:
@@ -230,14 +229,14 @@ class RecordedCall:
         body = exchange.received()
         if not body:
             if body is None:
-                self._set({names.RESPONSE_BODY_SIZE: exchange.size})
+                self._set({semconv.RESPONSE_BODY_SIZE: exchange.size})
             self._note_cut(exchange, is_whole=False)
             return None
         kind = exchange.header("content-type").partition(";")[0].strip() or _JSON
-        self._put(names.RESPONSE, body, media_type=kind)
+        self._put(semconv.RESPONSE, body, media_type=kind)
         response, is_whole = self._read(exchange, body)
         self._set(response.attributes)
-        self._content(names.OUTPUT_MESSAGES, response.output)
+        self._content(semconv.OUTPUT_MESSAGES, response.output)
         self._note_cut(exchange, is_whole=is_whole)
         return response.failure
 
@@ -255,7 +254,7 @@ class RecordedCall:
     def _time_first_chunk(self, exchange: Exchange) -> None:
         if exchange.first_chunk_s is not None and exchange.is_events:
             waited_s = exchange.first_chunk_s - self._start_s
-            self._set({names.TIME_TO_FIRST_CHUNK: round(waited_s, 6)})
+            self._set({semconv.TIME_TO_FIRST_CHUNK: round(waited_s, 6)})
 
     def _fail(self, failure: Failure) -> None:
         """The provider told of an error in its answer; the client raised none."""

@@ -21,7 +21,8 @@ from typing import Any, Final, Protocol, TypeVar
 from opentelemetry import trace
 from opentelemetry.trace import Span
 
-from hansard._clients import langchain, llama_index, names
+from hansard import semconv
+from hansard._clients import langchain, llama_index
 from hansard._clients.bodies import ROUTES, Attributes, Route
 from hansard._clients.call import RecordedCall, current_call, is_told, outside_of_calls
 from hansard._clients.exchange import Exchange
@@ -404,11 +405,11 @@ def _server(client: Any, library: str) -> Attributes:
     url = client.base_url
     host = text(url.host) or ""
     found: Attributes = {
-        names.PROVIDER_NAME: provider_of(library, client=type(client), host=host),
-        names.SERVER_ADDRESS: host,
+        semconv.PROVIDER_NAME: provider_of(library, client=type(client), host=host),
+        semconv.SERVER_ADDRESS: host,
     }
     port = integer(url.port) or (443 if url.scheme == "https" else 80)
-    return found | {names.SERVER_PORT: port}
+    return found | {semconv.SERVER_PORT: port}
 
 
 def _step_of_call(operation: str) -> Span | None:
@@ -419,7 +420,7 @@ def _step_of_call(operation: str) -> Span | None:
     """
     outer = langchain.model_span() if operation in _CALL_OPERATIONS else None
     if outer is not None:
-        outer.set_attribute(names.DUPLICATE, True)
+        outer.set_attribute(semconv.DUPLICATE, True)
         return outer
     stream = llama_index.stream_span() if operation in _ANSWERED_OPERATIONS else None
     if stream is not None:
@@ -447,7 +448,7 @@ def _mark_outer_span() -> bool:
         or "llm.request.type" in told
     )
     if is_call:
-        outer.set_attribute(names.DUPLICATE, True)
+        outer.set_attribute(semconv.DUPLICATE, True)
     return is_call
 
 

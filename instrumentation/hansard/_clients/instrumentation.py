@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from hansard._clients import http_fallback, instrumentors, langchain, llama_index, names
+from hansard import semconv
+from hansard._clients import http_fallback, instrumentors, langchain, llama_index
 from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import PlacedProvider
 from hansard._runtime.recorder import active
@@ -134,10 +135,10 @@ class ContentHook:
 
         present = getattr(span, "attributes", None) or {}
         content = {
-            names.INPUT_MESSAGES: inputs,
-            names.OUTPUT_MESSAGES: outputs,
-            names.SYSTEM_INSTRUCTIONS: system_instruction,
-            names.TOOL_DEFINITIONS: tool_definitions,
+            semconv.INPUT_MESSAGES: inputs,
+            semconv.OUTPUT_MESSAGES: outputs,
+            semconv.SYSTEM_INSTRUCTIONS: system_instruction,
+            semconv.TOOL_DEFINITIONS: tool_definitions,
         }
         for key, value in content.items():
             if value and key not in present:

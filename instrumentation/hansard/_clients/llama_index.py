@@ -19,7 +19,7 @@ from typing import Any, Final
 from opentelemetry import trace
 from opentelemetry.trace import Span
 
-from hansard._clients import names
+from hansard import semconv
 from hansard._clients.guard import observing
 from hansard_compiler.providers.formats.fields import text
 
@@ -94,7 +94,7 @@ def is_below(span: Span) -> bool:
 def repeat(span: Span) -> None:
     """Say of a stream's step that the call it made is told by a span of its own."""
     if span.is_recording():
-        span.set_attribute(names.DUPLICATE, True)
+        span.set_attribute(semconv.DUPLICATE, True)
 
 
 @observing
@@ -141,7 +141,7 @@ def _tell_server(id_: str, response: Any) -> None:
     served = next((text(fields[name]) for name in _SERVED if name in fields), None)
     span = _span_of(id_) if served else None
     if span is not None and span.is_recording():
-        span.set_attribute(names.RESPONSE_MODEL, served or "")
+        span.set_attribute(semconv.RESPONSE_MODEL, served or "")
 
 
 def _span_of(id_: str) -> Span | None:

@@ -8,7 +8,8 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan
 
-from hansard._clients import langchain, llama_index, names
+from hansard import semconv
+from hansard._clients import langchain, llama_index
 from hansard._clients.call import current_call
 
 _MODEL: Final = "llm.model_name"  # OpenInference: what was asked for, until the answer comes
@@ -75,6 +76,6 @@ def _call_context() -> Context | None:
 
 def _asked(span: Any) -> Any:
     told = getattr(span, "attributes", None) or {}
-    if _MODEL in told and names.REQUEST_MODEL not in told:
-        span.set_attribute(names.REQUEST_MODEL, told[_MODEL])
+    if _MODEL in told and semconv.REQUEST_MODEL not in told:
+        span.set_attribute(semconv.REQUEST_MODEL, told[_MODEL])
     return span

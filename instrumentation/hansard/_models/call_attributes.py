@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from hansard import semconv
-from hansard._clients import names
 from hansard._clients.bodies import Attributes, usage_attributes
 from hansard._tracing.observation import clean_attribute
 from hansard_compiler.errors import HansardError
@@ -36,8 +35,8 @@ def asked(given: RenderInput, provider: str, recorder: Recorder) -> Attributes:
     found: Attributes = {
         semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
         semconv.OPERATION_NAME: "chat",
-        names.PROVIDER_NAME: provider,
-        names.REQUEST_MODEL: given.model,
+        semconv.PROVIDER_NAME: provider,
+        semconv.REQUEST_MODEL: given.model,
     }
     found |= known(
         {
@@ -54,8 +53,8 @@ def asked(given: RenderInput, provider: str, recorder: Recorder) -> Attributes:
     stop = texts(list(sampling.stop))
     # Stop sequences are words of the prompt's author.
     if stop and recorder.settings.retention is not RetentionMode.METADATA_ONLY:
-        cleaned = clean_attribute(recorder, names.STOP_SEQUENCES, stop)
-        found[names.STOP_SEQUENCES] = [str(word) for word in cleaned]  # type: ignore[union-attr]
+        cleaned = clean_attribute(recorder, semconv.STOP_SEQUENCES, stop)
+        found[semconv.STOP_SEQUENCES] = [str(word) for word in cleaned]  # type: ignore[union-attr]
     return found
 
 
@@ -129,8 +128,8 @@ def server_of(address: str) -> Attributes:
         return {}
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return {
-        names.SERVER_ADDRESS: parts.hostname,
-        names.SERVER_PORT: port,
+        semconv.SERVER_ADDRESS: parts.hostname,
+        semconv.SERVER_PORT: port,
         "url.path": parts.path,
         "http.request.method": "POST",
     }

@@ -15,7 +15,6 @@ from opentelemetry.trace import Link, SpanKind
 
 import hansard
 from hansard import semconv
-from hansard._clients import names
 from hansard._clients.bodies import (
     Attributes,
     blob_part,
@@ -164,9 +163,9 @@ class CallSpan:
         self._observation = begin(recorder, name, told, kind=SpanKind.CLIENT)
         if self._observation is not None and self._observation.is_recording:
             given = self._given
-            self._content(names.INPUT_MESSAGES, plain_messages(given.messages))
-            self._content(names.SYSTEM_INSTRUCTIONS, instructions(given.system))
-            self._content(names.TOOL_DEFINITIONS, definitions(given.tools))
+            self._content(semconv.INPUT_MESSAGES, plain_messages(given.messages))
+            self._content(semconv.SYSTEM_INSTRUCTIONS, instructions(given.system))
+            self._content(semconv.TOOL_DEFINITIONS, definitions(given.tools))
 
     @observing
     def mark(self, attributes: Mapping[str, AttributeValue], *, links: Sequence[Link] = ()) -> None:
@@ -208,7 +207,7 @@ class CallSpan:
     def sending(self, path: str, body: bytes) -> None:
         """Keep the exact bytes before they are sent."""
         if self._is_told and path == self._adapter.format.path:
-            self._is_exact = self._put(names.REQUEST, body, media_type=_JSON)
+            self._is_exact = self._put(semconv.REQUEST, body, media_type=_JSON)
 
     @observing
     def exchanged(self, exchange: Exchange) -> None:
@@ -219,15 +218,15 @@ class CallSpan:
             self._note_count(exchange)
             return
         for number, attempt in enumerate(exchange.attempts[:-1]):
-            self._event(names.EVENT_ATTEMPT, attempt, {names.RESEND_COUNT: number})
+            self._event(semconv.EVENT_ATTEMPT, attempt, {semconv.RESEND_COUNT: number})
         last = exchange.last
         if last is None:
             return
         told = attempt_attributes(last)
         if len(exchange.attempts) > 1:
-            told[names.RESEND_COUNT] = len(exchange.attempts) - 1
+            told[semconv.RESEND_COUNT] = len(exchange.attempts) - 1
         if exchange.is_stream and last.first_chunk_ms is not None:
-            told[names.TIME_TO_FIRST_CHUNK] = self._first_chunk_s(exchange)
+            told[semconv.TIME_TO_FIRST_CHUNK] = self._first_chunk_s(exchange)
         self._observation.span.set_attributes({**told, **server_of(last.address)})
         self._keep_response(last)
         self._keep_recipe(exchange)
@@ -246,7 +245,7 @@ class CallSpan:
             body = last.response
         if body:
             kind = last.headers.get("content-type", "").partition(";")[0].strip() or _JSON
-            self._put(names.RESPONSE, body, media_type=kind)
+            self._put(semconv.RESPONSE, body, media_type=kind)
 
     def _note_count(self, exchange: Exchange) -> None:
         if exchange.last is not None:
@@ -290,7 +289,7 @@ class CallSpan:
         self._observation.span.set_attributes(answered(raw))
         reason = finish_reason_of(raw.call)
         said = plain_messages(raw.call.output, finish_reason=reason)
-        self._content(names.OUTPUT_MESSAGES, said)
+        self._content(semconv.OUTPUT_MESSAGES, said)
         left_out = raw.metadata.get("omitted")
         if left_out:
             self._content(semconv.REQUEST_OMITTED, left_out)
@@ -322,10 +321,10 @@ class CallSpan:
         if not ref:
             return False
         self._refs[key] = ref
-        told: dict[str, str | bool] = {key + names.REF: ref}
+        told: dict[str, str | bool] = {key + semconv.PAYLOAD_REF: ref}
         exact = is_exact(ref, data)
         self._observation.span.set_attributes(
-            told if exact else told | {key + names.REDACTED: True}
+            told if exact else told | {key + semconv.PAYLOAD_REDACTED: True}
         )
         return exact
 
@@ -333,14 +332,14 @@ class CallSpan:
         assert self._recorder is not None
         if self._recorder.settings.retention is RetentionMode.METADATA_ONLY:
             return
-        request_ref = self._refs.get(names.REQUEST, "")
+        request_ref = self._refs.get(semconv.REQUEST, "")
         if not request_ref:
             return
         recipe = Recipe(
             provider=self._adapter.provider,
             model=self._given.model,
             request=sent_request(exchange, ref=request_ref, is_exact=self._is_exact),
-            response_ref=self._refs.get(names.RESPONSE, ""),
+            response_ref=self._refs.get(semconv.RESPONSE, ""),
             compilation=_used(self._compiled),
             adapter=used_adapter(self._adapter.format, exchange),
             sampling=sampling_of(self._given),
@@ -356,7 +355,10 @@ class CallSpan:
         found = self._observation.span.get_span_context()
         return RecordedCall(
             f"{found.trace_id:032x}-{found.span_id:016x}" if found.is_valid else "",
-            *(self._refs.get(key, "") for key in (names.REQUEST, names.RESPONSE, semconv.RECIPE)),
+            *(
+                self._refs.get(key, "")
+                for key in (semconv.REQUEST, semconv.RESPONSE, semconv.RECIPE)
+            ),
         )
 
 

@@ -11,7 +11,6 @@ import apsw
 import orjson
 
 from hansard import semconv
-from hansard._clients import names
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.payloads import PayloadStanding, standing_of
 from hansard_compiler.calls import Call
@@ -26,9 +25,9 @@ from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_web.context.bodies import native_compilation
 
-REQUEST_REF: Final = names.REQUEST + names.REF
-RESPONSE_REF: Final = names.RESPONSE + names.REF
-RECIPE_REF: Final = semconv.RECIPE + names.REF
+REQUEST_REF: Final = semconv.REQUEST + semconv.PAYLOAD_REF
+RESPONSE_REF: Final = semconv.RESPONSE + semconv.PAYLOAD_REF
+RECIPE_REF: Final = semconv.RECIPE + semconv.PAYLOAD_REF
 _MODEL_ROLES: Final = ("llm", "embedding")
 WITHHELD: Final = "‹withheld"
 _OPEN: Final = "open"
@@ -122,7 +121,7 @@ def exact_request(connection: apsw.Connection, source: Source) -> tuple[str, byt
     ref = attributes.get(REQUEST_REF)
     if not isinstance(ref, str):
         raise NotReplayable(Reason.METADATA_ONLY if is_withheld(source) else Reason.NOT_RECORDED)
-    if attributes.get(names.REQUEST + names.REDACTED) is True or (
+    if attributes.get(semconv.REQUEST + semconv.PAYLOAD_REDACTED) is True or (
         source.recipe is not None and not source.recipe.request.is_exact
     ):
         raise NotReplayable(Reason.SECRETS_CUT, ref)

@@ -15,7 +15,6 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMes
 from opentelemetry.trace import Link
 
 from hansard import semconv
-from hansard._clients import names
 from hansard._clients.call import quiet_clients
 from hansard._context.compile_span import CompileSpan
 from hansard._context.compiled_step import CompiledStep
@@ -135,7 +134,7 @@ class ReplayRun:
             **self._told(source),
             semconv.REPLAY_RESULT: call.origin,
             semconv.REPLAY_RESULT_BY: call.by if call.origin == "hand" else None,
-            names.DUPLICATE: True if call.origin == "recorded" else None,
+            semconv.DUPLICATE: True if call.origin == "recorded" else None,
         }
         linked = (_link_to(call.recorded_in),) if call.recorded_in else ()
         span = OpenSpan(
@@ -181,7 +180,7 @@ class ReplayRun:
         if turn.is_rebuilt:
             told[semconv.REPLAY_REBUILT] = True
         if turn.is_recorded:
-            told[names.DUPLICATE] = True
+            told[semconv.DUPLICATE] = True
         span.mark(told, links=(self._link(turn.source),))
         self.save()
         on_begin(span.step_id)

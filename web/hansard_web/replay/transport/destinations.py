@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from hansard._clients import names
+from hansard import semconv
 from hansard_compiler.calls import Json
 from hansard_compiler.providers.base import Wire, WireFormat
 from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
@@ -98,11 +98,11 @@ def recorded_place(source: Source) -> Recorded:
     call = source.call
     path = str(attributes.get("url.path") or "")
     path = "" if path.startswith(WITHHELD) else path
-    host, port = attributes.get(names.SERVER_ADDRESS), attributes.get(names.SERVER_PORT)
+    host, port = attributes.get(semconv.SERVER_ADDRESS), attributes.get(semconv.SERVER_PORT)
     at = None
     if isinstance(host, str) and host:
         at = ("", host, port if isinstance(port, int) else None, path)
-    provider = (call.provider if call else None) or str(attributes.get(names.PROVIDER_NAME) or "")
+    provider = (call.provider if call else None) or str(attributes.get(semconv.PROVIDER_NAME) or "")
     return Recorded(provider, path, at, _safe(told), bool(call and call.stream))
 
 
