@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from hansard_compiler.providers.formats.deltas import deltas_of
+from hansard_compiler.providers.registry import deltas_of
 from tests.compiler.test_provider_streams import HOSTILE
 from tests.instrumentation.clients.provider import STREAMS
 

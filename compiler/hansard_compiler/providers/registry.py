@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.adapter import Adapter, Preflight
 from hansard_compiler.providers.base import Wire, WireFormat
+from hansard_compiler.providers.formats import anthropic_messages, openai_chat, openai_responses
 from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
 from hansard_compiler.providers.formats.openai_chat import OpenAIChat
 from hansard_compiler.providers.formats.openai_responses import OpenAIResponses
+from hansard_compiler.providers.formats.sse import text_delta
 from hansard_compiler.providers.scripted import Script, ScriptedFormat, ScriptedWire
 from hansard_compiler.providers.transport.vendor_sdk import Connection, anthropic_wire, openai_wire
 
@@ -67,6 +70,21 @@ ADAPTERS: Mapping[str, Callable[[AdapterSettings], Adapter]] = {
     "openai_compatible": _chat,
     "scripted": _scripted,
 }
+
+
+def deltas_of(event: Json) -> list[Json]:
+    """Return what one event of a stream adds to the answer, in one form for every API, in order.
+
+    `{"type", "text"}` of type text, reasoning or refusal; `{"type": "tool_call", "index",
+    "call_id", "name", "arguments"}`, where `index` tells which pieces are of one call, `call_id`
+    and `name` come with the first of them and `arguments` is a stretch of JSON text. Events that
+    add nothing, or that a later API brings, add nothing here.
+    """
+    if "choices" in event:
+        return list(openai_chat.deltas(event))
+    said = event.get("text") if event.get("type") == "text" else None  # of the scripted model
+    of_apis = (*anthropic_messages.deltas(event), *openai_responses.deltas(event))
+    return [*text_delta("text", said), *of_apis]
 
 
 _DEFAULTS = AdapterSettings()

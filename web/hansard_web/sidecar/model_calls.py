@@ -17,8 +17,7 @@ from hansard._tracing.context import entered
 from hansard_compiler.calls import Json, ToolCallPart, message_json
 from hansard_compiler.providers.adapter import Adapter, call_json
 from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
-from hansard_compiler.providers.formats.deltas import deltas_of
-from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for
+from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for, deltas_of
 from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_web.sidecar.addresses import Place

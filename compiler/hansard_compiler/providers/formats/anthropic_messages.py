@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ from hansard_compiler.providers.formats.fields import (
     result_text,
     tokens_from,
 )
-from hansard_compiler.providers.formats.sse import Streamed
+from hansard_compiler.providers.formats.sse import Streamed, call_delta, text_delta
 from hansard_compiler.providers.transport.failures import FeatureOff, NotRenderable
 
 if TYPE_CHECKING:
@@ -342,6 +342,24 @@ def _closed(block: Json) -> Json:
         opened = parsed(pieces)
         block["input"] = pieces if opened is None else opened
     return block
+
+
+def deltas(event: Body) -> Iterator[Json]:
+    """Yield what an event adds to the answer."""
+    index = event.get("index")
+    block, delta = mapping(event.get("content_block")), mapping(event.get("delta"))
+    match event.get("type"), block.get("type"), delta.get("type"):
+        case "content_block_start", "tool_use", _:
+            call_id, name = block.get("id"), block.get("name")
+            yield from call_delta(index, id=call_id, name=name, arguments=None)
+        case "content_block_start", "text", _:
+            yield from text_delta("text", block.get("text"))
+        case "content_block_delta", _, "text_delta":
+            yield from text_delta("text", delta.get("text"))
+        case "content_block_delta", _, "thinking_delta":
+            yield from text_delta("reasoning", delta.get("thinking"))
+        case "content_block_delta", _, "input_json_delta":
+            yield from call_delta(index, id=None, name=None, arguments=delta.get(_PIECES))
 
 
 # --- tool calls and their results ----------------------------------------------------------------

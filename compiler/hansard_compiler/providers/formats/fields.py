@@ -101,7 +101,7 @@ def append(into: dict[str, Any], key: str, said: object) -> None:
 
 
 def result_text(content: Any) -> str:
-    """Return a tool's result as text: JSON in its canonical form."""
+    """Return a tool's result, or its arguments, as text: JSON in its canonical form."""
     return content if isinstance(content, str) else canonical_json(content)
 
 

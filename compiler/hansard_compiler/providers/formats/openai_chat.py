@@ -5,7 +5,7 @@ Only what all of them understand is sent: one system message in front, `max_toke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_compiler.canonical import canonical_json
 from hansard_compiler.providers.formats.fields import (
     Body,
     append,
@@ -38,7 +37,7 @@ from hansard_compiler.providers.formats.fields import (
     result_text,
     tokens_from,
 )
-from hansard_compiler.providers.formats.sse import Streamed
+from hansard_compiler.providers.formats.sse import Streamed, call_delta, text_delta
 from hansard_compiler.providers.transport.failures import NotRenderable
 
 if TYPE_CHECKING:
@@ -164,9 +163,7 @@ def _piece(part: Part) -> Json | None:
 
 
 def _call(part: ToolCallPart) -> Json:
-    arguments = part.arguments
-    text = arguments if isinstance(arguments, str) else canonical_json(arguments)
-    function = {"name": part.name, "arguments": text}
+    function = {"name": part.name, "arguments": result_text(part.arguments)}
     return {"id": part.id or "", "type": "function", "function": function}
 
 
@@ -276,6 +273,21 @@ def _add_call(call: Json, delta: Body) -> None:
                 append(inner, "name", piece.get("name"))
             for key in ("arguments", "input"):
                 append(inner, key, piece.get(key))
+
+
+def deltas(event: Body) -> Iterator[Json]:
+    """Yield what a chunk adds to the answer."""
+    for choice in mappings(event.get("choices")):
+        delta = mapping(choice.get("delta"))
+        yield from text_delta("reasoning", delta.get("reasoning_content") or delta.get("reasoning"))
+        yield from text_delta("text", delta.get("content"))
+        yield from text_delta("refusal", delta.get("refusal"))
+        for call in mappings(delta.get("tool_calls")):
+            inner = mapping(call.get("function")) or mapping(call.get("custom"))
+            arguments = inner.get("arguments") or inner.get("input")
+            yield from call_delta(
+                call.get("index"), id=call.get("id"), name=inner.get("name"), arguments=arguments
+            )
 
 
 # --- tool calls and their results ----------------------------------------------------------------

@@ -8,7 +8,7 @@ by `previous_response_id`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_compiler.canonical import canonical_json
 from hansard_compiler.providers.formats.fields import (
     Body,
     append,
@@ -44,7 +43,7 @@ from hansard_compiler.providers.formats.fields import (
     text,
     tokens_from,
 )
-from hansard_compiler.providers.formats.sse import Streamed
+from hansard_compiler.providers.formats.sse import Streamed, call_delta, text_delta
 from hansard_compiler.providers.transport.failures import NotRenderable
 
 if TYPE_CHECKING:
@@ -204,9 +203,8 @@ def _message_item(role: str, content: list[Json]) -> Json:
 
 def _item(part: Part) -> Json | None:
     if isinstance(part, ToolCallPart):
-        arguments = part.arguments
-        text = arguments if isinstance(arguments, str) else canonical_json(arguments)
-        call = {"call_id": part.id or "", "name": part.name, "arguments": text}
+        arguments = result_text(part.arguments)
+        call = {"call_id": part.id or "", "name": part.name, "arguments": arguments}
         return {"type": "function_call", **call}
     if isinstance(part, ToolResultPart):
         output = result_text(part.content)
@@ -305,6 +303,7 @@ _CALL_KEYS = frozenset({"type", "id", "call_id", "name", "arguments", "status"})
 
 # --- streams ----------------------------------------------------------------------------------
 
+_OWN_CALLS = ("function_call", "custom_tool_call")  # of tools that the caller defines
 _LAST = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -341,6 +340,23 @@ def _so_far(items: dict[int, Any], said: dict[int, Json]) -> list[Any]:
     }
     every = {**items, **cut}
     return [every[index] for index in sorted(every)]
+
+
+def deltas(event: Body) -> Iterator[Json]:
+    """Yield what an event adds to the answer."""
+    index, delta, item = event.get("output_index"), event.get("delta"), mapping(event.get("item"))
+    match event.get("type"):
+        case "response.output_text.delta":
+            yield from text_delta("text", delta)
+        case "response.refusal.delta":
+            yield from text_delta("refusal", delta)
+        case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta":
+            yield from text_delta("reasoning", delta)
+        case "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta":
+            yield from call_delta(index, id=None, name=None, arguments=delta)
+        case "response.output_item.added" if item.get("type") in _OWN_CALLS:
+            call_id, name = item.get("call_id"), item.get("name")
+            yield from call_delta(index, id=call_id, name=name, arguments=None)
 
 
 # Why a response of OpenAI's Responses API ended; the API has a status, and no such field.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hansard_compiler.calls import Json
-from hansard_compiler.providers.formats.fields import Body
+from hansard_compiler.providers.formats.fields import Body, integer, text
 
 # Only these end a line. `splitlines` would also cut at U+2028 and others inside a JSON text.
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -68,6 +68,22 @@ def event_bytes(event: Json) -> bytes:
     """Return an event as it stands in a stream."""
     name = f"event: {event['type']}\n" if isinstance(event.get("type"), str) else ""
     return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
+
+
+# What an event adds to an answer, for those who show it while it comes, in one form for all APIs:
+# see `registry.deltas_of`.
+
+
+def text_delta(kind: str, said: object) -> Iterator[Json]:
+    found = text(said)
+    if found is not None:
+        yield {"type": kind, "text": found}
+
+
+def call_delta(index: object, *, id: object, name: object, arguments: object) -> Iterator[Json]:
+    found = {"call_id": text(id), "name": text(name), "arguments": text(arguments) or ""}
+    if any(found.values()):
+        yield {"type": "tool_call", "index": integer(index) or 0, **found}
 
 
 @dataclass(frozen=True, slots=True)
