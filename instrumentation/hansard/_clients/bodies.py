@@ -2,7 +2,7 @@
 
 Bodies come from the network, and nothing here raises, whatever stands in them: the readers of
 `hansard_compiler.providers.formats.fields` leave out what has not the expected type. The module of
-an API is imported when the first response of that API is read: who instruments pays for none.
+an API is imported when its first response is read, so that recording clients stays cheap to import.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def event_bytes(event: Json) -> bytes:
     return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
 
 
-# What an event adds to an answer, for those who show it while it comes, in one form for all APIs:
-# see `registry.deltas_of`.
+# What an event adds to an answer, in one form for all APIs, to be shown while it arrives: see
+# `registry.deltas_of`.
 
 
 def text_delta(kind: str, said: object) -> Iterator[Json]:
