@@ -9,13 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 from urllib.parse import urlsplit
 
 import apsw
 
-from hansard_collector.timed_response import TimedResponse
 from hansard_collector.trends.model import Trend, distinct, trend_text, trends_of
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
@@ -388,7 +386,6 @@ def recorded_trends(connection: apsw.Connection, *, now_ns: int) -> list[Trend]:
 TIMEOUT_S: Final = 5.0  # to be reached, and as long again to answer
 _MOST_CHARS: Final = 30_000  # chat programs refuse 40,000
 _MOST_ANSWER_BYTES: Final = 64 << 10
-_CONNECTIONS: Final = {"http": HTTPConnection, "https": HTTPSConnection}
 
 
 class ReportNotSent(HansardError):
@@ -404,6 +401,11 @@ def send_report(
 
     No redirect is followed: an address that is set permits no other.
     """
+    # Imported here: pages and commands that only read reports need no TLS.
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+    from hansard_collector.timed_response import TimedResponse
+
     told = {"text": text[:_MOST_CHARS], "report": name, "recipients": list(recipients)}
     try:
         parts = urlsplit(address)
@@ -411,7 +413,8 @@ def send_report(
     except ValueError:
         raise ReportNotSent("the address is none") from None
     host = str(parts.hostname)
-    connection = _CONNECTIONS[parts.scheme](host, port, timeout=timeout_s)
+    kinds = {"http": HTTPConnection, "https": HTTPSConnection}
+    connection = kinds[parts.scheme](host, port, timeout=timeout_s)
     connection.response_class = TimedResponse
     path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     headers = {"Content-Type": "application/json", "User-Agent": "hansard"}

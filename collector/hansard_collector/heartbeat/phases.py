@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -10,15 +10,15 @@ from typing import Any, Final
 from hansard._runtime.locks import hold_lock
 from hansard_collector.evaluation.engine import Evaluated, Evaluation, contradictions
 from hansard_collector.evaluation.settings import load_rules
-from hansard_collector.evaluation.words import evidence_words, normal_words, verdict_words
+from hansard_collector.evaluation.words import evidence_words, normal_words
 from hansard_collector.heartbeat.phase import (
     DAY_NS,
     CycleContext,
-    EvaluationResult,
     Phase,
     PhaseResult,
     PhaseSkipped,
 )
+from hansard_collector.heartbeat.trace import results_of
 from hansard_collector.interests.finder import InterestFinder
 from hansard_collector.judges.errors import JudgeMissing
 from hansard_collector.log_sessions.hook_spool import ingest_hook_spool_offline
@@ -102,9 +102,6 @@ def run_tasks(context: CycleContext) -> PhaseResult:
 # Claims of the window against what happened: verdicts, corrections, evaluation results.
 
 
-EVALUATION_NAME: Final = "claim"  # of the evaluation results
-
-
 def run_evaluation(context: CycleContext) -> PhaseResult:
     """Judge what is new since the last cycle; write corrections and diagnostics.
 
@@ -136,20 +133,6 @@ def summary_of(found: Evaluated) -> str:
     told = ", ".join(f"{count:,} {verdict}" for verdict, count in new.items() if count)
     written = f"; {found.corrections:,} corrections written" if found.corrections else ""
     return f"{sum(new.values()):,} claims judged{f': {told}' if told else ''}{written}"
-
-
-def results_of(rows: Sequence[VerdictRow]) -> list[EvaluationResult]:
-    """Return the verdicts that are known as results of the steps that they judge."""
-    return [
-        EvaluationResult(
-            step_id=one.step_id,
-            name=EVALUATION_NAME,
-            label=one.verdict,
-            explanation=verdict_words(one),
-        )
-        for one in rows
-        if one.step_id is not None and one.verdict != "unknown"
-    ]
 
 
 # Memory kept honest: contradicted records superseded, corrections linked, stale ones counted.

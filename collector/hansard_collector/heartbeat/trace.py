@@ -27,13 +27,16 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from hansard_collector.evaluation.words import verdict_words
 from hansard_collector.heartbeat.phase import EvaluationResult
 from hansard_collector.judges.recording import call_recorder
 from hansard_collector.pipeline.embedded import EmbeddedIngest, open_embedded
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
+from hansard_store.evaluation.verdicts import VerdictRow
 
 SERVICE: Final = "hansard.heartbeat"
+_CLAIM: Final = "claim"  # the name of the results of verdicts
 _EVENT: Final = "gen_ai.evaluation.result"
 _AT_ONCE: Final = 500  # items of one request
 
@@ -93,6 +96,20 @@ class CycleTrace:
         """Close the store."""
         self._provider.shutdown()
         self._ingest.close()
+
+
+def results_of(rows: Sequence[VerdictRow]) -> list[EvaluationResult]:
+    """Return the verdicts that are known as results of the steps that they judge."""
+    return [
+        EvaluationResult(
+            step_id=one.step_id,
+            name=_CLAIM,
+            label=one.verdict,
+            explanation=verdict_words(one),
+        )
+        for one in rows
+        if one.step_id is not None and one.verdict != "unknown"
+    ]
 
 
 def store_evaluations(

@@ -16,7 +16,7 @@ from hansard_collector.evaluation.settings import load_rules
 from hansard_collector.evaluation.words import evidence_words
 from hansard_collector.heartbeat.phase import HeartbeatRunning
 from hansard_collector.heartbeat.phases import results_of
-from hansard_collector.heartbeat.trace import store_evaluations
+from hansard_collector.heartbeat.trace import results_of, store_evaluations
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.data_folder import DataFolder
