@@ -15,7 +15,6 @@ from hansard_collector.evaluation.json import verdict_json
 from hansard_collector.evaluation.settings import load_rules
 from hansard_collector.evaluation.words import evidence_words
 from hansard_collector.heartbeat.phase import HeartbeatRunning
-from hansard_collector.heartbeat.phases import results_of
 from hansard_collector.heartbeat.trace import results_of, store_evaluations
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
