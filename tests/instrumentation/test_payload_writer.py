@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from hansard._config.settings import Settings, load_settings
 from hansard._export.dropped import Losses, Sender
 from hansard._export.orphaned_spools import OrphanedSpools
-from hansard._export.otlp.batches import Courier
+from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import Outcome
 from hansard._export.spool import FOLDER, Kind, Payload, Spool, SpoolFile, files_of, process_folders
 from hansard._payloads.store import INLINE_BYTES, MAX_BYTES, PayloadWriter, set_content
@@ -310,6 +310,22 @@ def test_what_another_process_left_is_sent(tmp_path: Path, left: Callable[..., l
     assert arrived(collector) == dict(zip(refs, data, strict=True))
     assert {one.attributes[1].value.string_value for one in collector.logs} == {JSON}
     assert {one.name for one in files(tmp_path)} == {".half-written", "README"}
+
+
+def test_payloads_of_an_earlier_version_are_sent_before_the_spans_that_name_them(
+    tmp_path: Path,
+) -> None:
+    left_by_an_earlier_version(tmp_path, b"small", b"large " * 20_000)
+    spans = spool_of(tmp_path)
+    span: Any = TracerProvider(shutdown_on_exit=False).get_tracer("agent").start_span("call")
+    span.end()
+    spans.add(Kind.TRACES, encode(Kind.TRACES, [span]), items=1)
+    spans.leave()
+
+    collector = sent_by_the_next(tmp_path)
+
+    assert len(arrived(collector)) == 2
+    assert collector.requests[-1] == "/v1/traces"
 
 
 def test_what_a_living_process_has_is_its_own(tmp_path: Path) -> None:

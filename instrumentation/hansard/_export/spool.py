@@ -542,13 +542,13 @@ def abandoned(root: Path) -> Iterator[SpoolFolder]:
 
 
 def _adopt_earlier(root: Path) -> None:
-    """Bring the payloads that versions before had in files of their own into a folder of packs."""
+    """Bring payloads that versions before had in files of their own into packs beside them."""
     earlier = root / _EARLIER
     with contextlib.suppress(OSError, SpoolError):
         names = [name for path in earlier.iterdir() if (name := _EARLIER_NAME.fullmatch(path.name))]
         if not names:
             return earlier.rmdir()
-        folder = SpoolFolder.make(root)
+        folder = SpoolFolder.make(earlier)
         try:
             for name in names:
                 with contextlib.suppress(OSError):  # another process adopts it
