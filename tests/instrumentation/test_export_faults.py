@@ -98,7 +98,7 @@ def test_a_program_that_has_all_on_disk_when_it_ends_tells_so(tmp_path: Path) ->
     assert (ended.status, ended.output) == (0, "result 42\n")
     [told] = ended.errors
     assert told.startswith(f"nothing can be sent to http://127.0.0.1:{port}: ")
-    assert spooled(tmp_path) == ["000001-1.traces"]
+    assert spooled(tmp_path) == ["000002-1.traces"]  # after the pack of what it names
 
 
 _FORKING_WHILE_IT_SENDS = """

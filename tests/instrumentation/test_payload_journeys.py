@@ -103,9 +103,10 @@ def test_payloads_leave_before_the_span_that_names_them(tmp_path: Path) -> None:
         ended = run(call("'ask ' * 500_000", f"{WORDS!r} * 99"), settings(tmp_path, end.url))
 
     assert (ended.status, ended.errors) == (0, [])
-    paths = [path.partition("sha256")[0] for path, _ in end.requests if path != "/healthz"]
-    before = paths[: paths.index("/v1/traces")]
-    assert set(before) == {"/v1/payloads/", "/v1/logs"}  # in any order, and again where one failed
+    # On a slow machine the span is open for long enough that a request without spans asks first
+    # whether anybody is there.
+    paths = [path.partition("sha256")[0] for path, body in end.requests if body]
+    assert paths[:3] == ["/v1/payloads/", "/v1/logs", "/v1/traces"]
 
 
 def test_a_program_without_a_collector_ends_in_time_and_loses_nothing(tmp_path: Path) -> None:
