@@ -244,13 +244,15 @@ def _provider_for(settings: Settings) -> TracerProvider:
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
+    from hansard._runtime.resources import resource_of
+
     present = trace.get_tracer_provider()
     is_ours = present in _ours
     if callable(getattr(present, "add_span_processor", None)) and not is_ours:
         provider = cast(TracerProvider, present)
         _compare_names(provider, settings)
         return provider
-    resource = _resource_of(settings)
+    resource = resource_of(settings)
     for made_before in _ours:
         if made_before.resource == resource:
             return made_before
@@ -283,26 +285,6 @@ def _compare_names(provider: TracerProvider, settings: Settings) -> None:
             source,
             name,
         )
-
-
-def _resource_of(settings: Settings) -> Resource:
-    from opentelemetry.sdk.resources import Resource
-
-    from hansard._runtime.resources import KnownResource, program_name
-
-    named = {} if settings.service_name is None else {semconv.SERVICE_NAME: settings.service_name}
-    resource = Resource.create({**settings.resource_attributes, **named})
-    name = program_name() if _is_nameless(resource) else None
-    if name is not None:
-        resource = resource.merge(Resource({semconv.SERVICE_NAME: name}))
-    if semconv.SERVICE_INSTANCE_ID not in resource.attributes:
-        resource = resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: secrets.token_hex(16)}))
-    return KnownResource(resource)
-
-
-def _is_nameless(resource: Resource) -> bool:
-    """Whether the service has no name: OpenTelemetry gives it this one then."""
-    return str(resource.attributes.get(semconv.SERVICE_NAME, "")).startswith("unknown_service")
 
 
 def instance_id_of(resource: Resource) -> str:
