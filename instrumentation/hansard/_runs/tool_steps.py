@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from opentelemetry.trace import Span, get_current_span
 
@@ -200,13 +200,14 @@ class ToolSteps:
 
 def _ago_ns(duration_s: Duration | None) -> int | None:
     """Return the start of what took so long and ends now; None where the duration is not usable."""
-    if isinstance(duration_s, timedelta):
-        duration_s = duration_s.total_seconds()
-    if duration_s is None or type(duration_s) not in (int, float):
+    kind = type(duration_s)  # never `isinstance`, which calls the object
+    if kind is timedelta:
+        length_s = cast(timedelta, duration_s).total_seconds()
+    elif kind in (int, float):
+        length_s = cast(float, duration_s)
+    else:
         return None
-    if not 0 < duration_s < _MAX_DURATION_S:
-        return None
-    return time.time_ns() - round(duration_s * 1e9)
+    return time.time_ns() - round(length_s * 1e9) if 0 < length_s < _MAX_DURATION_S else None
 
 
 def _leave_open(call: Step, status: Ended) -> None:
