@@ -54,7 +54,7 @@ def gate_for_replay(tools: Tools, replay_id: str) -> Gate | None:
     tool_set = tools if isinstance(tools, ToolSet) else ToolSet(tools)
     if not len(tool_set):
         return None
-    marked = tool_set.telling({semconv.REPLAY_LIVE: True, semconv.REPLAY_ID: replay_id})
+    marked = tool_set.with_attributes({semconv.REPLAY_LIVE: True, semconv.REPLAY_ID: replay_id})
     around = current_gate()
     return Gate(tools=marked) if around is None else around.with_tools(marked)
 

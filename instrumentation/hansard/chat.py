@@ -346,7 +346,7 @@ class ChatGate:
             if error.code not in ("already_claimed", "token_used"):
                 yield from self._say(f"{_line(approval)} was not run: {error}")
             return
-        except Exception as error:  # of the tool, or of the gate: either way the person is told
+        except Exception as error:  # of the tool, or of the gate: the person gets it either way
             yield from self._report_failure(approval, error)
             return
         yield from self._say(f"Done! {done.description}.")
@@ -428,7 +428,7 @@ class ChatGate:
         try:
             yield from self._note("message.outbound", text=text)
         except GateError as error:
-            # The person is told all the same.
+            # The person gets the message all the same.
             yield from note_failure(self.gate, "message", error)
         yield Step(lambda: self.channel.send(text))
 

@@ -123,7 +123,7 @@ class Transcript:
         now = active(self._backend, self._log)
         messages = list(now.messages)
         made = Resumed(messages, now.head, prefix_hash(messages), now.open_calls, now.fold)
-        self._tell(made)
+        self._record(made)
         return made
 
     def append(
@@ -225,7 +225,7 @@ class Transcript:
             raise InvalidMessage(f"a sub-agent ends as {' or '.join(get_args(EndStatus))}")
         return self._backend.end(BranchId.parse(self.id), status)
 
-    def _tell(self, made: Resumed) -> None:
+    def _record(self, made: Resumed) -> None:
         span = trace.get_current_span()
         if not span.is_recording():
             return

@@ -187,10 +187,10 @@ class _Compiling:
         }
 
     def _ids(self, place: Context) -> tuple[str, str]:
-        """Return the ids of run and step: as they were told, else those of the place."""
-        told = [one if isinstance(one, str) else None for one in self._named]
+        """Return the ids of run and step: as named, else those of the current span."""
+        named = [one if isinstance(one, str) else None for one in self._named]
         found = address_in(place) or self._span.address or ("unrecorded", "unrecorded")
-        run_id, step_id = (mine or theirs for mine, theirs in zip(told, found, strict=True))
+        run_id, step_id = (mine or theirs for mine, theirs in zip(named, found, strict=True))
         return run_id, step_id
 
     def _config(self) -> CompileConfig:

@@ -52,8 +52,8 @@ class CompileSpan:
         """Start the span in the current context."""
         if recorder is None:
             return cls(None, None)
-        told = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
-        return cls(recorder, begin(recorder, semconv.SPAN_COMPILE, told))
+        attributes = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
+        return cls(recorder, begin(recorder, semconv.SPAN_COMPILE, attributes))
 
     @property
     def address(self) -> tuple[str, str] | None:
@@ -71,7 +71,7 @@ class CompileSpan:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Make the span current: a compressor that asks a model is told inside it."""
+        """Make the span current: the call of a compressor is inside it."""
         if self._observation is None:
             yield
             return
@@ -155,8 +155,8 @@ class CompileSpan:
         assert self._recorder is not None
         recorder = self._recorder
         with self.running():
-            told = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
-            span = begin(recorder, semconv.SPAN_POLICY_CHECK, told)
+            attributes = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
+            span = begin(recorder, semconv.SPAN_POLICY_CHECK, attributes)
         if span is None:
             return
         try:

@@ -51,17 +51,20 @@ class Why:
         return self.receipt.final_ref is not None
 
     def __str__(self) -> str:
-        told = self.receipt
-        words = [f"{told.item_id}: {told.decision} ({told.reason_code}, pass {told.pass_name})"]
-        if told.original_tokens is not None:
-            words.append(f"{told.original_tokens} -> {told.final_tokens} tokens")
-        if told.missed_by_tokens:
-            words.append(f"{told.missed_by_tokens} tokens too many")
-        if told.rule_ids:
-            words.append(f"rules {', '.join(told.rule_ids)}")
-        if told.related_item_id:
-            words.append(f"see {told.related_item_id}")
-        return "; ".join([*words, *([told.notes] if told.notes else [])])
+        receipt = self.receipt
+        words = [
+            f"{receipt.item_id}: {receipt.decision} ({receipt.reason_code}, "
+            f"pass {receipt.pass_name})"
+        ]
+        if receipt.original_tokens is not None:
+            words.append(f"{receipt.original_tokens} -> {receipt.final_tokens} tokens")
+        if receipt.missed_by_tokens:
+            words.append(f"{receipt.missed_by_tokens} tokens too many")
+        if receipt.rule_ids:
+            words.append(f"rules {', '.join(receipt.rule_ids)}")
+        if receipt.related_item_id:
+            words.append(f"see {receipt.related_item_id}")
+        return "; ".join([*words, *([receipt.notes] if receipt.notes else [])])
 
 
 class CompiledStep:

@@ -219,7 +219,7 @@ def with_metadata_of(
 def _start(
     recorder: Recorder, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Observation | None:
-    observed = begin(recorder, plan.span_name, plan.told_by(recorder))
+    observed = begin(recorder, plan.span_name, plan.attributes_for(recorder))
     if observed is None:
         return None
     if plan.agent is not None:

@@ -81,7 +81,7 @@ class Plan:
     agent: str | None = None  # whose calls they are, for what happens in them
     _known: list[_Told] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def told_by(self, recorder: Recorder) -> Mapping[str, AttributeValue]:
+    def attributes_for(self, recorder: Recorder) -> Mapping[str, AttributeValue]:
         """Return the attributes of every call as a recorder lets them out; cleaned once."""
         if not self.description:
             return self.attributes

@@ -262,8 +262,8 @@ class ToolSet:
         else:
             self._tools[name] = tool
 
-    def telling(self, attributes: Mapping[str, str | bool]) -> ToolSet:
-        """Return the set with more to be said of every call, on its span."""
+    def with_attributes(self, attributes: Mapping[str, str | bool]) -> ToolSet:
+        """Return the set with further attributes for the span of every call."""
         made = ToolSet()
         made._unclassified = set(self._unclassified)
         for tool in self:

@@ -36,7 +36,7 @@ class Mirror:
         recorder = _state.active()
         if recorder is None:
             return cls(None, tool)
-        attributes = {**tool.plan.told_by(recorder), semconv.TOOL_EFFECT: tool.effect}
+        attributes = {**tool.plan.attributes_for(recorder), semconv.TOOL_EFFECT: tool.effect}
         observed = begin(recorder, tool.plan.span_name, attributes, links=_links_to(proposed_in))
         if observed is not None:
             if observed.is_recording:

@@ -207,7 +207,7 @@ class _Calling:
         self._span.cancel()
 
     def _told(self, on_event: OnEvent | None) -> OnEvent:
-        def told(event: Json) -> None:
+        def report(event: Json) -> None:
             if self._is_abandoned:
                 raise _Abandoned
             if on_event is not None:
@@ -217,7 +217,7 @@ class _Calling:
                 finally:
                     otel_context.detach(token)
 
-        return told
+        return report
 
 
 def _place_of(compiled: CompiledStep | None) -> Context:

@@ -127,7 +127,7 @@ _JSON = "application/json"
 class CallSpan:
     """One call while it is made; without a recorder it does nothing.
 
-    It watches the wire: told of what is sent before it is sent, and of every exchange.
+    The transport calls it with each request before it is sent, and with every exchange.
     """
 
     def __init__(self, given: RenderInput, adapter: Adapter, compiled: CompiledStep | None) -> None:
@@ -159,8 +159,8 @@ class CallSpan:
     def _start(self, recorder: Recorder) -> None:
         self._recorder = recorder
         name = f"chat {self._given.model}"
-        told = asked(self._given, self._adapter.provider, recorder) | of_compile(self._compiled)
-        self._observation = begin(recorder, name, told, kind=SpanKind.CLIENT)
+        values = asked(self._given, self._adapter.provider, recorder) | of_compile(self._compiled)
+        self._observation = begin(recorder, name, values, kind=SpanKind.CLIENT)
         if self._observation is not None and self._observation.is_recording:
             given = self._given
             self._content(semconv.INPUT_MESSAGES, plain_messages(given.messages))
@@ -201,7 +201,7 @@ class CallSpan:
         """Whether there is a span that is still open, and kept."""
         return bool(self._open) and self._is_recording
 
-    # ---- told by the wire
+    # ---- calls of the transport
 
     @observing
     def sending(self, path: str, body: bytes) -> None:
@@ -222,12 +222,12 @@ class CallSpan:
         last = exchange.last
         if last is None:
             return
-        told = attempt_attributes(last)
+        values = attempt_attributes(last)
         if len(exchange.attempts) > 1:
-            told[semconv.RESEND_COUNT] = len(exchange.attempts) - 1
+            values[semconv.RESEND_COUNT] = len(exchange.attempts) - 1
         if exchange.is_stream and last.first_chunk_ms is not None:
-            told[semconv.TIME_TO_FIRST_CHUNK] = self._first_chunk_s(exchange)
-        self._observation.span.set_attributes({**told, **server_of(last.address)})
+            values[semconv.TIME_TO_FIRST_CHUNK] = self._first_chunk_s(exchange)
+        self._observation.span.set_attributes({**values, **server_of(last.address)})
         self._keep_response(last)
         self._keep_recipe(exchange)
 
@@ -261,7 +261,7 @@ class CallSpan:
         """Tell the answer and end the span."""
         recorded = self._recorded()
         if self._claim() and self._observation is not None:
-            self._tell(raw)
+            self._record_answer(raw)
             self._observation.end()
         return recorded
 
@@ -283,7 +283,7 @@ class CallSpan:
             return False
 
     @observing
-    def _tell(self, raw: Answer) -> None:
+    def _record_answer(self, raw: Answer) -> None:
         if not self._is_recording or self._observation is None:
             return
         self._observation.span.set_attributes(answered(raw))
@@ -299,11 +299,11 @@ class CallSpan:
         if not self._is_recording or self._observation is None:
             return
         estimate = self._adapter.estimate(self._given)
-        told: Attributes = {
+        values: Attributes = {
             semconv.TOKENS_ESTIMATED: estimate.tokens,
             semconv.TOKENS_ESTIMATOR: estimate.counted_by,
         }
-        self._observation.span.set_attributes(told | failed(error))
+        self._observation.span.set_attributes(values | failed(error))
 
     # ---- payloads
 
@@ -321,10 +321,10 @@ class CallSpan:
         if not ref:
             return False
         self._refs[key] = ref
-        told: dict[str, str | bool] = {key + semconv.PAYLOAD_REF: ref}
+        values: dict[str, str | bool] = {key + semconv.PAYLOAD_REF: ref}
         exact = is_exact(ref, data)
         self._observation.span.set_attributes(
-            told if exact else told | {key + semconv.PAYLOAD_REDACTED: True}
+            values if exact else values | {key + semconv.PAYLOAD_REDACTED: True}
         )
         return exact
 

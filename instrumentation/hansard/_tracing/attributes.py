@@ -45,7 +45,7 @@ def tags_of(tags: Any) -> list[str]:
     try:
         return [text_of(tag) for tag in islice(tags, MAX_KEYS)]
     except Exception as error:
-        _tell("tags", error)
+        _warn("tags", error)
         return []
 
 
@@ -75,11 +75,11 @@ def _pairs(metadata: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
     try:
         return [(text_of(key), value) for key, value in islice(metadata.items(), MAX_KEYS)]
     except Exception as error:
-        _tell("metadata", error)
+        _warn("metadata", error)
         return []
 
 
-def _tell(what: str, error: Exception) -> None:
+def _warn(what: str, error: Exception) -> None:
     warn_once(what, "the %s of a run or step cannot be read: %s", what, safe_repr(error))
 
 
