@@ -24,6 +24,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import Finding, verify_store
 from tests.collector.ingesting import log, logs, metrics, span, traces
+from tests.demo_store import demo_store
 from tests.journeys.processes import Serving, hansard, serving
 from tests.journeys.tampering import TAMPERINGS, Tampering
 from tests.store.by_hand import triggers_dropped
@@ -105,10 +106,7 @@ def _decide(data: Path) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a row in every primary table, written by Hansard and sealed."""
-    data = tmp_path_factory.mktemp("made") / "data"
-    ports = ("--http-port", "0", "--grpc-port", "0")
-    ended = hansard("demo", "--exit", "--fast", "--data", str(data), *ports)
-    assert ended.returncode == 0, ended.stderr
+    data = demo_store(tmp_path_factory)
     for name in ("ana", "bob"):
         assert (
             hansard("tokens", "add", name, "--scope", "decide", "--data", str(data)).returncode == 0

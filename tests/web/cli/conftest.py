@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hansard_web.cli import commands
-from tests.journeys.processes import hansard
+from tests.demo_store import demo_store
 
 Cli = Callable[..., Result]
 
@@ -18,11 +18,7 @@ Cli = Callable[..., Result]
 @pytest.fixture(scope="session")
 def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder that `hansard demo` leaves: 16 runs of six agents and a heartbeat's."""
-    data = tmp_path_factory.mktemp("demo") / "data"
-    ports = ("--http-port", "0", "--grpc-port", "0")
-    ended = hansard("demo", "--exit", "--fast", "--data", str(data), *ports)
-    assert ended.returncode == 0, ended.stderr
-    return data
+    return demo_store(tmp_path_factory)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import disk_use
 from hansard_web.app.store_limits import Limits, clean
-from tests.journeys.processes import export, grpc_exporter, serving, spans
+from tests.journeys.processes import export, grpc_exporter, hosting, serving, spans
 from tests.web.cli.conftest import Cli
 
 
@@ -103,7 +103,7 @@ def test_page_api_and_command_report_when_a_run_was_deleted_by_whom_and_why(
     assert on("runs", "delete", gone["run_id"], "--yes", *how).exit_code == 0
 
     shown = on("runs", "show", gone["run_id"][:8])
-    with serving(store) as server:
+    with hosting(store) as server:
         page, body = (
             _refused(f"{server.http}{path}/{gone['run_id'][:12]}") for path in ("/runs", "/v1/runs")
         )
@@ -178,7 +178,7 @@ RUNS = 150
 
 def test_a_store_over_its_size_loses_its_oldest_runs(tmp_path: Path) -> None:
     """Enough runs to be larger than an empty store by a multiple."""
-    with serving(tmp_path) as server:
+    with hosting(tmp_path) as server:
         for _ in range(RUNS):
             assert export(grpc_exporter(server), spans(60))
     folder = DataFolder(tmp_path)
@@ -200,7 +200,7 @@ def test_a_store_over_its_size_loses_its_oldest_runs(tmp_path: Path) -> None:
 
 
 def test_a_server_cleans_by_itself(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+    with hosting(tmp_path) as server:
         assert export(grpc_exporter(server), spans(3))
     connection = apsw.Connection(str(tmp_path / "hansard.db"))
     connection.execute("UPDATE run SET last_received_ns = 1")

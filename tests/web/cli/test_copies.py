@@ -13,7 +13,7 @@ import pytest
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import ApprovalService, open_accountability
 from tests.journeys.processes import export as send
-from tests.journeys.processes import grpc_exporter, serving, spans
+from tests.journeys.processes import grpc_exporter, hosting, spans
 from tests.web.cli.conftest import Cli
 
 # What a list shows of a run that does not depend on when and in which order it came.
@@ -54,7 +54,7 @@ def test_a_backup_restored_is_the_same_store(
 
 
 def test_a_running_server_is_backed_up(anywhere: Cli, tmp_path: Path) -> None:
-    with serving(tmp_path / "data") as server:
+    with hosting(tmp_path / "data") as server:
         assert send(grpc_exporter(server), spans(30))
 
         made = anywhere("backup", str(tmp_path / "copy"), HANSARD_DATA=str(server.data))

@@ -12,7 +12,9 @@ import grpc
 import httpx2
 import pytest
 
-from tests.journeys.processes import Serving, environment, hansard, serving
+from hansard_store.principals.model import Scope
+from tests import signing
+from tests.journeys.processes import Serving, environment, hansard, hosting
 from tests.signing import bearer
 from tests.web.principals.test_grpc_guessing import export
 
@@ -28,14 +30,12 @@ trace.get_tracer("program").start_span("work").end()
 @pytest.fixture
 def open_server(tmp_path: Path) -> Iterator[Serving]:
     """A server without a configured token; its data folder is `tmp_path / "data"`."""
-    with serving(tmp_path / "data") as server:
+    with hosting(tmp_path / "data") as server:
         yield server
 
 
 def add_token(tmp_path: Path, name: str = "ana") -> str:
-    added = hansard("tokens", "add", name, "--scope", "read", "--data", str(tmp_path / "data"))
-    assert added.returncode == 0, added.stderr
-    return next(word for word in added.stdout.split() if word.startswith("hst_"))
+    return signing.add_token(tmp_path / "data", name, Scope.READ)
 
 
 def get(server: Serving, path: str, token: str = "") -> httpx2.Response:

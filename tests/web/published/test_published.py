@@ -24,7 +24,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from hansard_store.database.connections import open_for_maintenance
 from hansard_web.api.routes import api_routes
 from hansard_web.app.security import is_a_decision
-from tests.journeys.processes import serving
+from tests.journeys.processes import hosting
 from tests.signing import bearer
 from tests.store.empty import empty_store
 from tests.web.published.site import Site, ids_for, serving_filled
@@ -260,7 +260,7 @@ def _fields_of(document: Json, method: str, path: str) -> set[str]:
 def test_an_internal_error_is_answered_without_a_trace_of_the_code(tmp_path: Path) -> None:
     """A store that lost its table of searched texts makes the server's own statement fail."""
     data = empty_store(tmp_path / "data")
-    with serving(data.path) as server:
+    with hosting(data.path) as server:
         altered = open_for_maintenance(data)
         altered.execute("DROP TABLE text_fts")
         altered.close()
