@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 SERVER_MODULES = (
     "apsw", "fastapi", "grpc", "hansard_collector", "hansard_store", "hansard_web", "jinja2",
     "openai", "anthropic", "bpe_openai", "orjson", "pydantic.v1", "rich", "starlette", "uvicorn",

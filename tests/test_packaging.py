@@ -24,6 +24,8 @@ import pytest
 from tests.dockerfile import copy_context, read_dockerfile
 from tests.journeys.processes import environment, serving
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PACKAGES = {"hansard", "hansard_collector", "hansard_compiler", "hansard_store", "hansard_web"}

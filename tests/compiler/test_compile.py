@@ -96,6 +96,7 @@ print(result.compile_hash, result.context().model_dump_json())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.covers("CP-52", "TS-22")
 def test_the_same_input_has_the_same_result_in_every_process() -> None:
     given_ = json.dumps(request_data(_MIXED, budget=400, tool_specs=[{"name": "grep"}]))
@@ -232,6 +233,7 @@ print([name for name in sys.modules if "providers" in name or name in ("openai",
 """
 
 
+@pytest.mark.slow
 @pytest.mark.covers("CP-57")
 def test_importing_the_compile_brings_no_provider_along() -> None:
     ended = subprocess.run(

@@ -293,6 +293,7 @@ print(item_hash("file", {"b": [1, 2.5, None], "a": {"ü": "x", "é": True}, "set
 """
 
 
+@pytest.mark.slow
 @pytest.mark.covers("DM-23", "TS-01")
 def test_a_hash_is_the_same_in_every_process() -> None:
     found = {

@@ -55,6 +55,7 @@ def ran(shell: str, line: str, watched: Watched) -> set[str]:
     return set(watched.ran.read_text().split()) if watched.ran.exists() else set()
 
 
+@pytest.mark.slow
 @pytest.mark.covers("PO-17")
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
@@ -75,6 +76,7 @@ def test_what_is_understood_runs_nothing_else_in_any_shell(
         assert ran(shell, line, watched) <= {"ls", "cat"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["ls", "ls -l 'a b' | cat", 'cat "x y"', "'l's", "ls a=b"])
 def test_plain_commands_run_as_they_were_understood(line: str, watched: Watched) -> None:
     assert runs_only(line, PERMITTED)

@@ -125,6 +125,7 @@ for name in ("openai", "anthropic", "openai_compatible"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.covers("PA-20", "PA-19")
 def test_without_the_extras_requests_are_rendered_and_sending_names_what_to_install() -> None:
     ended = subprocess.run(
@@ -137,6 +138,7 @@ def test_without_the_extras_requests_are_rendered_and_sending_names_what_to_inst
     ]
 
 
+@pytest.mark.slow
 def test_making_adapters_loads_no_package_of_a_provider() -> None:
     script = (
         "import sys; from hansard_compiler.providers.registry import adapter_for;"

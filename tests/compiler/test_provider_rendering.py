@@ -277,6 +277,7 @@ def test_a_prefix_keeps_its_bytes_when_only_what_follows_it_changes(form: WireFo
     assert one.partition("Answer briefly.")[0] == other.partition("Answer at length.")[0]
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes_in_another_process() -> None:
     script = (
         "import sys; from tests.compiler.render_inputs import FORMATS, GIVEN;"

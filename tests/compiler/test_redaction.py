@@ -113,6 +113,7 @@ def json_documents(draw: st.DrawFn) -> str:
     return text
 
 
+@pytest.mark.slow
 @slow
 @given(json_documents(), st.sampled_from(["", "password"]))
 @example('{"pass\\u0077ord": "abc12345XYZ\\\\", "b": "cdefg123"}', "")

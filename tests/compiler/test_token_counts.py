@@ -87,6 +87,7 @@ def test_without_the_vocabularies_openai_models_get_an_estimate_that_says_so(
     assert (estimator.name, estimator.margin_pct) == ("class-weighted/1", 15)
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_loaded_before_the_first_count() -> None:
     script = (
         "import sys\n"

@@ -22,6 +22,8 @@ from tests.instrumentation.clients.provider import providing
 from tests.journeys.processes import Serving, environment, hosting, patient
 from tests.signing import add_token
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -175,6 +175,7 @@ def _ask(server: Serving) -> int:
     ).returncode
 
 
+@pytest.mark.slow
 def test_the_health_check_needs_no_token_and_tells_a_dead_server(server: Serving) -> None:
     assert _ask(server) == 0
     assert server.stop() == 0

@@ -14,6 +14,8 @@ import pytest
 
 from tests.journeys.processes import Serving, hosting, patient
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -18,6 +18,8 @@ from tests.journeys.processes import Serving, hosting, patient
 from tests.signing import credential
 from tests.store.empty import empty_store
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 _BLOCK = re.compile(r"<!-- run -->\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)

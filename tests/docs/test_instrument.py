@@ -16,6 +16,8 @@ import pytest
 from tests.instrumentation.clients.provider import providing
 from tests.journeys.processes import Serving, hosting, patient
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "instrument.md"
 _BLOCK = re.compile(

@@ -28,6 +28,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.covers("DC-06")
 @pytest.mark.parametrize(("code", "output"), BLOCKS)
 def test_a_block_prints_what_the_page_says(code: str, output: str) -> None:

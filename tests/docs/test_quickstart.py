@@ -19,6 +19,7 @@ def blocks() -> list[str]:
     return _BLOCK.findall((ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.covers("DC-01", "CO-02", "AC-10")
 def test_every_marked_command_works_in_the_order_given(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:

@@ -16,6 +16,7 @@ from hansard_compiler.replay.mutations import Mutation
 PAGE = (Path(__file__).parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.covers("DC-06")
 def test_the_program_prints_what_the_page_says() -> None:
     [(code, output)] = re.findall(

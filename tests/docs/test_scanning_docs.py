@@ -37,6 +37,7 @@ def test_the_commands_run_and_leave_a_note(tmp_path: Path) -> None:
     assert "scanner:hackernews" in told.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.covers("IN-09")
 def test_a_source_and_a_classifier_of_ones_own_work_as_the_page_says() -> None:
     [(code, output)] = re.findall(

@@ -12,6 +12,8 @@ import pytest
 
 from tests.journeys.processes import Serving, hosting
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"<!-- run -->\n```sh\n(.*?)```", re.DOTALL)
 _PREAMBLE = 'set -eu\ncurl() { command curl --fail-with-body "$@"; echo; }\n'

@@ -18,6 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "transcripts.md").read_text(encodin
 _BLOCK = re.compile(r"<!-- run -->\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.covers("DC-06")
 def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
     ((code, output),) = _BLOCK.findall(PAGE)

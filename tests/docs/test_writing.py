@@ -39,6 +39,7 @@ def ran(code: str, *first: Path) -> str:
     return ended.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.covers("DC-05")
 def test_the_adapter_of_the_page_works_and_keeps_every_promise() -> None:
     [(code, output)] = _RUN.findall(ADAPTERS)
@@ -72,6 +73,7 @@ def _edited(copy: Path) -> None:
         (copy / name).write_text(f"{head}\n{added}{rest[2]}", encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_dialect_of_the_page_is_read_once_its_lines_are_there(tmp_path: Path) -> None:
     [(code, output)] = _RUN.findall(DIALECTS)
     shutil.copytree(ROOT / "collector", tmp_path, dirs_exist_ok=True)

@@ -148,6 +148,7 @@ def test_a_block_inside_another_records_apart() -> None:
     )
 
 
+@pytest.mark.slow
 def test_tests_record_where_the_sdk_is_switched_off() -> None:
     script = "import hansard\nwith hansard.testing.capture() as s, hansard.span('x'): pass\n"
     ended = subprocess.run(

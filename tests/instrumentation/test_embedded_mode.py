@@ -22,6 +22,8 @@ from hansard_store.database.transactions import transaction
 from tests.instrumentation.programs import AGENT, run, settings, spooled
 from tests.journeys.processes import Serving, count_spans, serving
 
+pytestmark = pytest.mark.slow
+
 NOWHERE = "http://127.0.0.1:9"
 RESULT = (7, "result 42\n")
 

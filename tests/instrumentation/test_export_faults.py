@@ -13,6 +13,8 @@ from hansard._export.spool import SpoolFolder
 from tests.instrumentation.faulty import closed_port, faulty
 from tests.instrumentation.programs import AGENT, run, settings, spooled
 
+pytestmark = pytest.mark.slow
+
 _EXIT_MS = 800
 # Measured from the last line of the program to its end as its parent sees it; the interpreter's
 # own end is in it, on a machine that others use. A request takes 10 s to time out.

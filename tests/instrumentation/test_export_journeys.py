@@ -23,6 +23,8 @@ from tests.instrumentation.programs import settings as settings_of
 from tests.instrumentation.test_export_sends import endpoint
 from tests.journeys.processes import Serving, hansard, hosting
 
+pytestmark = pytest.mark.slow
+
 _LIVING = """
 import sys
 import hansard

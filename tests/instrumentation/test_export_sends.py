@@ -9,6 +9,8 @@ import pytest
 from tests.instrumentation.programs import AGENT, run, settings, spooled
 from tests.journeys.processes import Serving, hosting
 
+pytestmark = pytest.mark.slow
+
 
 def endpoint(server: Serving, protocol: str) -> str:
     return server.http if protocol != "grpc" else f"http://{server.grpc}"

@@ -9,6 +9,8 @@ import pytest
 from tests.instrumentation.faulty import closed_port
 from tests.instrumentation.programs import run, settings
 
+pytestmark = pytest.mark.slow
+
 # The finder keeps the import of a module under way until the process has tried to fork.
 _FORKED_IN_AN_IMPORT = """
 import importlib, os, signal, sys, threading

@@ -19,6 +19,8 @@ from tests.instrumentation.programs import run, settings
 from tests.instrumentation.test_payload_transport import OtherEnd, other_end
 from tests.journeys.processes import Serving, hosting
 
+pytestmark = pytest.mark.slow
+
 # A model call with whatever `prompt` and `answer` are, and what becomes of the program after it.
 CALL = """
 import json, os

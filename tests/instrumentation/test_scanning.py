@@ -9,6 +9,8 @@ import threading
 import timeit
 from re import _parser  # type: ignore[attr-defined]  # it knows how short a match may be
 
+import pytest
+
 from hansard._export.secret_scanner import SHORTEST_BYTES, ForkSafeRedactor, _Scans
 from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES
 
@@ -38,6 +40,7 @@ for _ in range(40):
 """
 
 
+@pytest.mark.slow
 def test_a_child_forked_while_other_threads_scan_scans_as_well() -> None:
     done = subprocess.run([sys.executable, "-c", FORKING], timeout=120, check=False)
 

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.journeys.processes import environment
+
+pytestmark = pytest.mark.slow
 
 _WITHOUT_SERVER = """
 import sys

@@ -51,6 +51,7 @@ print(run.run_id, run.status)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.covers("SD-01", "SD-04", "SD-05")
 def test_the_sketch_of_the_session_api_is_in_the_store_of_its_process(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "data")
@@ -292,6 +293,7 @@ run = hansard.start_run("clerk")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "line"),
     [

@@ -138,6 +138,7 @@ talk.run("go on with the refactoring", loop)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.covers("TR-10", "TR-11")
 def test_a_program_killed_during_the_model_call_finds_its_prompt_again(tmp_path: Path) -> None:
     victim = subprocess.Popen(

@@ -62,6 +62,7 @@ def test_a_statement_that_fails_undoes_record_and_event(tmp_path: Path, name: st
         assert disagreement(desk) is None
 
 
+@pytest.mark.slow
 @pytest.mark.covers("CF-16", "CF-17", "CF-18", "CF-20", "CF-21")
 def test_a_kill_before_any_statement_leaves_all_or_nothing(tmp_path: Path) -> None:
     done = subprocess.run(

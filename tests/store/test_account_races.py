@@ -52,6 +52,7 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.covers("CF-31")
 def test_of_two_processes_deciding_at_once_exactly_one_wins(tmp_path: Path) -> None:
     wins = {"ann": 0, "bob": 0}
@@ -73,6 +74,7 @@ def test_of_two_processes_deciding_at_once_exactly_one_wins(tmp_path: Path) -> N
         assert disagreement(desk) is None
 
 
+@pytest.mark.slow
 @pytest.mark.covers("PO-21", "CG-16")
 def test_of_two_processes_claiming_at_once_exactly_one_may_run(tmp_path: Path) -> None:
     claims = {"ann": 0, "bob": 0}
@@ -93,6 +95,7 @@ def test_of_two_processes_claiming_at_once_exactly_one_may_run(tmp_path: Path) -
         assert disagreement(desk) is None
 
 
+@pytest.mark.slow
 def test_a_thousand_events_of_two_processes_have_no_gap(tmp_path: Path) -> None:
     with account(tmp_path) as desk, ExitStack() as racing:
         sides = [racing.enter_context(racer(tmp_path, name)) for name in ("ann", "bob")]
@@ -133,6 +136,7 @@ def test_of_many_threads_that_claim_exactly_one_may_run(tmp_path: Path) -> None:
         assert sorted(outcomes) == ["already_claimed"] * 7 + ["mine"]
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_had_claimed_is_of_unknown_outcome(tmp_path: Path) -> None:
     with account(tmp_path) as desk:
         found = desk.propose(proposal()).approval.approval_id
@@ -176,6 +180,7 @@ def test_a_claim_of_a_living_process_is_not_lost(tmp_path: Path) -> None:
         assert desk.finish(claim, ok=True).execution.state == "done"
 
 
+@pytest.mark.slow
 def test_a_child_of_a_fork_has_connections_of_its_own(tmp_path: Path) -> None:
     with account(tmp_path) as desk:
         desk.failed("before", "x")

@@ -365,6 +365,7 @@ def killed(work: str, source: Path, target: Path, at: str) -> None:
     assert subprocess.run(arguments, timeout=240).returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "at"),
     [("backup", "pages"), ("backup", "blobs"), ("backup.tar.zst", "pages"),
@@ -388,6 +389,7 @@ def test_a_backup_that_was_killed_has_no_name_and_the_next_one_removes_it(
     assert verify_store(restored).findings == []
 
 
+@pytest.mark.slow
 @TARGETS
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_restore_that_was_killed_is_done_again_without_tidying_up(

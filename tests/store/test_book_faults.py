@@ -52,6 +52,7 @@ def test_a_statement_that_fails_undoes_record_and_event(tmp_path: Path, name: st
         assert broken(made) is None
 
 
+@pytest.mark.slow
 def test_a_kill_before_any_statement_leaves_all_or_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.store.killed_books", str(tmp_path)],

@@ -71,6 +71,7 @@ def test_the_key_is_made_once_however_many_ask_at_once(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
+@pytest.mark.slow
 def test_two_processes_may_make_a_store_at_once(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(4)

@@ -586,6 +586,7 @@ def _write_many(path: str, name: str, count: int) -> None:
     book.close()
 
 
+@pytest.mark.slow
 @pytest.mark.covers("ME-22")
 def test_two_processes_and_two_threads_write_to_one_subject_and_lose_nothing(
     memory: MemoryMaker,

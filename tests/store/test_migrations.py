@@ -24,6 +24,8 @@ from hansard_store.verification.integrity import verify_store
 from hansard_store.verification.seals import SealCheck
 from tests.collector.ingesting import Ingesting, span, traces
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = sorted(
     (int(entry.name.partition("_")[0]), entry.read_text(encoding="utf-8"))
     for entry in files("hansard_store").joinpath("migrations").iterdir()

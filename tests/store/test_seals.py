@@ -159,6 +159,7 @@ def _types_of(folder: DataFolder) -> dict[str, dict[str, str]]:
     return types
 
 
+@pytest.mark.slow
 @pytest.mark.covers("RC-30")
 @_halves()
 def test_another_value_in_any_column_of_a_sealed_row_is_named(
@@ -547,6 +548,7 @@ def test_a_change_between_reading_and_sealing_is_sealed_the_next_time(store: Dat
     assert (problems, report.unsealed) == ([], 0)
 
 
+@pytest.mark.slow
 def test_a_kill_before_any_statement_of_a_seal_raises_no_alarm(store: DataFolder) -> None:
     program = [sys.executable, "-m", "tests.store.killed_seals", str(store.path)]
     ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=570, check=True)
@@ -641,6 +643,7 @@ def _upgrade(folder: DataFolder, home: Path) -> list[tuple[str, str, str]]:
     return found(folder)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.covers("RC-30")
 @pytest.mark.parametrize(
     ("sql", "named"),

@@ -263,6 +263,7 @@ def test_a_batch_leaves_out_what_this_person_has_approved(desk: ApprovalService)
     assert [one.status for one in third] == ["approved"]
 
 
+@pytest.mark.slow
 def test_two_processes_that_approve_at_once_are_two_approvals(tmp_path: Path) -> None:
     with account(tmp_path) as desk, ExitStack() as racing:
         sides = {name: racing.enter_context(racer(tmp_path, name)) for name in ("ann", "bob")}

@@ -278,6 +278,7 @@ def appender(folder: DataFolder, name: str, count: int) -> subprocess.Popen[str]
     )
 
 
+@pytest.mark.slow
 @pytest.mark.covers("TR-04")
 def test_two_processes_that_append_at_once_leave_no_gap_and_lose_nothing(
     folder: DataFolder, transcripts: SqliteTranscripts
@@ -302,6 +303,7 @@ def test_two_processes_that_append_at_once_leave_no_gap_and_lose_nothing(
         assert mine == [f"{name} {n}" for n in range(60)]
 
 
+@pytest.mark.slow
 @pytest.mark.covers("TR-01")
 @pytest.mark.parametrize("after", [1, 4, 9])
 def test_what_was_appended_survives_a_kill(

@@ -27,6 +27,7 @@ async ([address, body]) => {
 """
 
 
+@pytest.mark.slow
 def test_the_snippet_of_the_greeting_works_as_it_stands(browser: Browser, tmp_path: Path) -> None:
     shell, curl = shutil.which("bash"), shutil.which("curl")
     assert shell, "this journey pastes the snippet into bash"
@@ -66,6 +67,7 @@ def test_a_browser_signs_in_once_where_a_token_is_wanted(browser: Browser, tmp_p
         page.close()
 
 
+@pytest.mark.slow
 def test_the_command_beside_an_action_opens_it_signed_in_and_sign_out_ends_that(
     browser: Browser, tmp_path: Path
 ) -> None:

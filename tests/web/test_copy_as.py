@@ -83,6 +83,7 @@ def request_of_python(source: str) -> Any:
 HOSTILE_PROVIDER = Call(provider="evil\n\x00\r$(id)\x1b[2J\u202e \ud800", request_model="m")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @example(HOSTILE_PROVIDER)
 @given(CALLS)

@@ -17,6 +17,8 @@ from hansard_web.heartbeat.process import HeartbeatProcesses
 from tests.journeys.processes import hansard
 from tests.store.empty import empty_store
 
+pytestmark = pytest.mark.slow
+
 
 def wait_for_cycles(folder: DataFolder, count: int) -> list[str]:
     until = time.monotonic() + 60

@@ -230,6 +230,7 @@ def test_an_empty_store_greets_with_the_addresses_of_its_doors(make_client: Make
     assert page.one("noscript").one("meta")["http-equiv"] == "refresh"
 
 
+@pytest.mark.slow
 def test_the_greeting_has_the_lines_of_the_sdk_and_they_run(make_client: MakeClient) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:  # takes what is sent, answers nothing
         port = nobody.getsockname()[1]

@@ -192,6 +192,7 @@ def test_repeats_become_one_line_that_opens(client: TestClient, pipeline: Pipeli
     assert rows_of(opened)[2]["aria-level"] == "3"
 
 
+@pytest.mark.slow
 @pytest.mark.covers("UI-25")
 def test_a_large_run_is_sent_in_windows_with_links_between_them(
     client: TestClient, pipeline: Pipeline
@@ -364,6 +365,7 @@ def _whats(rows: list[Element]) -> list[str]:
     return [row.one("th").one("span", class_="row").text for row in rows]
 
 
+@pytest.mark.slow
 def test_a_log_too_long_to_read_says_where_it_stops(client: TestClient, pipeline: Pipeline) -> None:
     trace = forest(RUN, 2).send(pipeline)
     request = ExportLogsServiceRequest()

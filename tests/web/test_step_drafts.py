@@ -139,6 +139,7 @@ def test_the_log_names_the_step_of_each_draft(told: Told) -> None:
     assert [kind for kind, _ in found[2:]][-2:] == ["action.claimed", "action.executed"]
 
 
+@pytest.mark.slow
 def test_the_command_line_says_the_same_and_the_store_verifies(told: Told) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -84,6 +84,7 @@ def test_a_broken_file_is_compiled_again(folder: Path, code: bytes) -> None:
     assert said(environment(folder)) == ("hello you", 1)
 
 
+@pytest.mark.slow
 def test_all_templates_are_compiled_ahead_for_an_image(tmp_path: Path) -> None:
     code = (
         "import sys; from hansard_web.ui.render import compile_templates;"

@@ -67,6 +67,7 @@ def raising(error: Exception) -> Any:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.covers("HB-01", "HB-02")
 def test_the_command_runs_every_phase_and_shows_how_each_ended(folder: DataFolder) -> None:
     answer = hansard("heartbeat", "--once", "--json", "--data", str(folder.path))
@@ -123,6 +124,7 @@ def test_the_result_of_a_phase_is_in_the_log_and_in_memory_marked_diagnostic(
     assert note.namespace == {"agent": "hansard.heartbeat"}  # of no project and of no user
 
 
+@pytest.mark.slow
 @pytest.mark.covers("EL-12")
 def test_a_tool_that_failed_is_an_error_among_the_diagnostics(folder: DataFolder) -> None:
     script = (
@@ -229,6 +231,7 @@ def test_phases_see_what_they_did_before_and_the_history_is_read_by_name(
         last.figures["pairs"] = 7  # type: ignore[index]  # rows of the store are read-only
 
 
+@pytest.mark.slow
 @pytest.mark.covers("EL-11")
 def test_an_evaluation_result_is_on_the_step_that_it_judges(folder: DataFolder) -> None:
     judged = beat(folder, Phase("pairs", found)).phases[0].step_id
@@ -251,6 +254,7 @@ def test_an_evaluation_result_is_on_the_step_that_it_judges(folder: DataFolder) 
 # ---- never twice at once, and killed at any time
 
 
+@pytest.mark.slow
 def test_a_second_cycle_is_refused_while_one_runs(folder: DataFolder) -> None:
     is_inside, may_end = threading.Event(), threading.Event()
 
@@ -282,6 +286,7 @@ def _killed(path: Path) -> None:
     beat(DataFolder(path), Phase("pairs", found), Phase("die", die))
 
 
+@pytest.mark.slow
 @pytest.mark.covers("HB-05")
 def test_a_killed_cycle_keeps_what_it_had_and_hinders_no_other(folder: DataFolder) -> None:
     child = multiprocessing.get_context("spawn").Process(target=_killed, args=(folder.path,))
@@ -299,6 +304,7 @@ def test_a_killed_cycle_keeps_what_it_had_and_hinders_no_other(folder: DataFolde
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.covers("HB-10")
 def test_a_server_runs_no_cycle_unless_it_is_told_to(folder: DataFolder) -> None:
     answer = hansard("doctor", "--data", str(folder.path))
@@ -307,6 +313,7 @@ def test_a_server_runs_no_cycle_unless_it_is_told_to(folder: DataFolder) -> None
     assert "off on servers; no cycle has run" in line
 
 
+@pytest.mark.slow
 def test_doctor_names_phases_that_failed_in_the_last_cycle(folder: DataFolder) -> None:
     beat(folder, Phase("broken", raising(ValueError())))
 
@@ -317,6 +324,7 @@ def test_doctor_names_phases_that_failed_in_the_last_cycle(folder: DataFolder) -
     assert "failed: broken" in line
 
 
+@pytest.mark.slow
 def test_every_runs_cycles_again_and_again_until_it_is_stopped(folder: DataFolder) -> None:
     command = [HANSARD, "heartbeat", "--every", "1s", "--data", str(folder.path)]
     with subprocess.Popen(

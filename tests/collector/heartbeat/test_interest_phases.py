@@ -295,6 +295,7 @@ def calls_of(folder: DataFolder, result: CycleResult) -> list[tuple[str, int]]:
     return [(f"{result.cycle_id}-{parent}", tokens) for parent, tokens in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.covers("IN-08", "IN-09")
 def test_the_command_scans_a_mirror_where_that_is_permitted(house: House) -> None:
     house.write("request timeout", memory_type="interest")

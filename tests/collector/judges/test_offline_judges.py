@@ -81,6 +81,7 @@ def test_vectors_have_length_one_and_words_in_common_bring_them_near(
     assert cosine(vectors[0], vectors[1]) > cosine(vectors[0], vectors[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["HashedPieces", "WordVectors"])
 def test_two_processes_have_the_same_vectors(kind: str) -> None:
     printed = {

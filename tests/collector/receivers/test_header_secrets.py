@@ -13,6 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.journeys.processes import Serving, hosting
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-proj-" + "aB3dE6gH9jK2mN5pQ8rS"
 FAR = "x" * 190 + " " + KEY  # what is kept of a user agent ends within the key
 LONG = "x" * 4_060 + " " + KEY

@@ -275,6 +275,7 @@ def test_a_store_that_keeps_no_content_is_not_scanned_for(searching: Scanning) -
 # ---- at any moment
 
 
+@pytest.mark.slow
 @pytest.mark.covers("IN-07")
 def test_a_scan_killed_between_fetch_and_record_leaves_the_story_to_the_next(
     searching: Scanning,

@@ -79,6 +79,7 @@ print(json.dumps(list(scorer_named("embeddings")(query, texts))))
 """
 
 
+@pytest.mark.slow
 def test_a_very_long_query_rates_like_a_long_one_of_the_same_words() -> None:
     rate = scorer_named("embeddings")
 
@@ -87,6 +88,7 @@ def test_a_very_long_query_rates_like_a_long_one_of_the_same_words() -> None:
     assert all(abs(one - other) <= 100 for one, other in zip(some, many, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.covers("CP-52")
 @pytest.mark.parametrize("question", [_QUESTION, _QUESTION * 4_000])
 def test_two_processes_with_other_numbers_of_threads_rate_alike_to_the_last_digit(
@@ -127,6 +129,7 @@ print("wordllama" in sys.modules, "requests" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_the_model_is_read_where_it_is_installed_and_nothing_of_its_package_runs(
     tmp_path: Path,
 ) -> None:
@@ -157,6 +160,7 @@ except ScorerUnavailable as why:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["numpy", "tokenizers", "safetensors"])
 def test_a_missing_extra_is_an_error_that_names_it(package: str) -> None:
     ended = subprocess.run(

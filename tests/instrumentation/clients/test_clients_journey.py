@@ -18,6 +18,8 @@ from tests.instrumentation.clients.client_program import LONG
 from tests.instrumentation.clients.provider import Provider, providing
 from tests.journeys.processes import Serving, environment, hosting
 
+pytestmark = pytest.mark.slow
+
 CALLS = ["chat gpt-6-luna", "chat gpt-6-luna", "chat claude-haiku-5-5", "chat gpt-6-luna"]
 DEADLINE_S = 60.0
 

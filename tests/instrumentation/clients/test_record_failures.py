@@ -318,6 +318,7 @@ next(iter(left))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.covers("OT-19")
 def test_a_stream_that_is_open_when_the_program_ends_is_closed(
     provider: Provider, tmp_path: Path

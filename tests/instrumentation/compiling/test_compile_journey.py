@@ -21,6 +21,8 @@ from tests.instrumentation.clients.provider import Provider, providing
 from tests.instrumentation.compiling.compiling_program import LONG, MODELS
 from tests.journeys.processes import Serving, environment, hansard, hosting
 
+pytestmark = pytest.mark.slow
+
 DEADLINE_S = 60.0
 by_provider = pytest.mark.parametrize("name", MODELS)
 

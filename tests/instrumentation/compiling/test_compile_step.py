@@ -121,6 +121,7 @@ with hansard.start_run(agent_name="clerk") as run:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.covers("OT-07", "RC-05", "RC-25")
 def test_what_the_columns_refer_to_are_the_contents_excluded_ones_included(tmp_path: Path) -> None:
     """Written by another process, and read from its store."""

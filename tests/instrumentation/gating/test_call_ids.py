@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from hansard._gate.invocation import CallIds
 
 _FORK = """
@@ -30,6 +32,7 @@ def test_ids_count_up_behind_one_beginning() -> None:
     assert CallIds().next().partition("-")[0] != beginning
 
 
+@pytest.mark.slow
 def test_a_child_of_a_fork_gives_ids_of_its_own() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _FORK], capture_output=True, text=True, check=True, timeout=240

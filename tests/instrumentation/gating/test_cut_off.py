@@ -44,6 +44,7 @@ def raising(error: BaseException) -> Any:
     return hansard.tool(send, effect="write", name="send")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "state"),
     [
@@ -231,6 +232,7 @@ def test_a_task_group_with_a_timeout_in_a_child_is_unknown(store: Desk) -> None:
     assert state_of(gate, identity) == ("approved", "unknown")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effect", ["read", "write"])
 def test_only_the_process_that_claimed_a_call_records_its_end(tmp_path: Path, effect: str) -> None:
     program = [sys.executable, "-m", "tests.instrumentation.gating.forked", str(tmp_path), effect]

@@ -232,6 +232,7 @@ def driven(one: Run, act: Callable[[], Any]) -> None:
         assert isinstance(error, RAISED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", PLAIN)
@@ -245,6 +246,7 @@ def test_what_was_approved_runs_to_its_end_before_that_is_recorded(
     ended(one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", AWAITED)

@@ -23,6 +23,8 @@ from tests.instrumentation.gating.gates import state_of
 from tests.instrumentation.gating.kinds import ENDINGS, STATES, Broken, Ending, Work, make
 from tests.journeys.processes import Serving, hosting
 
+pytestmark = pytest.mark.slow
+
 RAISED = (Broken, TimeoutError, KeyboardInterrupt, asyncio.CancelledError)
 AT_HAND = ["sync", "async def", "returns one and does not say so"]
 

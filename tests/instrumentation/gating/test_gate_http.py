@@ -36,6 +36,8 @@ from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, credential
 from tests.stored_bytes import stored_bytes
 
+pytestmark = pytest.mark.slow
+
 SECRET = "sk-proj-" + "z9Y8x7W6v5U4t3S2" * 3
 
 

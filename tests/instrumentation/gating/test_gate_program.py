@@ -13,6 +13,8 @@ from hansard_store.approvals.service import ApprovalService
 from tests.journeys.processes import environment
 from tests.store.empty import empty_store
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -85,6 +85,7 @@ def test_a_wait_a_chat_and_what_was_decided_work_in_trio(store: Desk) -> None:
     assert said[-1] == "Done! Send to Bob."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("where", ["in this process", "at a server"])
 def test_a_cancel_scope_that_ends_leaves_an_unknown_outcome(

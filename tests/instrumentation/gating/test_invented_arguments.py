@@ -16,6 +16,8 @@ from tests.journeys.processes import Serving, hosting
 from tests.journeys.processes import hansard as run_command
 from tests.web.html import parse
 
+pytestmark = pytest.mark.slow
+
 ASKED = "Create a contact for Maria Garcia. Her mail is Maria@Acme.com."
 GIVEN, INVENTED = "maria@acme.com", "maria@company.com"
 

@@ -31,6 +31,8 @@ from tests.instrumentation.gating.gates import Desk
 from tests.journeys.processes import Serving, hosting
 from tests.signing import add_token
 
+pytestmark = pytest.mark.slow
+
 TWO = {"approvers": ["ana", "bo", "cid"], "approvals_required": 2}
 
 

@@ -193,6 +193,7 @@ def test_the_classifier_of_commands_is_that_of_the_judges(given: str) -> None:
     assert light.model == (wanted if ":" in wanted else "")
 
 
+@pytest.mark.slow
 def test_loading_the_rules_is_quick_and_light() -> None:
     code = (
         "import sys; from hansard.adapters.commands import score_command;"

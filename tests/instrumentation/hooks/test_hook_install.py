@@ -13,6 +13,8 @@ from hansard._hooks.process import KINDS
 from tests.instrumentation.hooks.hook_events import PATIENT, bash
 from tests.journeys.processes import HANSARD, environment
 
+pytestmark = pytest.mark.slow
+
 
 def install(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

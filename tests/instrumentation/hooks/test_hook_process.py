@@ -25,6 +25,8 @@ from tests.instrumentation.hooks.hook_events import (
 )
 from tests.journeys.processes import HANSARD, environment
 
+pytestmark = pytest.mark.slow
+
 PRE = "pre-tool-use"
 DANGEROUS = (
     "rm -rf /",

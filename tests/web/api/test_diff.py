@@ -53,6 +53,7 @@ def test_two_steps_of_two_runs_are_compared(world: World) -> None:
     assert cost["direction"] in ("more", "less")
 
 
+@pytest.mark.slow
 @pytest.mark.covers("DF-04", "DF-05", "DF-06", "DF-07", "DF-08", "DF-09", "DF-12")
 def test_the_compiles_of_two_calls_are_compared_with_verified_causes(world: World) -> None:
     compile_ = steps_diff(world, step(LEFT, 3), step(RIGHT, 3))["compile"]

@@ -93,6 +93,7 @@ def lossless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     yield from make_api(tmp_path_factory.mktemp("lossless") / "data")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(spans(), min_size=1, max_size=4), st.lists(log_records(), max_size=3))
 def test_whatever_came_in_comes_out_field_by_field(

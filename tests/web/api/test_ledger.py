@@ -92,12 +92,14 @@ def described(api: Api) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_the_description_is_found_where_generators_look_for_it(
     api: Api, described: dict[str, Any]
 ) -> None:
     assert api.http.get("/openapi.json").json() == described
 
 
+@pytest.mark.slow
 @pytest.mark.covers("SC-19")
 def test_every_route_is_described_with_its_answers_and_errors(described: dict[str, Any]) -> None:
     paths = described["paths"]

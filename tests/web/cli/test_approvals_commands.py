@@ -296,6 +296,7 @@ def test_a_batch_of_many_is_approved_whole(run: Cli, desk: ApprovalService) -> N
     assert desk.approval(many[0].approval.approval_id).status == "approved"
 
 
+@pytest.mark.slow
 def test_what_joins_a_batch_while_a_person_looks_is_not_approved(desk: ApprovalService) -> None:
     batch_id = "ab" * 16
     made = desk.propose(Proposal("add", {"n": 1}, batch_id=batch_id)).approval.approval_id

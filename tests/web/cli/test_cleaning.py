@@ -24,6 +24,8 @@ from hansard_web.app.store_limits import Limits, clean
 from tests.journeys.processes import export, grpc_exporter, hosting, serving, spans
 from tests.web.cli.conftest import Cli
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def store(demo_data: Path, tmp_path: Path) -> Path:

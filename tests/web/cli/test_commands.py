@@ -49,6 +49,7 @@ def test_help_is_printed_for_every_command(anywhere: Cli) -> None:
         assert "Usage: hansard" in ended.stdout
 
 
+@pytest.mark.slow
 def test_the_list_of_commands_imports_none_of_them() -> None:
     code = (
         "import sys; from hansard._cli.group import cli; from hansard_web.cli import commands;"
@@ -69,6 +70,7 @@ LIGHT = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_commands_that_need_the_store_alone_load_no_server() -> None:
     code = (
         "import sys; from hansard_web.cli import COMMANDS, ServerCommand;"

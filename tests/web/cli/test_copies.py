@@ -16,6 +16,8 @@ from tests.journeys.processes import export as send
 from tests.journeys.processes import grpc_exporter, hosting, spans
 from tests.web.cli.conftest import Cli
 
+pytestmark = pytest.mark.slow
+
 # What a list shows of a run that does not depend on when and in which order it came.
 _TELLING = (
     "run_id", "name", "agent", "status", "span_count", "model_calls", "tool_calls", "tokens",

@@ -15,6 +15,8 @@ from hansard_web.health.checks import prove_offline
 from tests.journeys.processes import Serving, export, http_exporter, serving, spans
 from tests.web.cli.conftest import Cli
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:

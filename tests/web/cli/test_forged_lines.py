@@ -146,6 +146,7 @@ def on_a_terminal(*arguments: str, exits: int = 0, **environment: str) -> str:
     return told.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -165,6 +166,7 @@ def test_an_export_on_a_terminal_has_no_control_characters(
         json.loads(line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 61, 80])
 def test_no_text_that_is_folded_begins_a_line(tmp_path: Path, width: int) -> None:
     """A terminal breaks a long line wherever its edge is: a text chooses what stands there."""

@@ -13,6 +13,8 @@ from hansard_compiler.models.runs import RunRecord, StepRecord
 from tests.web.cli.conftest import Cli
 from tests.web.makers import RunMaker
 
+pytestmark = pytest.mark.slow
+
 
 def _json(cli: Cli, *arguments: str) -> Any:
     ended = cli(*arguments, "--json")

@@ -12,6 +12,8 @@ import termios
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _PROGRAM = """
 from hansard_web.cli.tables import Column, print_table

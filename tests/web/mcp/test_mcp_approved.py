@@ -15,6 +15,8 @@ from tests.journeys.processes import Serving, hosting
 from tests.signing import add_token, bearer
 from tests.web.mcp.speaking import Speaker
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Desk:

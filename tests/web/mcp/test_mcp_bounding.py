@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hansard_web.mcp.server import bounded
+
+pytestmark = pytest.mark.slow
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=200),

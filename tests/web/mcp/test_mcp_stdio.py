@@ -18,6 +18,8 @@ from tests.journeys.processes import HANSARD, environment
 from tests.web.mcp.conftest import LOOKER, Office
 from tests.web.mcp.speaking import Told, told
 
+pytestmark = pytest.mark.slow
+
 FACT = {
     "memory_type": "fact",
     "subject": "port",

@@ -164,6 +164,7 @@ def test_reviews_say_that_nobody_was_known(anyone: TestClient, runs: RunMaker) -
     assert "by kim (claimed)" in after
 
 
+@pytest.mark.slow
 def test_a_terminal_claims_its_name_whatever_a_server_takes(tmp_path: Path) -> None:
     from hansard_store.approvals.records import Proposal
     from hansard_store.approvals.service import ApprovalService

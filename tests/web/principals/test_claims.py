@@ -13,6 +13,8 @@ from hansard_store.verification.integrity import verify_store
 from tests.signing import add_token, bearer
 from tests.web.principals.conftest import folder_of
 
+pytestmark = pytest.mark.slow
+
 WIRE: Final = {"tool": "wire_money", "arguments": {"to": "acme"}, "agent": "bot"}
 READ: Final = (
     "/v1/events?limit=500",

@@ -22,6 +22,8 @@ from hansard_web.principals.attempts import MOST_WAITING
 from tests.journeys.processes import Serving, hosting
 from tests.signing import bearer
 
+pytestmark = pytest.mark.slow
+
 SENDER: Final = "senders-secret-1234"
 ADMIN: Final = "admins-secret-1234"
 EXPORT: Final = f"/{CONTRACTS[Signal.TRACES].service}/Export"

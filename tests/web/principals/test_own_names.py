@@ -114,6 +114,7 @@ def test_no_request_gives_hansards_name(
     assert refused.status_code == 400, refused.text
 
 
+@pytest.mark.slow
 def test_a_command_decides_in_the_name_of_its_user_and_never_in_hansards(
     anyone: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

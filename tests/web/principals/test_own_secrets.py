@@ -16,6 +16,8 @@ from hansard_store.principals.service import Principals
 from tests.journeys.processes import hosting
 from tests.signing import add_token
 
+pytestmark = pytest.mark.slow
+
 
 def _span(text: str) -> dict[str, object]:
     """Return a request with one model call that was asked a text, which stands in its name too."""

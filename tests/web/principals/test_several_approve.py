@@ -163,6 +163,7 @@ def test_anyone_also_decides_about_what_they_requested(make_client: MakeClient) 
     assert approve(client, made["approval_id"], secret).status_code == 200
 
 
+@pytest.mark.slow
 def test_the_command_line_tells_it_and_counts_for_what_no_server_asked(
     tmp_path: Path,
 ) -> None:
@@ -190,6 +191,7 @@ def test_the_command_line_tells_it_and_counts_for_what_no_server_asked(
     assert "2 of 2 approved, by ana (claimed) and bo (claimed)" in last.stdout
 
 
+@pytest.mark.slow
 def test_a_shell_cannot_be_the_second_person_of_what_came_through_a_server(
     api: TestClient,
 ) -> None:

@@ -35,6 +35,7 @@ def browser() -> httpx2.Client:
     return httpx2.Client(follow_redirects=True)
 
 
+@pytest.mark.slow
 def test_the_printed_link_opens_signed_in_at_a_clean_address_until_the_server_stops(
     tmp_path: Path,
 ) -> None:
@@ -69,6 +70,7 @@ def test_the_shown_command_names_a_relative_folder_so_that_it_works_in_any_direc
     assert f"hansard open --data {tmp_path / 'data'}" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_used", [False, True], ids=["unused", "used"])
 def test_revoking_the_name_of_the_printed_link_ends_it_and_its_sessions(
     is_used: bool, tmp_path: Path
@@ -186,6 +188,7 @@ def test_failures_from_many_addresses_take_bounded_memory() -> None:
     assert len(attempts._of) == MOST_ADDRESSES
 
 
+@pytest.mark.slow
 def test_failures_are_counted_on_health_and_the_right_token_goes_on(tmp_path: Path) -> None:
     with hosting(tmp_path / "data") as server, browser() as client:
         secret = add_token(server.data, "ana")
@@ -204,6 +207,7 @@ def test_failures_are_counted_on_health_and_the_right_token_goes_on(tmp_path: Pa
     assert ">4</span>" in health.partition("failed sign-ins")[2][:60]
 
 
+@pytest.mark.slow
 def test_tokens_are_added_listed_and_revoked_by_commands_beside_a_running_server(
     tmp_path: Path,
 ) -> None:
@@ -234,6 +238,7 @@ def test_tokens_are_added_listed_and_revoked_by_commands_beside_a_running_server
     assert {event["body"]["auth_method"] for event in told["items"]} == {"claimed"}
 
 
+@pytest.mark.slow
 def test_doctor_warns_where_anyone_decides(tmp_path: Path) -> None:
     empty_store(tmp_path / "data")
     (tmp_path / "data" / "hansard.toml").write_text('decide = "anyone"\ntoken = ["short-one"]\n')

@@ -82,6 +82,7 @@ def paths_of(serving: Serving) -> list[str]:
     return ["/live/runs", "/live/approvals", f"/live/runs/{a_run(serving)}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_a_live_page_ends_when_its_browser_signs_out(serving: Serving, number: int) -> None:
     value = session_of(serving.data, "ana")[SESSION_COOKIE]
@@ -114,6 +115,7 @@ def end(serving: Serving, name: str) -> float:
     return time.monotonic()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["session", "token"])
 def test_a_stream_ends_when_its_token_is_revoked_by_another_process(
     serving: Serving, kind: str
@@ -138,6 +140,7 @@ def signed_in(serving: Serving, secret: str) -> str:
         return str(client.cookies[SESSION_COOKIE])
 
 
+@pytest.mark.slow
 def test_a_request_that_waits_is_refused_when_its_token_is_revoked(serving: Serving) -> None:
     secret = add_token(serving.data, "lin", TokenScope.READ, TokenScope.INGEST)
     wire = {"tool": "wire_money", "arguments": {"to": "me"}, "agent": "bot"}
@@ -211,6 +214,7 @@ def test_an_error_of_a_route_arrives_as_it_was_raised() -> None:
         anyio.run(partial(served, fail, is_in_force=lambda: True))
 
 
+@pytest.mark.slow
 def test_an_open_server_keeps_streams_of_readers_without_a_credential(tmp_path: Path) -> None:
     with (
         hosting(tmp_path / "data") as server,

@@ -70,6 +70,7 @@ def approved(
     return str(made["approval_id"])
 
 
+@pytest.mark.slow
 def test_a_name_that_nobody_proved_is_marked(api: TestClient) -> None:
     made = write(api, {}, content="80", by="ana")
 
@@ -78,6 +79,7 @@ def test_a_name_that_nobody_proved_is_marked(api: TestClient) -> None:
         assert "ana (claimed)" in text
 
 
+@pytest.mark.slow
 def test_a_name_other_than_the_senders_is_claimed_and_the_sender_is_named(
     api: TestClient, bot: dict[str, str]
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_name_other_than_the_senders_is_claimed_and_the_sender_is_named(
         assert "sent by bot" in text
 
 
+@pytest.mark.slow
 def test_the_senders_own_name_is_authenticated(api: TestClient, bot: dict[str, str]) -> None:
     made = write(api, bot, content="80", by="bot")
 
@@ -96,6 +99,7 @@ def test_the_senders_own_name_is_authenticated(api: TestClient, bot: dict[str, s
     assert not any("claimed" in text for text in shown(api, made)[::2])
 
 
+@pytest.mark.slow
 def test_a_record_without_a_name_has_its_sender(api: TestClient, bot: dict[str, str]) -> None:
     made = write(api, bot, content="80")
 

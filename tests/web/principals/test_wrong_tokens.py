@@ -18,6 +18,8 @@ from tests.journeys.processes import Serving, environment, hansard, hosting
 from tests.signing import bearer
 from tests.web.principals.test_grpc_guessing import export
 
+pytestmark = pytest.mark.slow
+
 ROUTES: Final = ("/v1/runs", "/runs", "/signin", "/v1/nothing-here", "/health")
 PROGRAM: Final = """
 import hansard

@@ -30,6 +30,8 @@ from tests.store.empty import empty_store
 from tests.web.published.site import Site, ids_for, serving_filled
 from tests.web.published.values import Values
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 OPERATIONS: Final = sorted(
     (method, route.path.replace(":path}", "}"))

@@ -78,6 +78,7 @@ def test_sampling_changes_its_own_number_alone(api: str, data: st.DataObject) ->
     assert gone == {name: one for name, one in before.items() if name != "temperature"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", APIS)
 @given(data=st.data(), words=st.text(st.characters(codec="utf-8"), min_size=1, max_size=9))
 def test_other_words_in_the_last_message_change_its_text_alone(

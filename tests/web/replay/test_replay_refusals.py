@@ -559,6 +559,7 @@ def test_a_process_that_ended_leaves_a_replay_that_says_so(own_stage: Stage) -> 
     living.release()
 
 
+@pytest.mark.slow
 def test_a_maker_that_is_killed_holds_nothing_whoever_has_its_number_next(
     own_stage: Stage,
 ) -> None:

@@ -324,6 +324,7 @@ def test_a_later_turn_of_a_fork_with_side_effects_is_not_sent(stage: Stage) -> N
 # ---- the other ways in
 
 
+@pytest.mark.slow
 def test_the_command_refuses_and_with_the_flag_waits_for_the_approval(
     own_stage: Stage,
 ) -> None:

@@ -14,6 +14,8 @@ from tests.web.sidecar.conftest import House
 from tests.web.sidecar.test_policy_api import put, rule, rule_set
 from tests.web.sidecar.test_sidecar_models import QUESTION, item, to_compile
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 
 PLAN = item("plan.md", "Merge with the other company.")

@@ -69,6 +69,7 @@ def test_every_answer_of_policy_is_as_described(agent: Agent) -> None:
     assert len(history.items) == 1
 
 
+@pytest.mark.slow
 def test_the_document_describes_bodies_headers_and_answers_of_every_route(agent: Agent) -> None:
     document = agent.get("/v1/openapi.json")
     routes = [
