@@ -90,24 +90,23 @@ def fill(path: Path, *, records: int = _RECORDS, corrections: int = _CORRECTIONS
     """Write a store of records of 20 projects, with some contradictions and corrections."""
     from hansard_compiler.compile.models import parse
     from hansard_compiler.models.memory import WriteMemory
-    from hansard_compiler.redaction.redactor import Redactor
     from hansard_compiler.retention import RetentionMode
+    from hansard_store.content.retention import Retention
     from hansard_store.database.connections import open_for_ingest
     from hansard_store.database.data_folder import DataFolder
     from hansard_store.database.transactions import transaction
     from hansard_store.memory import versions as memories
-    from hansard_store.memory.retention import MemoryKeeper
+    from hansard_store.memory.retention import new_memory
 
     folder = DataFolder(path)
     connection = open_for_ingest(folder)
-    key = folder.key()
-    keeper = MemoryKeeper(RetentionMode.REDACTED_PAYLOADS, Redactor(key), key)
+    retention = Retention.of(folder, RetentionMode.REDACTED_PAYLOADS)
     told = [_record(number) for number in range(records - corrections)]
     told += [_correction(number) for number in range(corrections)]
     with transaction(connection):
         for at, one in enumerate(told):
             now_ns = _NOW - (len(told) - at) * 10**9
-            new = keeper.new(parse(WriteMemory, one), now_ns=now_ns)
+            new = new_memory(retention, parse(WriteMemory, one), now_ns=now_ns)
             memories.write(connection, new, now_ns=now_ns)
     connection.close()
 

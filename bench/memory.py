@@ -12,15 +12,15 @@ from statistics import median
 from bench.figures import Figure, below, percentile
 from hansard_compiler.compile.models import parse
 from hansard_compiler.models.memory import ReadMemory, WriteMemory
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import transaction
 from hansard_store.memory import versions as memories
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
-from hansard_store.memory.retention import MemoryKeeper
+from hansard_store.memory.retention import new_memory
 from hansard_store.memory.retrieval import read_durable
 from hansard_store.memory.service import MemoryService
 
@@ -43,13 +43,14 @@ def run() -> list[Figure]:
 
 def _fill(folder: DataFolder) -> None:
     connection = open_for_ingest(folder)
-    key = folder.key()
-    keeper = MemoryKeeper(RetentionMode.REDACTED_PAYLOADS, Redactor(key), key)
+    retention = Retention.of(folder, RetentionMode.REDACTED_PAYLOADS)
     records = _records(random.Random(7))
     for _ in range(_RECORDS // 1000):
         with transaction(connection):
             for _ in range(1000):
-                memories.write(connection, keeper.new(next(records), now_ns=_NOW), now_ns=_NOW)
+                memories.write(
+                    connection, new_memory(retention, next(records), now_ns=_NOW), now_ns=_NOW
+                )
     connection.close()
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -40,14 +39,12 @@ from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.pipeline.preparation import PreparedSpan, project
 from hansard_compiler.calls import MediaPart
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.compilations.queries import spans_awaiting
 from hansard_store.content.payload_uses import spans_naming
 from hansard_store.content.payloads import (
     Payload,
     PreparedPayload,
-    Retained,
     add_payload,
     blob_path,
     folder_of,
@@ -57,11 +54,11 @@ from hansard_store.content.payloads import (
     prepare_payload,
     write_file,
 )
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import DigestMismatchError, InvalidQueryError, StoreBusyError
 from hansard_store.ingest.derived_rows import SpanProjection
-from hansard_store.ingest.redactions import RemovedSecret
 from hansard_store.ingest.writer import Batch, IngestWriter
 
 NO_DIGEST = f"a payload without {semconv.PAYLOAD_DIGEST}=sha256:<64 hex digits>"
@@ -84,8 +81,7 @@ class PayloadStage:
 
     def __init__(self, folder: DataFolder, mode: RetentionMode) -> None:
         self._folder = folder
-        self._mode = mode
-        self._redactor = Redactor(folder.key())
+        self._retention = Retention.of(folder, mode)
 
     def take_out(self, request: ExportLogsServiceRequest) -> list[SentPayload]:
         """Remove the payloads from a request, and return them in their order."""
@@ -121,9 +117,9 @@ class PayloadStage:
             made = prepare_payload(
                 one.body,
                 wanted=parse_payload_ref(one.ref if isinstance(one.ref, str) else ""),
-                media_type=media_type_of(one.media_type, self._redactor),
+                media_type=self._retention.media_type(one.media_type),
                 received_ns=received_ns,
-                retain=partial(retain_payload, mode=self._mode, redactor=self._redactor),
+                retain=self._retention.payload,
             )
         except InvalidQueryError:
             reasons[NO_DIGEST] += 1
@@ -151,38 +147,6 @@ def _body(record: LogRecord) -> bytes | None:
         return record.body.string_value.encode()
     # An empty value may lose its type on the way; the digest says whether it was empty.
     return record.body.bytes_value if kind in ("bytes_value", None) else None
-
-
-# What the retention mode leaves of a payload's bytes.
-
-
-BINARY = "application/octet-stream"
-_MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[ \w.=+\"'-]{1,80})?", re.ASCII)
-
-
-def media_type_of(told: object, redactor: Redactor) -> str:
-    """Return a media type as its sender told it; of anything that is none, that of bytes."""
-    if not isinstance(told, str) or not _MEDIA_TYPE.fullmatch(told):
-        return BINARY
-    return BINARY if redactor.scan_bytes(told.encode()) else told
-
-
-def retain_payload(
-    data: bytes, media_type: str, *, mode: RetentionMode, redactor: Redactor
-) -> Retained:
-    """Return the bytes that may be stored; in metadata_only none."""
-    if mode is RetentionMode.METADATA_ONLY:
-        return Retained(None, mode.value)
-    if mode is RetentionMode.FULL_PAYLOADS:
-        return Retained(data)
-    clean, findings = redactor.redact_bytes(data, media_type)
-    if not findings:
-        return Retained(data)
-    counts: Counter[str] = Counter()
-    for finding in findings:
-        counts[finding.rule] += finding.count
-    removed = [RemovedSecret(rule, "body", count) for rule, count in counts.items()]
-    return Retained(clean, mode.value, removed)
 
 
 # The payloads that a step names, and what became of each.

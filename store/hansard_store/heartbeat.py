@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, NamedTuple
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.renamed import with_current_code
 from hansard_compiler.retention import RetentionMode
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import own_copy, read_only
@@ -263,7 +263,7 @@ class DiagnosticLog:
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._redactor = None if mode is RetentionMode.FULL_PAYLOADS else Redactor(folder.key())
+        self._retention = Retention.of(folder, mode)
         self._connections = OwnConnections(folder)
         self._clock = clock
 
@@ -294,7 +294,7 @@ class DiagnosticLog:
 
     def _row(self, line: Line) -> dict[str, Any]:
         message, run_id, step_id = line.message, line.run_id, line.step_id
-        clean = message if self._redactor is None else self._redactor.redact_text(message).text
+        clean = self._retention.clean_text(message)
         run = run_id or (step_id[:32] if step_id else None)
         return {
             "time_ns": self._clock(),

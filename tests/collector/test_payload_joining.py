@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from google.protobuf.message import Message
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.dialects.engine.references import READ_BYTES, WRITTEN_BYTES
-from hansard_collector.payloads import retain_payload, store_payload
+from hansard_collector.payloads import store_payload
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
@@ -22,6 +21,7 @@ from hansard_compiler.calls import Call, Tool
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import prepare_payload
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
@@ -55,13 +55,12 @@ def by_upload(
     ingesting: Ingesting, data: bytes, *, mode: RetentionMode = RetentionMode.FULL_PAYLOADS
 ) -> None:
     """As the HTTP door does it, beside the pipeline."""
-    redactor = Redactor(ingesting.folder.key())
     made = prepare_payload(
         data,
         wanted=digest_of(data),
         media_type="application/json",
         received_ns=1,
-        retain=partial(retain_payload, mode=mode, redactor=redactor),
+        retain=Retention.of(ingesting.folder, mode).payload,
     )
     assert made is not None
     store_payload(ingesting.folder, made)

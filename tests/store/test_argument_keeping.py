@@ -15,7 +15,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.errors import ClaimRefused, InvalidProposal, RecordAltered
 from hansard_store.approvals.records import Approver, PolicyNote
-from hansard_store.approvals.redaction import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Keeper
+from hansard_store.content.retention import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Retention
 from hansard_store.verification.integrity import verify_store
 from tests.store.accounts import account, proposal
 
@@ -23,8 +23,8 @@ SECRET = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 KEY = b"k" * 32
 
 
-def keeper(mode: str = "redacted_payloads") -> Keeper:
-    return Keeper(RetentionMode(mode), Redactor(KEY), KEY)
+def keeper(mode: str = "redacted_payloads") -> Retention:
+    return Retention(RetentionMode(mode), Redactor(KEY), KEY)
 
 
 def deep(levels: int) -> Any:

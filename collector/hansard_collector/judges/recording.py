@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -19,12 +18,12 @@ from opentelemetry.trace import INVALID_SPAN, Tracer, set_span_in_context
 
 from hansard._config.settings import Settings
 from hansard._runtime.recorder import Recorder
-from hansard_collector.payloads import BINARY, retain_payload, store_payload
+from hansard_collector.payloads import store_payload
 from hansard_collector.pipeline.embedded import open_embedded
 from hansard_compiler.errors import HansardError
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import prepare_payload
+from hansard_store.content.retention import BINARY, Retention
 from hansard_store.database.data_folder import DataFolder
 
 if TYPE_CHECKING:
@@ -37,25 +36,23 @@ _MOST_ATTRIBUTES: Final = 1_000
 class FolderPayloads:
     """Stores payloads in a data folder at once; the SDK's `PayloadSink`. Never raises."""
 
-    def __init__(self, folder: DataFolder, mode: RetentionMode, redactor: Redactor) -> None:
+    def __init__(self, folder: DataFolder, retention: Retention) -> None:
         self._folder = folder
-        self._mode = mode
-        self._redactor = redactor
+        self._retention = retention
 
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
         """Keep bytes without what retention takes out; return their reference, "" for none."""
-        if self._mode is RetentionMode.METADATA_ONLY:
+        clean = self._retention.payload_to_send(data, media_type, is_clean=is_clean)
+        if clean is None:
             return ""
-        if self._mode is RetentionMode.REDACTED_PAYLOADS and not is_clean:
-            data = self._redactor.redact_bytes(data, media_type).data
-        digest = hashlib.sha256(data)
+        digest = hashlib.sha256(clean)
         try:
             made = prepare_payload(
-                data,
+                clean,
                 wanted=digest.digest(),
                 media_type=media_type or BINARY,
                 received_ns=time.time_ns(),
-                retain=partial(retain_payload, mode=self._mode, redactor=self._redactor),
+                retain=self._retention.payload,
             )
             if made is None:
                 return ""
@@ -70,14 +67,14 @@ def call_recorder(
     folder: DataFolder, mode: RetentionMode, provider: TracerProvider, tracer: Tracer
 ) -> Recorder:
     """Return a recorder of model calls: spans by this tracer, payloads into the folder."""
-    redactor = Redactor(folder.key())
+    retention = Retention.of(folder, mode)
     return Recorder(
         settings=Settings(data=folder.path, retention=mode),
         provider=provider,
         tracer=tracer,
-        redactor=redactor,
+        redactor=retention.redactor,
         instance_id="",
-        payloads=FolderPayloads(folder, mode, redactor),
+        payloads=FolderPayloads(folder, retention),
     )
 
 

@@ -20,7 +20,6 @@ from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.models.annotations import Annotate, Withdraw
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.annotations import rows
 from hansard_store.annotations.errors import (
@@ -32,6 +31,7 @@ from hansard_store.annotations.errors import (
 )
 from hansard_store.annotations.queries import get_annotation
 from hansard_store.annotations.rows import Annotation, AnnotationRow, Origin
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
@@ -53,10 +53,9 @@ class AnnotationService:
         origin: Origin = "api",
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.mode = mode
+        self._retention = Retention.of(folder, mode)
         self._origin: Origin = origin
         self._clock = clock
-        self._redactor = Redactor(folder.key())
         self._connections = OwnConnections(folder)
 
     def through(self, origin: Origin) -> AnnotationService:
@@ -101,7 +100,7 @@ class AnnotationService:
         now_ns = self._clock()
         reason, _ = self._text(asked.reason)
         _refuse_own_name(asked.by or by)
-        author = self._author(asked.by or by)
+        author = self._retention.clean_text(asked.by or by)
         connection = self._connections.get()
         with transaction(connection):
             found = get_annotation(connection, annotation_id)
@@ -118,7 +117,7 @@ class AnnotationService:
         Raises InvalidAnnotation for what is none, NotFoundError where its run or step is not here.
         """
         asked, whole = _exported(told)
-        whole["ended_by"] = whole["ended_by"] and self._author(whole["ended_by"])
+        whole["ended_by"] = whole["ended_by"] and self._retention.clean_text(whole["ended_by"])
         whole["ended_reason"], _ = self._text(whole["ended_reason"])
         row = self._row(asked, by=asked.by or "", now_ns=whole["created_ns"])._replace(**whole)
         with self._writing(row) as (connection, row):
@@ -175,7 +174,7 @@ class AnnotationService:
             text=text,
             expected=expected,
             source=asked.source,
-            author=self._author(by),
+            author=self._retention.clean_text(by),
             origin=self._origin,
             created_ns=now_ns,
             removed=tuple(dict.fromkeys((*found, *more))),
@@ -185,25 +184,20 @@ class AnnotationService:
         """Return a text without its secrets, and what they were; refused where none is kept."""
         if text is None:
             return None, ()
-        if self.mode is RetentionMode.METADATA_ONLY:
+        if self._retention.is_metadata_only:
             raise TextNotRetained
-        if self.mode is RetentionMode.FULL_PAYLOADS:
+        if self._retention.is_full:
             return text, ()
-        redacted = self._redactor.redact_text(text)
+        redacted = self._retention.redactor.redact_text(text)
         return redacted.text, tuple(f"{one.rule}:{one.fingerprint}" for one in redacted.findings)
 
     def _named(self, field: str, name: str) -> str:
         """Return what lists are narrowed by; a marker in it could not be found again."""
-        if self.mode is not RetentionMode.FULL_PAYLOADS:
-            found = self._redactor.redact_text(name).findings
+        if not self._retention.is_full:
+            found = self._retention.redactor.redact_text(name).findings
             if found:
                 raise SecretInName(field, found[0].rule)
         return name
-
-    def _author(self, name: str) -> str:
-        if self.mode is RetentionMode.FULL_PAYLOADS or not name:
-            return name
-        return self._redactor.redact_text(name).text
 
 
 _ASKED: Final = ("run_id", "step_id", "kind", "text", "explanation", "expected", "score")

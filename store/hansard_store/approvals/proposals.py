@@ -29,7 +29,6 @@ from hansard_store.approvals.records import (
     Status,
     is_legal,
 )
-from hansard_store.approvals.redaction import Keeper, Kept
 from hansard_store.approvals.unit_of_work import (
     SYSTEM,
     Who,
@@ -39,6 +38,7 @@ from hansard_store.approvals.unit_of_work import (
     new_proposal_key,
 )
 from hansard_store.audit.event_types import Actor, Content, EventType
+from hansard_store.content.retention import Kept, Retention
 from hansard_store.ids import short_id
 from hansard_store.policy.stored_policy import APPROVAL, DENY, RECEIPT, PolicyQuestion
 from hansard_store.principals.model import is_same, read_as
@@ -57,7 +57,7 @@ def unaltered(work: Work, approval_id: str) -> Approval:
 
 def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -> int:
     """Log that policy blocked an action."""
-    tool = work.keeper.brief(asked.tool)
+    tool = work.keeper.clean_text(asked.tool)
     return work.tell(
         EventType.POLICY_BLOCKED,
         who,
@@ -65,7 +65,7 @@ def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -
         subject=f"tool:{tool}",
         body={
             "effect": DENY,
-            "rule_ids": work.keeper.briefs(note.rule_ids),
+            "rule_ids": work.keeper.clean_texts(note.rule_ids),
             "check_id": note.check_id,
             "arguments": work.keeper.reference(asked.arguments),
         },
@@ -256,7 +256,7 @@ def undoing(work: Work, approval: Approval) -> Proposal:
     )
 
 
-def kept_undo(keeper: Keeper, undo: Action | None) -> Json | None:
+def kept_undo(keeper: Retention, undo: Action | None) -> Json | None:
     """Return how an action is undone, as it is stored."""
     if undo is None:
         return None

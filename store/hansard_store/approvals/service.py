@@ -44,8 +44,12 @@ from hansard_store.database.transactions import store_errors
 from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
 from hansard_store.memory.queries import written_under
 from hansard_store.memory.records import Memory
-from hansard_store.policy.checks import CheckKeeper
-from hansard_store.policy.stored_policy import DENY, EvaluatePolicy, PolicyQuestion, StoredPolicy
+from hansard_store.policy.stored_policy import (
+    DENY,
+    EvaluatePolicy,
+    PolicyQuestion,
+    StoredPolicy,
+)
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import is_same
 
@@ -101,8 +105,7 @@ class ApprovalService(AuditService):
         `policy` judges proposals, by default the store's own rules.
         """
         super().__init__(folder, **told)
-        keeper = CheckKeeper(self.keeper.mode, self.keeper.redactor, self.keeper.key)
-        self._policy = policy or StoredPolicy(self.folder, keeper, self._connections.get)
+        self._policy = policy or StoredPolicy(self.folder, self.keeper, self._connections.get)
 
     # ---- proposing
 

@@ -14,8 +14,8 @@ import apsw
 from hansard_store import ids
 from hansard_store.approvals.errors import ApprovalConflict
 from hansard_store.approvals.records import Approval
-from hansard_store.approvals.redaction import Keeper
 from hansard_store.audit.event_types import Actor, Content, Event, EventFilter, EventLog, EventType
+from hansard_store.content.retention import Retention
 from hansard_store.ingest.liveness import touch_run
 from hansard_store.principals.model import Principal
 
@@ -66,7 +66,7 @@ class Work:
 
     connection: apsw.Connection
     log: EventLog
-    keeper: Keeper
+    keeper: Retention
     now_ns: int
     source: str
     is_open: bool = False  # anyone decides about anything, as the setting `decide` says

@@ -9,7 +9,7 @@ from typing import Final
 
 from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.approvals.records import Approver, PolicyNote, Proposal
-from hansard_store.approvals.redaction import Keeper
+from hansard_store.content.retention import Retention
 from hansard_store.policy.stored_policy import FACTS, PolicyQuestion
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import distinct, is_own_name, read_as
@@ -37,7 +37,7 @@ def question_of(proposal: Proposal) -> PolicyQuestion:
     )
 
 
-def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
+def checked(proposal: Proposal, keeper: Retention) -> Proposal:
     """Return a proposal whose names and ids can be stored; raises InvalidProposal."""
     for what in ("tool", "agent", "channel"):
         if (given := getattr(proposal, what)) is not None:
@@ -88,7 +88,7 @@ def _check_required(proposal: Proposal) -> None:
     require_enough(proposal.approvers, required)
 
 
-def _check_name(what: str, given: str, keeper: Keeper) -> None:
+def _check_name(what: str, given: str, keeper: Retention) -> None:
     if (kept := keeper.name(what, given)) != given:
         raise InvalidProposal(what, f"the {what} {kept!r} looks like a secret")
 
@@ -98,7 +98,7 @@ def _check_own(what: str, given: str) -> None:
         raise InvalidProposal(what, reserved_text(given))
 
 
-def _clean(told: PolicyNote | None, keeper: Keeper) -> PolicyNote | None:
+def _clean(told: PolicyNote | None, keeper: Retention) -> PolicyNote | None:
     """Return what the proposer's own rules said, without the secrets that they may repeat."""
     if told is None:
         return None

@@ -19,7 +19,6 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals import proposals
 from hansard_store.approvals.records import PolicyNote
-from hansard_store.approvals.redaction import Keeper
 from hansard_store.approvals.unit_of_work import Refusal, Who, Work
 from hansard_store.audit.acceptance import acceptance, accepted_heads
 from hansard_store.audit.anchors import Anchor, Anchors, Chain, copy_folder
@@ -36,6 +35,7 @@ from hansard_store.audit.event_types import (
 )
 from hansard_store.audit.events import SqliteEventLog
 from hansard_store.audit.sealer import Sealed, seal
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import store_errors, transaction
@@ -75,7 +75,7 @@ class AuditService:
             key = self.folder.key()
         except OSError as error:
             raise StoreError(f"cannot use {str(self.folder.path)!r}: {error.strerror}") from error
-        self.keeper = Keeper(retention, Redactor(key), key)
+        self.keeper = Retention(retention, Redactor(key), key)
         self.source = source
         self.anchors = Anchors(self.folder, key, copy=copy_folder(heads_copy))
         self._authority = Authority.of(decide)
@@ -300,17 +300,17 @@ class AuditService:
     # ---- the inside
 
     def _person(self, name: str) -> Who:
-        return Who(Actor.ME, self.keeper.brief(check_given(name)), self._authority.principal)
+        return Who(Actor.ME, self.keeper.clean_text(check_given(name)), self._authority.principal)
 
     def _agent(self, name: str | None) -> Who:
         name = check_given(name or "")
-        return Who(Actor.AGENT, self.keeper.brief(name), self._authority.principal)
+        return Who(Actor.AGENT, self.keeper.clean_text(name), self._authority.principal)
 
     def _requester(self, name: str | None) -> Who:
-        return self._authority.requester(self.keeper.brief(name or ""))
+        return self._authority.requester(self.keeper.clean_text(name or ""))
 
     def _decider(self, stated: str) -> Who:
-        return self._authority.decider(self.keeper.brief(stated))
+        return self._authority.decider(self.keeper.clean_text(stated))
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
@@ -390,7 +390,7 @@ def tell_message(
     time_ns: int | None = None,
 ) -> int:
     """Log a message by its reference, or a keyed hash of its text; never the text."""
-    ref = None if ref is None else work.keeper.brief(ref)
+    ref = None if ref is None else work.keeper.clean_text(ref)
     body: Json = {"ref": ref, "text": None if text is None else work.keeper.reference(text)}
     return work.tell(
         EventType.MESSAGE_INBOUND if is_inbound else EventType.MESSAGE_OUTBOUND,
@@ -425,10 +425,10 @@ def tell_tool(
     """Log a tool call before it is made, or after it returned."""
     tool = work.keeper.name("tool", tool)
     who = Who(Actor.TOOL, tool, agent.principal) if returned else agent
-    call_id = None if call_id is None else work.keeper.brief(call_id)
+    call_id = None if call_id is None else work.keeper.clean_text(call_id)
     body: dict[str, Any] = {"call_id": call_id, "effect": effect, "approval_id": approval_id}
     if returned:
-        ref = None if result_ref is None else work.keeper.brief(result_ref)
+        ref = None if result_ref is None else work.keeper.clean_text(result_ref)
         body |= {"ok": is_ok, "result_ref": ref}
         body["result"] = None if result is None else work.keeper.reference(result)
     else:
@@ -464,7 +464,7 @@ def tell_failure(
         EventType.FAILURE,
         who,
         action=action,
-        subject=work.keeper.brief(subject) if subject else f"action:{action}",
+        subject=work.keeper.clean_text(subject) if subject else f"action:{action}",
         contents=[work.keeper.content("error", work.keeper.content_text("error", error))],
         run_id=run_id,
         step_id=step_id,
@@ -486,7 +486,7 @@ def tell_receipt(
     tool = work.keeper.name("tool", tool)
     body = {
         "arguments": work.keeper.hash_of(arguments),
-        "rule_ids": work.keeper.briefs(rule_ids),
+        "rule_ids": work.keeper.clean_texts(rule_ids),
     }
     seq = work.tell(
         EventType.ACTION_RECEIPTED,

@@ -21,10 +21,10 @@ from hansard_compiler.models.memory import EndApprovedMemory, WriteMemory
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.claims import find_claim
 from hansard_store.approvals.records import Approval, Status
-from hansard_store.approvals.redaction import Keeper
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.audit.events import read_events
+from hansard_store.content.retention import Retention
 from hansard_store.database.stored_json import json_of
 from hansard_store.ids import short_id
 from hansard_store.memory.errors import NotApproved, WriterRefused
@@ -88,7 +88,7 @@ def check_permit(
     new: NewMemory,
     *,
     principal: Principal,
-    keeper: Keeper,
+    keeper: Retention,
 ) -> Permit | None:
     """Return the approval that permits it, None where none is named.
 
@@ -130,7 +130,7 @@ def _approved(connection: apsw.Connection, asked: WriteMemory, principal: Princi
 
 
 def _check_output(
-    connection: apsw.Connection, asked: WriteMemory, approval: Approval, keeper: Keeper
+    connection: apsw.Connection, asked: WriteMemory, approval: Approval, keeper: Retention
 ) -> None:
     """Raise unless an approved call returned exactly this content."""
     if approval.execution.state != "done":
@@ -236,7 +236,7 @@ def written_method(new: NewMemory, permit: Permit | None, principal: Principal) 
     return CLAIMED.method
 
 
-def check_end(connection: apsw.Connection, asked: EndApprovedMemory, keeper: Keeper) -> Approval:
+def check_end(connection: apsw.Connection, asked: EndApprovedMemory, keeper: Retention) -> Approval:
     """Return the approved action that ends exactly this memory, and is being run now.
 
     Raises NotApproved; the claim's id is known to its holder alone.

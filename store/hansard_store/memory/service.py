@@ -31,12 +31,11 @@ from hansard_compiler.models.memory import (
     UnsupersedeMemory,
     WriteMemory,
 )
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.redaction import Keeper
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
@@ -61,7 +60,7 @@ from hansard_store.memory.records import (
     Origin,
     Toucher,
 )
-from hansard_store.memory.retention import MemoryKeeper
+from hansard_store.memory.retention import names_of, new_memory
 from hansard_store.memory.retrieval import contradicted_by, read_durable, read_working
 from hansard_store.memory.rows import get_memory, memories_by_number
 from hansard_store.memory.versions import Written
@@ -121,9 +120,7 @@ class MemoryService:
         self._folder = folder
         self._origin: Origin = origin
         self._clock = clock
-        key = folder.key()
-        self._keeper = MemoryKeeper(mode, Redactor(key), key)
-        self._arguments = Keeper(mode, Redactor(key), key)
+        self._retention = Retention.of(folder, mode)
         self._connections = OwnConnections(folder)
 
     def through(self, origin: Origin) -> MemoryService:
@@ -156,7 +153,7 @@ class MemoryService:
         """
         _refuse_own_names(asked.by, asked.agent)
         now_ns = self._clock()
-        new = self._keeper.new(asked, now_ns=now_ns)
+        new = new_memory(self._retention, asked, now_ns=now_ns)
         with self._transaction() as connection:
             written = self._write(connection, asked, new, now_ns=now_ns)
             along(connection, written)
@@ -180,7 +177,7 @@ class MemoryService:
             )  # fmt: skip
             body = {
                 "superseded": [one.hex() for one in superseded],
-                "reason_hash": self._keeper.hash_text(asked.reason),
+                "reason_hash": self._retention.hash_text(asked.reason),
             }
             return self._changed(connection, "accept", found, asked, by, body)
 
@@ -191,7 +188,7 @@ class MemoryService:
         in its place since; CredentialsRequired.
         """
         by = self._decider(asked.by)
-        reason = self._keeper.clean_text(asked.reason)
+        reason = self._retention.clean_text(asked.reason)
         with self._transaction() as connection:
             found = self._found(connection, asked.memory_id)
             newer = asked.superseded_by
@@ -216,7 +213,7 @@ class MemoryService:
         """
 
         def permit(connection: apsw.Connection) -> _Permit:
-            approval = check_end(connection, asked, self._arguments)
+            approval = check_end(connection, asked, self._retention)
             return _Permit(decider_of(approval), approval.key)
 
         return self._end("invalidate", asked, permit, memories.end, _ENDED)
@@ -224,7 +221,7 @@ class MemoryService:
     def purge(self, asked: EndMemory) -> Memory:
         """Remove a record's content for good; that it was there, who and why stay."""
         principal, stated = self._authority.principal, check_given(asked.by)
-        by = Who(Actor.ME, principal.name or self._keeper.clean_text(stated), principal)
+        by = Who(Actor.ME, principal.name or self._retention.clean_text(stated), principal)
         purged = self._end("purge", asked, lambda _: _Permit(by), memories.purge, ("purged",))
         reports_beside(self._connections.get()).forget_memory(purged.memory_id)
         return purged
@@ -246,7 +243,7 @@ class MemoryService:
 
     def read(self, asked: ReadMemory) -> list[Memory]:
         """Return what is asked for, and record that it was read, and by which step."""
-        now_ns, names = self._clock(), self._keeper.names(asked.namespace)
+        now_ns, names = self._clock(), names_of(self._retention, asked.namespace)
         connection = self._connections.get()
         found: list[Memory] = []
         run = asked.of_run or asked.run
@@ -283,7 +280,7 @@ class MemoryService:
         self, connection: apsw.Connection, asked: WriteMemory, new: NewMemory, *, now_ns: int
     ) -> WrittenMemory:
         permit = check_permit(
-            connection, asked, new, principal=self._authority.principal, keeper=self._arguments
+            connection, asked, new, principal=self._authority.principal, keeper=self._retention
         )
         principal = self._authority.principal
         new = replace(
@@ -325,7 +322,7 @@ class MemoryService:
             "current_memory_id": stands,
             "approval_id": new.approval_id,
         }
-        name = self._keeper.clean_text(asked.by or asked.agent or "")
+        name = self._retention.clean_text(asked.by or asked.agent or "")
         by = Who(Actor.AGENT, name, self._authority.principal)
         key = None if permit is None else permit.approval.key
         self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
@@ -340,7 +337,7 @@ class MemoryService:
         change: Callable[[apsw.Connection, memories.Found, Ended], None],
         refused: Sequence[str],
     ) -> Memory:
-        reason = self._keeper.clean_text(asked.reason)
+        reason = self._retention.clean_text(asked.reason)
         with self._transaction() as connection:
             permitted = permit(connection)
             by = permitted.by
@@ -349,7 +346,7 @@ class MemoryService:
                 raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="current")
             ended = Ended(self._clock(), by.name, reason, by.method)
             change(connection, found, ended)
-            body = {"was": found.state, "reason_hash": self._keeper.hash_text(reason)}
+            body = {"was": found.state, "reason_hash": self._retention.hash_text(reason)}
             key = permitted.approval_key
             return self._changed(connection, kind, found, asked, by, body, approval_key=key)
 
@@ -414,10 +411,10 @@ class MemoryService:
         return memories_by_number(connection, [number], now_ns=now_ns)[number]
 
     def _decider(self, stated: str) -> Who:
-        return self._authority.decider(self._keeper.clean_text(stated))
+        return self._authority.decider(self._retention.clean_text(stated))
 
     def _toucher(self, asked: Told) -> Toucher:
-        agent = None if asked.agent is None else self._keeper.clean_text(asked.agent)
+        agent = None if asked.agent is None else self._retention.clean_text(asked.agent)
         return Toucher(self._origin, asked.run, asked.step_id, agent)
 
     @contextmanager

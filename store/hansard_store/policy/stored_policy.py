@@ -14,8 +14,9 @@ from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.facts import PolicyContext, ToolFacts
 from hansard_compiler.policy.rules import Effect, parse_rule_set
 from hansard_store.approvals.records import PolicyNote
+from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.policy.checks import CheckKeeper, record_check
+from hansard_store.policy.checks import check_row, record_check
 from hansard_store.policy.rules import check_unaltered, latest_policy, rule_sets_of
 
 # What a proposal may tell policy beside tool, arguments, effect and agent.
@@ -75,12 +76,12 @@ class StoredPolicy:
     """The rules that were put through the API or the command line. Every check is recorded."""
 
     def __init__(
-        self, folder: DataFolder, keeper: CheckKeeper, connect: Callable[[], apsw.Connection]
+        self, folder: DataFolder, retention: Retention, connect: Callable[[], apsw.Connection]
     ) -> None:
         """Make it; `connect` gives the calling thread's connection, outside a transaction."""
         self._folder = folder
         self._connect = connect
-        self._keeper = keeper
+        self._retention = retention
         # The version that was read and its rules; replaced whole, as threads may share it.
         self._read: tuple[int, Policy | None] | None = None
 
@@ -96,7 +97,7 @@ class StoredPolicy:
         trace_id, span_id = ids_of(asked)
         number = record_check(
             self._folder,
-            self._keeper.row(check, now_ns=time.time_ns()),
+            check_row(self._retention, check, now_ns=time.time_ns()),
             trace_id=trace_id,
             span_id=span_id,
         )

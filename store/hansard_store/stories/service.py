@@ -11,8 +11,8 @@ import apsw
 
 from hansard_compiler.compile.models import EXTERNAL
 from hansard_compiler.models.memory import EXTERNAL_CONFIDENCE, Namespace, WriteMemory
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
@@ -21,7 +21,6 @@ from hansard_store.memory.access_log import record
 from hansard_store.memory.errors import MemoryNotRetained
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory, Origin, Toucher
-from hansard_store.memory.retention import MemoryKeeper
 from hansard_store.memory.service import MemoryService, WrittenMemory
 from hansard_store.stories import rows as stories
 from hansard_store.stories.rows import Judged, Story
@@ -55,8 +54,7 @@ class StoryService:
         """Open it; raises MemoryNotRetained where the store keeps no content to make notes of."""
         if mode is RetentionMode.METADATA_ONLY:
             raise MemoryNotRetained
-        key = folder.key()
-        self._keeper = MemoryKeeper(mode, Redactor(key), key)
+        self._retention = Retention.of(folder, mode)
         self._memory = MemoryService(folder, mode, origin=origin, clock=clock)
         self._connections = OwnConnections(folder)
         self._origin: Origin = origin
@@ -86,7 +84,7 @@ class StoryService:
 
     def without_secrets(self, story: Story) -> Story:
         """Return a story as it may be classified and kept."""
-        clean = self._keeper.clean_text
+        clean = self._retention.clean_text
         return replace(story, title=clean(story.title), url=clean(story.url))
 
     def record(self, judged: Judged, interest: Memory | None) -> Memory | None:

@@ -21,11 +21,11 @@ from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.models.tasks import Decide
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import snapshot, transaction
@@ -92,11 +92,9 @@ class TaskService:
         decide: DecideMode = "claimed",
     ) -> None:
         self._authority = Authority.of(decide)
-        self.mode = mode
+        self._retention = Retention.of(folder, mode)
         self._origin: Origin = origin
         self._clock = clock
-        self._key = folder.key()
-        self._redactor = Redactor(self._key)
         self._connections = OwnConnections(folder)
 
     def through(self, origin: Origin) -> TaskService:
@@ -146,7 +144,7 @@ class TaskService:
         The same decision by the same person changes nothing. Raises NotFoundError, TaskRefused,
         CredentialsRequired.
         """
-        author = self._authority.decider(self._name(asked.by or by))
+        author = self._authority.decider(self._retention.clean_text(asked.by or by))
         note = self._note(asked.note)
         connection = self._connections.get()
         with transaction(connection):
@@ -202,7 +200,8 @@ class TaskService:
     def _pattern(self, finding: Finding) -> bytes:
         """Return the name of a pattern: keyed, as recorded words may be in its signature."""
         told = [finding.rule.name, finding.subject_kind, finding.subject, finding.signature]
-        return hmac.digest(self._key, canonical_bytes(told), hashlib.sha256)[:_PATTERN_BYTES]
+        digest = hmac.digest(self._retention.key, canonical_bytes(told), hashlib.sha256)
+        return digest[:_PATTERN_BYTES]
 
     def _decide(
         self, connection: apsw.Connection, task: Task, state: Decided, *, by: Who, note: str | None
@@ -260,16 +259,9 @@ class TaskService:
         append(connection, event)
 
     def _note(self, note: str | None) -> str | None:
-        if note is None or self.mode is RetentionMode.FULL_PAYLOADS:
-            return note
-        if self.mode is RetentionMode.METADATA_ONLY:
+        if note is not None and self._retention.is_metadata_only:
             raise NoteNotRetained
-        return self._redactor.redact_text(note).text
-
-    def _name(self, name: str) -> str:
-        if self.mode is RetentionMode.FULL_PAYLOADS or not name:
-            return name
-        return self._redactor.redact_text(name).text
+        return None if note is None else self._retention.clean_text(note)
 
 
 def decision_of(task: Task) -> Json | None:

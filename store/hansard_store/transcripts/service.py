@@ -48,6 +48,7 @@ from hansard_store.content.payloads import (
     prepare_payload,
     write_file,
 )
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import open_for_accountability, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
@@ -114,9 +115,7 @@ class SqliteTranscripts:
         source: str = "api",
     ) -> None:
         self._folder = folder
-        self._mode = retention
-        self._redactor = redactor
-        self._key = folder.key()
+        self._retention = Retention(retention, redactor, folder.key())
         self._read = read or self._reading
         self._clock = clock
         self._source = source
@@ -145,7 +144,7 @@ class SqliteTranscripts:
 
         Raises InvalidMessage, MessageIdUsed, NotFoundError, ResultWithoutCall, StoreBusyError.
         """
-        clean = self._kept if self._mode is not RetentionMode.FULL_PAYLOADS else None
+        clean = None if self._retention.is_full else self._kept
         self._refuse_withheld()
         entries = [enter(one, clean, clip_bytes=clip_bytes) for one in messages]
         originals = [self._payload(one) for entry in entries for one in entry.originals]
@@ -317,7 +316,7 @@ class SqliteTranscripts:
                 "conversation_id": str(conversation.id),
                 "position": row.position,
                 "message_id": row.id.hex(),
-                "content": events.keyed_hash(self._key, row.content.encode()),
+                "content": events.keyed_hash(self._retention.key, row.content.encode()),
             },
         )
 
@@ -334,7 +333,7 @@ class SqliteTranscripts:
                 "conversation_id": str(conversation.id),
                 "log": str(fold.log),
                 "position": fold.message_position,
-                "summary": events.keyed_hash(self._key, fold.summary.encode()),
+                "summary": events.keyed_hash(self._retention.key, fold.summary.encode()),
             },
         )
 
@@ -343,12 +342,10 @@ class SqliteTranscripts:
     def _kept(self, text: str) -> str:
         """Return a text without its secrets; in metadata_only nothing is taken at all."""
         self._refuse_withheld()
-        if self._mode is RetentionMode.FULL_PAYLOADS:
-            return text
-        return self._redactor.redact_text(text).text
+        return self._retention.clean_text(text)
 
     def _refuse_withheld(self) -> None:
-        if self._mode is RetentionMode.METADATA_ONLY:
+        if self._retention.is_metadata_only:
             raise TranscriptWithheld
 
     def _write(self, work: Callable[[apsw.Connection], _T]) -> _T:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import apsw
 import pytest
 from click.testing import Result
 
-from hansard_collector.payloads import retain_payload
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import INLINE_BYTES, blob_path, put_payload
+from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import load_config
 from hansard_web.app.server import Server, running
@@ -34,11 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     ingesting.send(traces([chat({"gen_ai.input.messages": b"never came"})]))
     ingesting.close()
     folder = ingesting.folder
-    retain = partial(
-        retain_payload,
-        mode=RetentionMode.REDACTED_PAYLOADS,
-        redactor=Redactor(folder.key()),
-    )
+    retain = Retention.of(folder, RetentionMode.REDACTED_PAYLOADS).payload
     for data in (SMALL, LARGE, SECRETIVE):
         put_payload(
             folder,
@@ -182,9 +176,7 @@ def damaged(tmp_path: Path) -> DataFolder:
             wanted=digest_of(data),
             media_type="text/plain",
             received_ns=1,
-            retain=partial(
-                retain_payload, mode=RetentionMode.FULL_PAYLOADS, redactor=Redactor(b"key")
-            ),
+            retain=Retention.of(folder, RetentionMode.FULL_PAYLOADS).payload,
         )
     connection = apsw.Connection(str(folder.database))
     connection.execute("UPDATE payload SET body = ? WHERE body IS NOT NULL", (b"something else",))

@@ -13,9 +13,7 @@ from rich.text import Text
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay.provider_side_effects import TOOL as REPLAY_TOOL
-from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.json import (
     approval_json,
     event_json,
@@ -34,10 +32,10 @@ from hansard_store.approvals.records import (
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import StoredEvent
+from hansard_store.content.retention import Retention
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.ids import short_id
-from hansard_store.policy.checks import CheckKeeper
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import limit_of
@@ -79,12 +77,12 @@ def accounting(
     folder = find_store(given.get("data"))
     open_store(folder).close()  # of this version, or refused
     readers = Readers(folder)
-    key, mode = folder.key(), RetentionMode(config.retention)
+    retention = Retention.of(folder, config.retention)
     book = PolicyService(folder, readers.read, config.policy)
-    policy = policy_of(book, CheckKeeper(mode, Redactor(key), key), folder)
+    policy = policy_of(book, retention, folder)
     desk = ApprovalService(
         folder,
-        retention=mode,
+        retention=retention.mode,
         policy=policy,
         source=source,
         heads_copy=config.heads_copy,

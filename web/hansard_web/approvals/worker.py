@@ -112,7 +112,7 @@ def make_accounts(site: Site, desk: PolicyDesk, outlet: Outlet | None) -> Accoun
     store = ApprovalService(
         site.folder,
         retention=RetentionMode(site.settings.retention),
-        policy=policy_of(desk.book, desk.keeper, site.folder),
+        policy=policy_of(desk.book, desk.retention, site.folder),
         source="api",
         heads_copy=site.settings.heads_copy,
         decide=site.settings.decide_mode,

@@ -10,10 +10,7 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from hansard_collector.payloads import BINARY, media_type_of, retain_payload
 from hansard_collector.payloads import store_payload as store_prepared
-from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import (
     Payload,
     checked_file,
@@ -23,6 +20,7 @@ from hansard_store.content.payloads import (
     prepare_payload,
     read_payload,
 )
+from hansard_store.content.retention import BINARY, Retention
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import PayloadRef
 from hansard_web.api.router import Answer, noun_router
@@ -110,14 +108,13 @@ async def _read_body(request: Request) -> bytes:
 
 
 def _store(site: Site, digest: bytes, data: bytes, *, media_type: str) -> Answer:
-    mode = RetentionMode(site.settings.retention)
-    redactor = Redactor(site.folder.key())
+    retention = Retention.of(site.folder, site.settings.retention)
     made = prepare_payload(
         data,
         wanted=digest,
-        media_type=media_type_of(media_type, redactor),
+        media_type=retention.media_type(media_type),
         received_ns=time.time_ns(),
-        retain=partial(retain_payload, mode=mode, redactor=redactor),
+        retain=retention.payload,
     )
     is_new = made is not None and store_prepared(site.folder, made)
     stored = None if made is None else made.payload
@@ -128,7 +125,7 @@ def _store(site: Site, digest: bytes, data: bytes, *, media_type: str) -> Answer
             "stored_ref": None if stored is None else stored.ref,
             "size": len(data) if stored is None else stored.size,
             "redacted": None if stored is None else stored.redacted,
-            "reason": mode.value if stored is None else None,
+            "reason": retention.mode.value if stored is None else None,
         },
         status_code=HTTPStatus.CREATED if is_new else HTTPStatus.OK,
     )

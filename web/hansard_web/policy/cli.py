@@ -13,9 +13,8 @@ from pydantic import ValidationError
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
-from hansard_store.policy.checks import CheckKeeper, record_check
+from hansard_store.content.retention import Retention
+from hansard_store.policy.checks import check_row, record_check
 from hansard_store.policy.rules import list_policies, rule_history
 from hansard_web.app.config import Config
 from hansard_web.app.readers import Readers
@@ -84,9 +83,8 @@ def check(*, as_json: bool, **told: Any) -> None:
         current = book.in_force()
         made = asked.check(current.policy)
         folder = find_store(told.get("data"))
-        key = folder.key()
-        keeper = CheckKeeper(RetentionMode(config.retention), Redactor(key), key)
-        number = record_check(folder, keeper.row(made, now_ns=time.time_ns()))
+        retention = Retention.of(folder, config.retention)
+        number = record_check(folder, check_row(retention, made, now_ns=time.time_ns()))
         body = {"check_id": number, **decision_body(made.json(), made)}
     finally:
         close()

@@ -12,9 +12,8 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.rules import Effect
-from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
-from hansard_store.policy.checks import CheckKeeper, record_check
+from hansard_store.content.retention import Retention
+from hansard_store.policy.checks import check_row, record_check
 from hansard_store.runs.open_steps import RunPlace, find_run_place
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.steps.queries import get_step
@@ -42,14 +41,14 @@ class PolicyDesk:
 
     site: Site
     book: PolicyService
-    keeper: CheckKeeper
+    retention: Retention
 
     def check(self, asked: PolicyInput, *, now_ns: int) -> Json:
         """Decide, record, answer: in this order. What cannot be recorded is not answered."""
         told = self._told(asked, now_ns=now_ns)
         current = self.book.in_force()
         check = asked.check(current.policy, agent=told.agent)
-        row = self.keeper.row(check, now_ns=now_ns)
+        row = check_row(self.retention, check, now_ns=now_ns)
         number = record_check(self.site.folder, row, trace_id=told.trace_id, span_id=told.span_id)
         return {
             "check_id": number,
@@ -92,11 +91,10 @@ def decision_body(told: Json, check: PolicyCheck) -> Json:
 
 def make_desk(site: Site) -> PolicyDesk:
     """Return the policy of an app; raises PolicyRuleError where a file of rules cannot be used."""
-    key = site.folder.key()
     return PolicyDesk(
         site,
         PolicyService(site.folder, site.readers.read, site.settings.policy),
-        CheckKeeper(RetentionMode(site.settings.retention), Redactor(key), key),
+        Retention.of(site.folder, site.settings.retention),
     )
 
 

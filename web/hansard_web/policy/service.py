@@ -25,9 +25,10 @@ from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.policy.files import read_document, shipped_document
 from hansard_compiler.policy.rules import parse_rule_set
 from hansard_store.approvals.records import PolicyNote
+from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, StoreError
-from hansard_store.policy.checks import CheckKeeper, record_check
+from hansard_store.policy.checks import check_row, record_check
 from hansard_store.policy.rules import (
     PolicyVersion,
     RuleSetInput,
@@ -235,7 +236,7 @@ def _stamp(path: Path) -> _Stamp | None:
 # How proposals are judged by the rules in force.
 
 
-def policy_of(book: PolicyService, keeper: CheckKeeper, folder: DataFolder) -> EvaluatePolicy:
+def policy_of(book: PolicyService, retention: Retention, folder: DataFolder) -> EvaluatePolicy:
     """Return how proposals are judged by the rules of a book; every check is recorded."""
 
     def ask(asked: PolicyQuestion) -> PolicyNote:
@@ -243,7 +244,7 @@ def policy_of(book: PolicyService, keeper: CheckKeeper, folder: DataFolder) -> E
         if not current.put and not current.read:
             return PolicyNote(facts=asked.facts)  # nobody set up any rules
         check = asked.check(current.policy)
-        row = keeper.row(check, now_ns=time.time_ns())
+        row = check_row(retention, check, now_ns=time.time_ns())
         trace_id, span_id = ids_of(asked)
         number = record_check(folder, row, trace_id=trace_id, span_id=span_id)
         return note_of(check, asked, check_id=number)

@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.policy.engine import Policy
-from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import ApprovalService
+from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.policy.checks import CheckKeeper
 from hansard_web.app.config import Config, script_in
 from hansard_web.app.readers import Readers
 from hansard_web.policy.decider import PolicyDesk
@@ -44,18 +42,15 @@ def make_replays(
 @contextmanager
 def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Readers, Pipeline]]:
     """Make replays without a server: with a pipeline of one's own over the same folder."""
-    key = folder.key()
-    pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(key)))
+    retention = Retention.of(folder, config.retention)
+    pipeline = Pipeline(folder, RetentionPolicy(retention.mode, retention.redactor))
     pipeline.start()
     readers = Readers(folder)
     try:
         book = PolicyService(folder, readers.read, config.policy)
-        mode = RetentionMode(config.retention)
-        outlet = Outlet(folder, pipeline, mode, Redactor(key))
-        keeper = CheckKeeper(mode, Redactor(key), key)
-        store = ApprovalService(
-            folder, retention=mode, policy=policy_of(book, keeper, folder), source="replay"
-        )
+        outlet = Outlet(folder, pipeline, retention)
+        policy = policy_of(book, retention, folder)
+        store = ApprovalService(folder, retention=retention.mode, policy=policy, source="replay")
         replays = Replays(
             readers,
             outlet,

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from opentelemetry.context import Context
@@ -37,7 +36,7 @@ from hansard._config.settings import Settings
 from hansard._runtime.recorder import Recorder
 from hansard._tracing.open_span import OpenSpan
 from hansard_collector.derivation.rederivation import StoredSpan
-from hansard_collector.payloads import BINARY, retain_payload, store_payload
+from hansard_collector.payloads import store_payload
 from hansard_collector.pipeline.submission import (
     Encoding,
     Ingest,
@@ -50,6 +49,7 @@ from hansard_collector.receivers.status import STORE_WAIT_S
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import prepare_payload
+from hansard_store.content.retention import BINARY, Retention
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import StoreBusyError
 from hansard_web.sidecar.errors import RecordingDisabled, RequestRejected
@@ -80,19 +80,17 @@ class _GivenIds(IdGenerator):
 class Payloads:
     """Payloads of one request, kept until they are written; the SDK's `PayloadSink`."""
 
-    def __init__(self, mode: RetentionMode, redactor: Redactor) -> None:
+    def __init__(self, retention: Retention) -> None:
         self.found: dict[str, tuple[bytes, str]] = {}  # ref -> bytes, media type
-        self._mode = mode
-        self._redactor = redactor
+        self._retention = retention
 
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
         """Keep bytes without what retention takes out; return their reference, "" for none."""
-        if self._mode is RetentionMode.METADATA_ONLY:
+        clean = self._retention.payload_to_send(data, media_type, is_clean=is_clean)
+        if clean is None:
             return ""
-        if self._mode is RetentionMode.REDACTED_PAYLOADS and not is_clean:
-            data = self._redactor.redact_bytes(data, media_type).data
-        ref = f"sha256:{hashlib.sha256(data).hexdigest()}"
-        self.found.setdefault(ref, (data, media_type))
+        ref = f"sha256:{hashlib.sha256(clean).hexdigest()}"
+        self.found.setdefault(ref, (clean, media_type))
         return ref
 
 
@@ -102,8 +100,15 @@ class Outlet:
 
     folder: DataFolder
     ingest: Ingest
-    mode: RetentionMode
-    redactor: Redactor
+    retention: Retention
+
+    @property
+    def mode(self) -> RetentionMode:
+        return self.retention.mode
+
+    @property
+    def redactor(self) -> Redactor:
+        return self.retention.redactor
 
     def recording(self, resource: ResourceMessage) -> Recording:
         """Return a recording for one request; raises RecordingDisabled where there can be none."""
@@ -129,7 +134,7 @@ class Recording:
         self._ids = _GivenIds()
         self._begun = _Begun()
         self._stored: dict[bytes, SpanMessage] = {}  # by span id: what is gone on with
-        self.payloads = Payloads(outlet.mode, outlet.redactor)
+        self.payloads = Payloads(outlet.retention)
         provider = TracerProvider(
             sampler=ALWAYS_ON,
             resource=Resource({}),
@@ -246,7 +251,7 @@ class Recording:
             wanted=bytes.fromhex(ref.removeprefix("sha256:")),
             media_type=media_type or BINARY,
             received_ns=time.time_ns(),
-            retain=partial(retain_payload, mode=self._outlet.mode, redactor=self._outlet.redactor),
+            retain=self._outlet.retention.payload,
         )
         if made is not None:
             store_payload(self._outlet.folder, made)

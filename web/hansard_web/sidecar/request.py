@@ -9,8 +9,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException
 from starlette.requests import Request
 
-from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_store.content.retention import Retention
 from hansard_store.database.idempotency_keys import IdempotencyKeys
 from hansard_store.principals.model import Scope
 from hansard_web.app.site import Site
@@ -43,9 +42,11 @@ def make_sidecar(site: Site) -> SidecarService | None:
     """Return the sidecar of an app; None where the app stores nothing."""
     if site.ingest is None:
         return None
-    key = site.folder.key()
-    outlet = Outlet(site.folder, site.ingest, RetentionMode(site.settings.retention), Redactor(key))
-    return SidecarService(Sidecar(site.readers, outlet), IdempotencyKeys(site.folder), key, site)
+    retention = Retention.of(site.folder, site.settings.retention)
+    outlet = Outlet(site.folder, site.ingest, retention)
+    return SidecarService(
+        Sidecar(site.readers, outlet), IdempotencyKeys(site.folder), retention.key, site
+    )
 
 
 # async: see `site_of`.

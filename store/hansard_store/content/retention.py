@@ -1,9 +1,15 @@
-"""What of an action is kept: arguments without secrets, and a keyed hash of the exact ones."""
+"""What a retention mode lets the store hold: of a text, a name, arguments, a payload.
+
+Every noun of the store asks this one class; what is hashed is hashed with the key of the store.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,11 +23,16 @@ from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.audit.event_types import Content
 from hansard_store.audit.events import keyed_hash
 from hansard_store.audit.hash_chain import content_of
+from hansard_store.content.payloads import Retained
+from hansard_store.database.data_folder import DataFolder
+from hansard_store.ingest.redactions import RemovedSecret
 
 MAX_BYTES: Final = 1 << 20  # of arguments, as canonical JSON
 MAX_ARGUMENTS: Final = 500  # nobody looks at more, and each is held against the description
 MAX_NAME: Final = 200  # characters of a tool's, an agent's, a channel's, an argument's name
 MAX_TEXT: Final = 20_000  # characters of a note, a reason, a description
+BINARY: Final = "application/octet-stream"
+_MEDIA_TYPE: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[ \w.=+\"'-]{1,80})?", re.ASCII)
 _MARKER: Final = re.compile(r"‹(?:redacted|withheld):[^›\s]{1,80}›")
 
 
@@ -36,12 +47,28 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
-    """Decides what is kept; the key is the store's."""
+class Retention:
+    """Decides what is stored; the key is the store's."""
 
     mode: RetentionMode
     redactor: Redactor
     key: bytes
+
+    @classmethod
+    def of(cls, folder: DataFolder, mode: RetentionMode | str) -> Retention:
+        """Return that of a store, in a mode."""
+        key = folder.key()
+        return cls(RetentionMode(mode), Redactor(key), key)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether everything is stored as it came."""
+        return self.mode is RetentionMode.FULL_PAYLOADS
+
+    @property
+    def is_metadata_only(self) -> bool:
+        """Whether no content is stored at all."""
+        return self.mode is RetentionMode.METADATA_ONLY
 
     def keep(self, arguments: Mapping[str, Any]) -> Kept:
         """Return what is stored of arguments; raises InvalidProposal for what cannot be bound."""
@@ -55,11 +82,11 @@ class Keeper:
                 "the arguments hold the marker of a redaction, which is not the value it stands "
                 "for; give the value itself",
             )
-        if self.mode is RetentionMode.METADATA_ONLY:
+        if self.is_metadata_only:
             # A name may be a secret as well. Two that become one are shown as one.
             withheld = {self._redacted(name): _withheld(value) for name, value in arguments.items()}
             return Kept(withheld, digest, is_redacted=bool(withheld), is_exact=not withheld)
-        clean = text if self.mode is RetentionMode.FULL_PAYLOADS else self._redacted(text)
+        clean = text if self.is_full else self._redacted(text)
         stored = json.loads(clean)
         if not isinstance(stored, dict):
             stored = {"$redacted": stored}
@@ -76,13 +103,13 @@ class Keeper:
         """Return what a person wrote, word for word but for secrets."""
         if len(text) > MAX_TEXT:
             raise InvalidProposal(name, f"the {name} has {len(text):,} characters, of {MAX_TEXT:,}")
-        if self.mode is RetentionMode.FULL_PAYLOADS:
+        if self.is_full:
             return _writable(text)
         return _writable(self.redactor.redact_text(text).text)
 
     def content_text(self, name: str, text: str) -> str:
         """Return what a program wrote: without secrets, or withheld."""
-        if self.mode is RetentionMode.METADATA_ONLY:
+        if self.is_metadata_only:
             return f"‹withheld:{len(text.encode('utf-8', 'surrogatepass'))}›"
         return self.words(name, text)
 
@@ -92,17 +119,23 @@ class Keeper:
             raise InvalidProposal(
                 what, f"the {what} is 1 to {MAX_NAME} printable characters, not {text[:80]!r}"
             )
-        return text if self.mode is RetentionMode.FULL_PAYLOADS else _clean(self.redactor, text)
+        return text if self.is_full else _clean(self.redactor, text)
 
-    def brief(self, text: str) -> str:
-        """Return a name or id as somebody told it, whatever it is, without secrets."""
-        if not text or self.mode is RetentionMode.FULL_PAYLOADS:
+    def clean_text(self, text: str) -> str:
+        """Return a name, an id or a reason without secrets."""
+        if not text or self.is_full:
             return text
         return _clean(self.redactor, text) if len(text) <= MAX_NAME else self._redacted(text)
 
-    def briefs(self, texts: Iterable[str]) -> list[str]:
+    def clean_texts(self, texts: Iterable[str]) -> list[str]:
         """Return several of them."""
-        return [self.brief(one) for one in texts]
+        return [self.clean_text(one) for one in texts]
+
+    def hash_text(self, text: str) -> str:
+        """Return a keyed hash of a text that is stored elsewhere; "" for none."""
+        if not text:
+            return ""
+        return "hmac-sha256:" + hmac.digest(self.key, text.encode(), hashlib.sha256).hex()
 
     def reference(self, value: Any) -> str | None:
         """Return a keyed hash of any value, None where it has no canonical form."""
@@ -114,6 +147,35 @@ class Keeper:
     def content(self, name: str, value: Any) -> Content:
         """Return what an event is to refer to; without secrets already."""
         return content_of(name, value)
+
+    def media_type(self, sent: object) -> str:
+        """Return the media type that a sender gives; of anything that is none, that of bytes."""
+        if not isinstance(sent, str) or not _MEDIA_TYPE.fullmatch(sent):
+            return BINARY
+        return BINARY if self.redactor.scan_bytes(sent.encode()) else sent
+
+    def payload(self, data: bytes, media_type: str) -> Retained:
+        """Return the bytes that may be stored; in metadata_only none."""
+        if self.is_metadata_only:
+            return Retained(None, self.mode.value)
+        if self.is_full:
+            return Retained(data)
+        clean, findings = self.redactor.redact_bytes(data, media_type)
+        if not findings:
+            return Retained(data)
+        counts: Counter[str] = Counter()
+        for finding in findings:
+            counts[finding.rule] += finding.count
+        removed = [RemovedSecret(rule, "body", count) for rule, count in counts.items()]
+        return Retained(clean, self.mode.value, removed)
+
+    def payload_to_send(self, data: bytes, media_type: str, *, is_clean: bool) -> bytes | None:
+        """Return a payload's bytes without secrets; None where no content is stored."""
+        if self.is_metadata_only:
+            return None
+        if self.is_full or is_clean:
+            return data
+        return self.redactor.redact_bytes(data, media_type).data
 
     def _redacted(self, text: str) -> str:
         return self.redactor.redact_text(text).text
