@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import apsw
 
 from hansard_compiler.calls import Json
 from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.cursors import Page
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.id_prefixes import find_row
 from hansard_store.database.stored_json import json_of, json_text, read_only
@@ -172,14 +172,6 @@ def release_replays(connection: apsw.Connection, trace_id: bytes, *, most: int) 
 # ---- reading
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayPage:
-    """Some replays, the newest first."""
-
-    items: Sequence[ReplayRow]
-    next_cursor: str | None
-
-
 def get_replay(connection: apsw.Connection, wanted: str) -> ReplayRow:
     """Return a replay by its id, or a unique beginning or end of it of 8 digits or more.
 
@@ -191,7 +183,7 @@ def get_replay(connection: apsw.Connection, wanted: str) -> ReplayRow:
 
 def list_replays(
     connection: apsw.Connection, *, step_id: str | None = None, limit: int, cursor: str | None
-) -> ReplayPage:
+) -> Page[ReplayRow]:
     """Return replays, of one step or of all, the newest first."""
     sql = _NEWEST if step_id is None else _OF_STEP
     bindings: dict[str, Any] = {"before": _before(cursor), "limit": limit + 1}
@@ -199,7 +191,7 @@ def list_replays(
         bindings["step"] = step_id
     rows = [_row(row) for row in connection.execute(sql, bindings)]
     more = len(rows) > limit
-    return ReplayPage([row for _, row in rows[:limit]], str(rows[limit - 1][0]) if more else None)
+    return Page([row for _, row in rows[:limit]], str(rows[limit - 1][0]) if more else None)
 
 
 def replays_of_run(connection: apsw.Connection, run_id: str, *, limit: int) -> list[ReplayRow]:

@@ -12,7 +12,7 @@ import apsw
 
 from hansard_compiler.models.annotations import MOST_NAME, Kind, clean_tag
 from hansard_store.annotations.rows import SELECT, Annotation, Target, annotation_of
-from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.id_prefixes import find_row
 from hansard_store.errors import InvalidQueryError
 
@@ -207,14 +207,6 @@ class RunMarks:
 NO_MARKS: Final = RunMarks()
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationPage:
-    """Some annotations, the newest first."""
-
-    items: tuple[Annotation, ...]
-    next_cursor: str | None
-
-
 def get_annotation(connection: apsw.Connection, wanted: str) -> Annotation:
     """Return an annotation by its id, or a unique beginning or end of it of 8 digits or more.
 
@@ -268,7 +260,7 @@ def list_annotations(
     with_ended: bool = False,
     limit: int,
     cursor: str | None = None,
-) -> AnnotationPage:
+) -> Page[Annotation]:
     """Return annotations that meet every condition, the newest first.
 
     `with_steps`: of a run, what is said of its steps, too. Raises InvalidCursorError.
@@ -293,9 +285,7 @@ def list_annotations(
     rows = connection.execute(f"{sql} ORDER BY id DESC LIMIT :limit", bindings).fetchall()
     items = [annotation_of(row) for row in rows[:limit]]
     more = len(rows) > limit
-    return AnnotationPage(
-        tuple(items), encode_cursor("annotations", items[-1].id) if more else None
-    )
+    return Page(tuple(items), encode_cursor("annotations", items[-1].id) if more else None)
 
 
 def _index(target: Target | None, kind: str | None) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 import apsw
 
 from hansard_compiler.compile.models import SourceType
-from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.transactions import snapshot
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.search.attributes import attribute_token
@@ -108,12 +108,6 @@ class FoundReceipt:
     model: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptPage:
-    items: tuple[FoundReceipt, ...]
-    next_cursor: str | None
-
-
 _RECEIPT = """
 receipt.span, receipt.ordinal, receipt.item_id, receipt.kind, receipt.decision, receipt.pass,
   receipt.reason, receipt.source_type, receipt.source, receipt.section, receipt.tokens_before,
@@ -160,7 +154,7 @@ def list_receipts(
     *,
     limit: int = 50,
     cursor: str | None = None,
-) -> ReceiptPage:
+) -> Page[FoundReceipt]:
     """Return receipts that meet a filter.
 
     Raises NotFoundError or AmbiguousIdError for the run, InvalidCursorError for a broken cursor.
@@ -177,9 +171,7 @@ def list_receipts(
             rows = connection.execute(sql, values | place).fetchall()
     items = [_found(row) for row in rows[:limit]]
     more = len(rows) > limit
-    return ReceiptPage(
-        tuple(items), encode_cursor("receipts", *rows[limit - 1][:2]) if more else None
-    )
+    return Page(tuple(items), encode_cursor("receipts", *rows[limit - 1][:2]) if more else None)
 
 
 def receipts_of(connection: apsw.Connection, span: int) -> list[Receipt]:

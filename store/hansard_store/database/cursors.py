@@ -6,10 +6,24 @@ import base64
 import binascii
 import struct
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from hansard_store.errors import InvalidCursorError
 
 _CHECK = struct.Struct(">I")
+
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[_T_co]):
+    """Some of a list, in its order, and the cursor of what comes after; None: nothing does."""
+
+    items: Sequence[_T_co]
+    next_cursor: str | None
 
 
 def encode_cursor(kind: str, *position: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 import apsw
 import orjson
 
-from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.stored_json import json_text
 from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.rows import ids_of
@@ -166,19 +166,13 @@ class VerdictFilter:
     source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictPage:
-    items: tuple[VerdictRow, ...]
-    next_cursor: str | None
-
-
 def list_verdicts(
     connection: apsw.Connection,
     wanted: VerdictFilter,
     *,
     limit: int = 50,
     cursor: str | None = None,
-) -> VerdictPage:
+) -> Page[VerdictRow]:
     """Return verdicts, the first seen last first."""
     if wanted.verdict is not None and wanted.verdict not in VERDICTS:
         said = f"verdict is {wanted.verdict!r}; it is one of {', '.join(VERDICTS)}"
@@ -190,7 +184,7 @@ def list_verdicts(
     rows: list[Any] = connection.execute(_LIST.format(wanted=clauses), told).fetchall()
     items = tuple(_row(one) for one in rows[:limit])
     is_more = len(rows) > limit
-    return VerdictPage(items, encode_cursor("evaluations", items[-1].id) if is_more else None)
+    return Page(items, encode_cursor("evaluations", items[-1].id) if is_more else None)
 
 
 def verdicts_of_run(

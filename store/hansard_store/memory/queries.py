@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import apsw
 
-from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import COLUMNS, whole
 from hansard_store.search.match_query import parse_match
@@ -96,12 +96,6 @@ class MemoryFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPage:
-    items: tuple[Memory, ...]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Facets:
     """Counts over the whole store: {value: count} each, state by state for kinds and so on."""
 
@@ -119,7 +113,7 @@ def list_memories(
     sort: Sort = "written",
     limit: int = 50,
     cursor: str | None = None,
-) -> MemoryPage:
+) -> Page[Memory]:
     """Return records, the last written (or last read) first. A text is always by last written."""
     by: Sort = "written" if wanted.text else sort
     read, before = _after(by, cursor)
@@ -128,10 +122,10 @@ def list_memories(
     rows = rows_of(connection, sql, told)
     items = whole(connection, rows[:limit], now_ns=now_ns)
     if len(rows) <= limit:
-        return MemoryPage(tuple(items), None)
+        return Page(tuple(items), None)
     last = items[-1]
     place = (last.id,) if by == "written" else (last.last_read_ns, last.id)
-    return MemoryPage(tuple(items), encode_cursor(f"memory {by}", *place))
+    return Page(tuple(items), encode_cursor(f"memory {by}", *place))
 
 
 def has_memory_of(connection: apsw.Connection, agent: str) -> bool:

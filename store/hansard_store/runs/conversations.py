@@ -15,7 +15,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.calls import tool_calls as tool_events
-from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.transactions import snapshot
 from hansard_store.runs.status import TokenSums, token_sums
 
@@ -42,12 +42,6 @@ class ConversationItem:
     agents: tuple[str, ...]
     first_input: str | None  # of the first run
     last_output: str | None  # of the last
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationPage:
-    items: tuple[ConversationItem, ...]
-    next_cursor: str | None
 
 
 _RUNS_DOWN = """
@@ -83,16 +77,14 @@ WHERE conversation_id = :conversation AND agent_name IS NOT NULL ORDER BY agent_
 
 def list_conversations(
     connection: apsw.Connection, *, limit: int = 50, cursor: str | None = None
-) -> ConversationPage:
+) -> Page[ConversationItem]:
     """Return conversations, the one with the newest run first."""
     before = decode_cursor("conversations", cursor, count=1)[0] if cursor else _NEWEST
     with snapshot(connection):
         names = _newest(connection, before=before, count=limit + 1)
         items = [_conversation(connection, name) for name in names[:limit]]
     more = len(names) > limit
-    return ConversationPage(
-        tuple(items), encode_cursor("conversations", items[-1].last_run) if more else None
-    )
+    return Page(tuple(items), encode_cursor("conversations", items[-1].last_run) if more else None)
 
 
 def get_conversation(connection: apsw.Connection, conversation_id: str) -> ConversationItem:

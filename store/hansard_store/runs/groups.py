@@ -18,6 +18,7 @@ import apsw
 from hansard_store.annotations.queries import RunMarks
 from hansard_store.calls import group_repeats
 from hansard_store.calls.group_repeats import Repeats
+from hansard_store.database.cursors import Page
 from hansard_store.database.transactions import snapshot
 from hansard_store.runs.candidates import candidate_runs
 from hansard_store.runs.filters import (
@@ -57,12 +58,6 @@ class RunGroup:
         return max(one.id for one in self.members)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedPage:
-    items: tuple[RunItem | RunGroup, ...]
-    next_cursor: str | None
-
-
 _MEMBERS_OF = f"""
 SELECT run.id FROM json_each(:groups) AS wanted
   CROSS JOIN run INDEXED BY run_group ON run.group_id = unhex(wanted.value)
@@ -82,7 +77,7 @@ def list_grouped(
     sort: RunSort = NEWEST_FIRST,
     limit: int = 50,
     cursor: str | None = None,
-) -> GroupedPage:
+) -> Page[RunItem | RunGroup]:
     """Return one page of the runs that meet a filter, with each group as one item, once.
 
     A group is where its first member in the order stands that meets the filter. Raises what
@@ -99,8 +94,8 @@ def list_grouped(
         runs = runs_by_number(connection, alone, now_ns=now_ns)
     items = [groups.get(place.group or b"") or runs[place.run] for place in shown]
     if len(places) <= limit:
-        return GroupedPage(tuple(items), None)
-    return GroupedPage(tuple(items), RunCursor(shown[-1].value, shown[-1].run).encode(sort))
+        return Page(tuple(items), None)
+    return Page(tuple(items), RunCursor(shown[-1].value, shown[-1].run).encode(sort))
 
 
 def get_groups(

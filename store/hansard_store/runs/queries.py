@@ -12,6 +12,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.annotations.queries import NO_MARKS, RunMarks, marks_of_runs, tag_counts
+from hansard_store.database.cursors import Page
 from hansard_store.database.id_prefixes import find_row
 from hansard_store.database.stored_json import read_only
 from hansard_store.database.transactions import snapshot
@@ -87,12 +88,6 @@ class RunItem:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPage:
-    items: tuple[RunItem, ...]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class FacetCount:
     value: str
     runs: int
@@ -157,7 +152,7 @@ def list_runs(
     sort: RunSort = NEWEST_FIRST,
     limit: int = 50,
     cursor: str | None = None,
-) -> RunPage:
+) -> Page[RunItem]:
     """Return one page of the runs that meet a filter, newest first unless sorted otherwise.
 
     Raises InvalidQueryError for a filter that cannot be meant and for a broken cursor.
@@ -169,9 +164,9 @@ def list_runs(
         )
         items = run_items(connection, [row[1:] for row in found[:limit]], now_ns=now_ns)
     if len(found) <= limit:
-        return RunPage(tuple(items), None)
+        return Page(tuple(items), None)
     last = RunCursor(found[limit - 1][0], found[limit - 1][1])
-    return RunPage(tuple(items), last.encode(sort))
+    return Page(tuple(items), last.encode(sort))
 
 
 def matching_rows(

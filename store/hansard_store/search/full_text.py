@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from hansard_store.content.texts import read_message, read_text, searched_words
-from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.transactions import snapshot
 from hansard_store.search.match_query import MatchQuery, Term, parse_match, pattern_of
 from hansard_store.steps.queries import StepSkeleton, steps_by_number
@@ -84,12 +84,6 @@ class SearchHit:
     uses: int  # model calls a message was part of; of other texts, runs; USES_COUNTED at most
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPage:
-    items: tuple[SearchHit, ...]
-    next_cursor: str | None
-
-
 _FIND = """
 SELECT text.id, text.field, text.role, text.first_span, text.body
 FROM text_fts CROSS JOIN text ON text.id = text_fts.rowid
@@ -143,7 +137,7 @@ def search_texts(
     now_ns: int,
     limit: int = 50,
     cursor: str | None = None,
-) -> SearchPage:
+) -> Page[SearchHit]:
     """Return texts that meet a search, newest first by the span that first carried them.
 
     With a kind, those that a run of this kind says, in a step of such a run. Raises
@@ -156,7 +150,7 @@ def search_texts(
         rows: list[Any] = connection.execute(_FIND_OF[kind], wanted).fetchall()
         hits = _hits(connection, rows[:limit], query, kind=kind, now_ns=now_ns)
     more = len(rows) > limit
-    return SearchPage(tuple(hits), encode_cursor("search", rows[limit - 1][0]) if more else None)
+    return Page(tuple(hits), encode_cursor("search", rows[limit - 1][0]) if more else None)
 
 
 def _hits(

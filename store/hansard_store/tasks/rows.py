@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import apsw
 
 from hansard_store.approvals.unit_of_work import Who
-from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.id_prefixes import find_row
 from hansard_store.database.stored_json import json_of
 from hansard_store.detection.rules import EvidenceKind, Level
@@ -72,14 +71,6 @@ class Task:
     @property
     def key(self) -> bytes:
         return bytes.fromhex(self.task_id)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskPage:
-    """Some tasks, the last opened first."""
-
-    items: Sequence[Task]
-    next_cursor: str | None
 
 
 _NAMES: Final = tuple(field.name for field in fields(Task))
@@ -151,7 +142,7 @@ def list_tasks(
     level: Level | None = None,
     limit: int,
     cursor: str | None = None,
-) -> TaskPage:
+) -> Page[Task]:
     """Return tasks of a state and a level, or of any, the last opened first.
 
     Raises InvalidCursorError.
@@ -164,7 +155,7 @@ def list_tasks(
     sql = f"{_SELECT} {index} WHERE {wanted}{more} AND id < :before ORDER BY id DESC LIMIT :limit"
     items = [_task(row) for row in connection.execute(sql, given)]
     more_cursor = encode_cursor("tasks", items[limit - 1].id) if len(items) > limit else None
-    return TaskPage(items[:limit], more_cursor)
+    return Page(items[:limit], more_cursor)
 
 
 def count_tasks(connection: apsw.Connection) -> dict[str, int]:

@@ -24,7 +24,7 @@ from hansard_store.content.payloads import (
     payload_ref,
     verify_payload,
 )
-from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.transactions import snapshot
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.shared_span_ids import shared_side
@@ -97,12 +97,6 @@ class TranscriptItem:
 
 
 @dataclass(frozen=True, slots=True)
-class TranscriptPage:
-    items: tuple[TranscriptItem, ...]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class TranscriptSize:
     """How large a transcript is, and how much of it folds have left behind."""
 
@@ -143,7 +137,7 @@ def list_transcripts(
     name: str | None = None,
     limit: int = 50,
     cursor: str | None = None,
-) -> TranscriptPage:
+) -> Page[TranscriptItem]:
     """Return transcripts, the conversation that began last first."""
     before = decode_cursor(_KIND, cursor, count=1)[0] if cursor else _NEWEST
     wanted = {"before": before, "name": name, "limit": limit + 1}
@@ -154,9 +148,7 @@ def list_transcripts(
             for row in rows[:limit]
         ]
     more = len(rows) > limit
-    return TranscriptPage(
-        tuple(items), encode_cursor(_KIND, items[-1].conversation.number) if more else None
-    )
+    return Page(tuple(items), encode_cursor(_KIND, items[-1].conversation.number) if more else None)
 
 
 def get_transcript(connection: apsw.Connection, wanted: ConversationId) -> TranscriptItem:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-import apsw
 from fastapi import Depends, Query
 from pydantic import ConfigDict, Field, model_validator
 from starlette.requests import Request
@@ -18,7 +16,6 @@ from hansard_compiler.models.annotations import (
     ON_ONE,
     Annotate,
     Expected,
-    Kind,
     RunId,
     ScoreName,
     ScoreValue,
@@ -29,13 +26,10 @@ from hansard_compiler.models.json_schema import any_of
 from hansard_compiler.models.memory import Name, StepId
 from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import count_pruned, get_annotation, list_annotations
-from hansard_store.annotations.rows import Target
+from hansard_store.annotations.service import AnnotationService
 from hansard_store.errors import InvalidQueryError
-from hansard_store.runs.queries import get_run
-from hansard_store.steps.queries import get_step
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
-from hansard_web.annotations.panel import target_of
-from hansard_web.annotations.service import AnnotationsDep
+from hansard_web.annotations.service import read_kind, read_target
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import FEW, Cursor, ScoreText, TagText, one_of, read_limit
 from hansard_web.api.request_bodies import JsonRoute
@@ -43,6 +37,15 @@ from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
 
+
+# async: see `site_of`.
+async def annotations_of_app(request: Request) -> AnnotationService:
+    """Return the annotations of the app that serves a request."""
+    book: AnnotationService = request.app.state.annotations
+    return book
+
+
+AnnotationsDep = Annotated[AnnotationService, Depends(annotations_of_app)]
 router = noun_router("annotations", route_class=JsonRoute)
 
 LimitParam = Annotated[int, Depends(read_limit)]
@@ -176,21 +179,3 @@ def annotation(site: SiteDep, annotation_id: str) -> Answer:
     """Show one by its id, or by its last eight digits or more, or its first."""
     with site.readers.read() as connection:
         return Answer({"annotation": annotation_json(get_annotation(connection, annotation_id))})
-
-
-def read_kind(kind: str | None) -> Kind | None:
-    """Return a kind of annotation; None where none is asked for."""
-    if kind and kind not in KINDS:
-        raise InvalidQueryError("kind", f"kind is {kind!r}; it is one of {', '.join(KINDS)}")
-    return next((known for known in KINDS if known == kind), None)
-
-
-def read_target(connection: apsw.Connection, *, run: str | None, step: str | None) -> Target | None:
-    """Return the run or step that is asked for; raises NotFoundError, AmbiguousIdError."""
-    if run and step:
-        raise InvalidQueryError("step", "name a run or a step, and not both")
-    if step:
-        return target_of(get_step(connection, step, now_ns=time.time_ns()))
-    if run:
-        return Target(bytes.fromhex(get_run(connection, run, now_ns=time.time_ns()).run_id))
-    return None

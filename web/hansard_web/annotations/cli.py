@@ -18,20 +18,21 @@ from hansard_store.annotations.rows import Annotation
 from hansard_store.annotations.service import AnnotationService
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
-from hansard_web.annotations.api import read_kind, read_target
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
 from hansard_web.annotations.labels import score_words, source_words
+from hansard_web.annotations.service import read_kind, read_target
 from hansard_web.api.queries import limit_of
-from hansard_web.app.readers import Readers
 from hansard_web.cli.base import (
     Group,
     json_option,
+    page_options,
     print_json,
+    print_page,
     setting_options,
     user_name,
     write_bytes,
 )
-from hansard_web.cli.store import find_store, open_store, opened_book, reading
+from hansard_web.cli.store import lent_readers, opened_book, reading
 from hansard_web.cli.tables import Column, print_lines, print_table
 from hansard_web.ui import format as fmt
 
@@ -50,9 +51,7 @@ def annotations_() -> None:
 @click.option("--name", help="Name of a score, or a tag.")
 @click.option("--author", help="Who says so.")
 @click.option("--all", "with_ended", is_flag=True, help="Those replaced and withdrawn, too.")
-@click.option("--limit", default="50", show_default=True, help="1 to 500.")
-@click.option("--cursor", help="next_cursor of the page before.")
-@json_option
+@page_options
 def list_(
     *,
     target: str | None,
@@ -83,13 +82,7 @@ def list_(
             limit=limit_of(limit),
             cursor=cursor,
         )
-    if as_json:
-        items = [annotation_json(one) for one in page.items]
-        print_json({"items": items, "next_cursor": page.next_cursor})
-        return
-    _print(page.items)
-    if page.next_cursor:
-        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+    print_page(page, annotation_json, _print, as_json=as_json)
 
 
 def _writing(function: Any) -> Any:
@@ -204,13 +197,8 @@ def export(
     Example: hansard annotations export --tag golden --score "correctness>=0.8" -o set.jsonl
     """
     wanted = DatasetWanted.read(tags, scores, run)
-    folder = find_store(data)
-    open_store(folder).close()
-    readers = Readers(folder)
-    try:
+    with lent_readers(data) as readers:
         write_bytes(open_dataset(readers, wanted), output)
-    finally:
-        readers.close()
 
 
 def _write(

@@ -1,20 +1,35 @@
-"""The annotations of an app, and who may write them."""
+"""What is asked of annotations: by the API, and by commands without a server."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
 
-from fastapi import Depends
-from starlette.requests import Request
+import apsw
 
-from hansard_store.annotations.service import AnnotationService
+from hansard_compiler.models.annotations import (
+    KINDS,
+    Kind,
+)
+from hansard_store.annotations.rows import Target
+from hansard_store.errors import InvalidQueryError
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
+from hansard_web.annotations.panel import target_of
 
 
-# async: see `site_of`.
-async def annotations_of_app(request: Request) -> AnnotationService:
-    """Return the annotations of the app that serves a request."""
-    book: AnnotationService = request.app.state.annotations
-    return book
+def read_kind(kind: str | None) -> Kind | None:
+    """Return a kind of annotation; None where none is asked for."""
+    if kind and kind not in KINDS:
+        raise InvalidQueryError("kind", f"kind is {kind!r}; it is one of {', '.join(KINDS)}")
+    return next((known for known in KINDS if known == kind), None)
 
 
-AnnotationsDep = Annotated[AnnotationService, Depends(annotations_of_app)]
+def read_target(connection: apsw.Connection, *, run: str | None, step: str | None) -> Target | None:
+    """Return the run or step that is asked for; raises NotFoundError, AmbiguousIdError."""
+    if run and step:
+        raise InvalidQueryError("step", "name a run or a step, and not both")
+    if step:
+        return target_of(get_step(connection, step, now_ns=time.time_ns()))
+    if run:
+        return Target(bytes.fromhex(get_run(connection, run, now_ns=time.time_ns()).run_id))
+    return None

@@ -46,12 +46,13 @@ from hansard_web.cli.base import (
     Misused,
     confirm,
     json_option,
+    page_options,
     print_json,
     read_config,
     setting_options,
     user_name,
 )
-from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.store import reading, use_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
 from hansard_web.policy.service import PolicyService, policy_of
 from hansard_web.sidecar.errors import InvalidBody
@@ -74,8 +75,7 @@ def accounting(
     config = read_config(**given)
     if creates and not DataFolder(config.data).has_store:
         open_for_ingest(DataFolder(config.data)).close()
-    folder = find_store(given.get("data"))
-    open_store(folder).close()  # of this version, or refused
+    folder = use_store(given.get("data"))
     readers = Readers(folder)
     retention = Retention.of(folder, config.retention)
     book = PolicyService(folder, readers.read, config.policy)
@@ -135,9 +135,7 @@ def _by(function: Any) -> Any:
     type=click.Choice(EXECUTION_STATES),
     help="Only where the action itself stands so; `unknown` needs a look.",
 )
-@click.option("--limit", default="50", show_default=True, help="1 to 500.")
-@click.option("--cursor", help="next_cursor of the page before.")
-@json_option
+@page_options
 def list_(
     *, status: str, run: str | None, batch: str | None, execution: Any, limit: str,
     cursor: str | None, as_json: bool, **told: Any,

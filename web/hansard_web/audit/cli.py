@@ -22,6 +22,7 @@ from hansard_web.audit.filters import event_filter, read_anchor
 from hansard_web.cli.base import (
     Group,
     json_option,
+    page_options,
     print_json,
     setting_options,
     user_name,
@@ -61,9 +62,7 @@ def _filters(function: Any) -> Any:
 @events.command("list")
 @setting_options(*SETTINGS)
 @_filters
-@click.option("--limit", default="50", show_default=True, help="1 to 500.")
-@click.option("--cursor", help="next_cursor of the page before.")
-@json_option
+@page_options
 def list_(*, limit: str, cursor: str | None, as_json: bool, **told: Any) -> None:
     """List events, the newest first; all filters must be met.
 

@@ -19,6 +19,7 @@ import apsw
 import click
 
 from hansard_compiler.errors import ConfigError, HansardError
+from hansard_store.database.cursors import Page
 from hansard_store.principals.model import is_own_name
 from hansard_web.app.config import Config, load_config, setting
 from hansard_web.ui.format import file_size, printable
@@ -75,6 +76,7 @@ def _log_end(kind: type[BaseException], error: BaseException, trace: TracebackTy
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Item = TypeVar("_Item")
 
 
 class _Ended(click.ClickException):
@@ -173,6 +175,30 @@ def confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise Misused(f"{question} Without a terminal --yes says so")
     click.confirm(question, abort=True)
+
+
+def page_options(function: _Function) -> _Function:
+    """Add --limit, --cursor and --json, as every list by pages has them."""
+    cursor = click.option("--cursor", help="next_cursor of the page before.")
+    limit = click.option("--limit", default="50", show_default=True, help="1 to 500.")
+    return limit(cursor(json_option(function)))
+
+
+def print_page(
+    page: Page[_Item],
+    body: Callable[[_Item], object],
+    show: Callable[[Sequence[_Item]], None],
+    *,
+    as_json: bool,
+) -> None:
+    """Print a page of a list: as JSON, or as `show` does it, and how to ask for the next one."""
+    if as_json:
+        items = [body(one) for one in page.items]
+        print_json({"items": items, "next_cursor": page.next_cursor})
+        return
+    show(page.items)
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
 
 
 def print_json(value: object) -> None:

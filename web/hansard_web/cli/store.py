@@ -17,6 +17,7 @@ from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import latest_version, schema_version
 from hansard_store.errors import StoreError, StoreNewerError
 from hansard_web.app.config import data_folder
+from hansard_web.app.readers import Readers
 from hansard_web.cli.base import read_config
 
 
@@ -44,6 +45,23 @@ def reading(data: str | None) -> Iterator[apsw.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+@contextmanager
+def lent_readers(data: str | None) -> Iterator[Readers]:
+    """Open readers of a store for the block: for what reads with several connections."""
+    readers = Readers(use_store(data))
+    try:
+        yield readers
+    finally:
+        readers.close()
+
+
+def use_store(data: str | None) -> DataFolder:
+    """Return the data folder of a store that this version reads; raises as `open_store` does."""
+    folder = find_store(data)
+    open_store(folder).close()
+    return folder
 
 
 def open_store(folder: DataFolder) -> apsw.Connection:
@@ -100,8 +118,7 @@ def opened_book(
 
     Raises NoStoreError, StoreError or StoreNewerError.
     """
-    folder = find_store(data)
-    open_store(folder).close()  # of this version, or refused
+    folder = use_store(data)
     config = read_config(data=data, retention=retention)
     with closing(make(folder, RetentionMode(config.retention), origin="cli")) as book:
         yield book

@@ -29,7 +29,7 @@ from hansard_web.cli.base import (
     read_config,
     setting_options,
 )
-from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.store import reading, use_store
 from hansard_web.cli.tables import Column, print_table
 from hansard_web.ui import format as fmt
 
@@ -58,8 +58,7 @@ def evaluate(*, window: str | None, dry_run: bool, as_json: bool, **arguments: s
     """
     config = read_config(**arguments)
     window_ns = config.heartbeat_window if window is None else _window_ns(window)
-    folder = find_store(str(config.data))
-    open_store(folder).close()  # of this version, or refused
+    folder = use_store(str(config.data))
     with nullcontext() if dry_run else hold_lock(folder.heartbeat, HeartbeatRunning):
         found = _run(folder, config, window_ns, is_dry=dry_run)
     if as_json:

@@ -31,7 +31,7 @@ from hansard_web.cli.base import (
     setting_options,
     user_name,
 )
-from hansard_web.cli.store import find_store, maintaining, open_store, reading
+from hansard_web.cli.store import find_store, maintaining, open_store, reading, use_store
 from hansard_web.cli.tables import print_facts, print_lines, progress, progress_of
 from hansard_web.context.recompile import Recompiled, Verdict, recompile
 from hansard_web.ui import format as fmt
@@ -82,8 +82,7 @@ def verify(
 def _verify_store(
     data: str | None, *, every: int, heads_copy: str | None, deep: bool, as_json: bool
 ) -> None:
-    folder = find_store(data)
-    open_store(folder).close()
+    folder = use_store(data)
     with progress_of() as tell:
         report = verify_store(folder, every=every, heads_copy=heads_copy, progress=tell)
         if deep:
@@ -256,8 +255,7 @@ def rebuild(*, data: str | None, only_old: bool, as_json: bool) -> None:
 
     Example: hansard rebuild --only-old
     """
-    folder = find_store(data)
-    open_store(folder).close()
+    folder = use_store(data)
     with progress_of() as tell:
         rebuilt = rebuild_store(folder, only_old=only_old, progress=partial(tell, "runs"))
     if as_json:
@@ -281,8 +279,7 @@ def backup(*, target: Path, data: str | None, no_key: bool, as_json: bool) -> No
 
     Example: hansard backup friday.tar.zst
     """
-    folder = find_store(data)
-    open_store(folder).close()
+    folder = use_store(data)
     with progress_of() as tell:
         made = back_up(folder, target, with_key=not no_key, progress=tell)
     _report(made, f"backed up to {target}", as_json=as_json)

@@ -37,7 +37,7 @@ from hansard_web.cli.base import (
     read_config,
     setting_options,
 )
-from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.store import find_store, reading, use_store
 from hansard_web.cli.tables import Column, print_table
 from hansard_web.ui import format as fmt
 
@@ -60,7 +60,7 @@ def maintain(*, dry_run: bool, as_json: bool, **arguments: Any) -> None:
     Example: hansard maintain --dry-run --json
     """
     config = read_config(**arguments)
-    open_store(find_store(str(config.data))).close()  # of this version, or refused
+    use_store(str(config.data))
     result = _run_maintenance(config, is_dry=dry_run)
     if as_json:
         print_json(result_json(result))
@@ -164,7 +164,7 @@ def heartbeat(
         return
     interval_s = _interval_s(every, once=once)
     config = read_config(**arguments)
-    open_store(find_store(str(config.data))).close()  # of this version, or refused
+    use_store(str(config.data))
     if interval_s is None:
         result = _run(config, origin=origin, as_json=as_json)
         if result.failed:

@@ -31,7 +31,7 @@ from hansard_web.cli.base import (
     read_config,
     setting_options,
 )
-from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.store import find_store, reading, use_store
 from hansard_web.cli.tables import Column, print_table
 from hansard_web.ui import format as fmt
 
@@ -59,7 +59,7 @@ def interests(*, dry_run: bool, is_list: bool, as_json: bool, **arguments: Any) 
         _print_list(arguments.get("data"), as_json=as_json)
         return
     config = read_config(**arguments)
-    open_store(find_store(str(config.data))).close()  # of this version, or refused
+    use_store(str(config.data))
     with closing(judges_of(config)) as judges:
         result = _found(config, judges, is_dry=dry_run)
         usage = judges.usage.json()

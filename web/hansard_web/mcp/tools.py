@@ -7,7 +7,8 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from string import Formatter
+from typing import Any, Final, TypeAlias
 
 import anyio
 
@@ -20,15 +21,23 @@ from hansard_web.mcp.api_client import Api, Refused
 _TEXT_TYPES: Final = ("text/", "application/json", "application/x-ndjson", "application/xml")
 
 
+def get(path: str, **renamed: str) -> Do:
+    """Return a tool that asks a route: arguments named in the path stand there, others are sent."""
+    in_path = {name for _, name, _, _ in Formatter().parse(path) if name}
+
+    async def do(api: Api, asked: given.Arguments) -> Json:
+        told = asked.model_dump()
+        query = {renamed.get(name, name): one for name, one in told.items() if name not in in_path}
+        return await api.get(path.format(**told), **query)
+
+    return do
+
+
 async def search_memory(api: Api, asked: given.SearchMemory) -> Json:
     body = asked.model_dump(exclude={"namespace", "run_id"}, exclude_none=True)
     whose = asked.namespace.model_dump(exclude_none=True)
     of_run = {"of_run": asked.run_id, "run_id": asked.run_id} if asked.run_id else {}
     return await api.post("/v1/memory/read", {**body, "namespace": whose, **of_run})
-
-
-async def find_receipts(api: Api, asked: given.FindReceipts) -> Json:
-    return await api.get("/v1/receipts", **asked.model_dump())
 
 
 async def explain_item(api: Api, asked: given.ExplainItem) -> Json:
@@ -46,26 +55,6 @@ def _names(receipt: Json) -> tuple[Any, ...]:
     return receipt["item_id"], source, source.partition(" ")[2]
 
 
-async def search_text(api: Api, asked: given.SearchText) -> Json:
-    return await api.get("/v1/search", **asked.model_dump())
-
-
-async def list_runs(api: Api, asked: given.ListRuns) -> Json:
-    return await api.get("/v1/runs", **asked.model_dump())
-
-
-async def get_run(api: Api, asked: given.OfRun) -> Json:
-    return await api.get(f"/v1/runs/{asked.run_id}")
-
-
-async def list_steps(api: Api, asked: given.ListSteps) -> Json:
-    return await api.get(f"/v1/runs/{asked.run_id}/steps", after=asked.after, limit=asked.limit)
-
-
-async def get_step(api: Api, asked: given.OfStep) -> Json:
-    return await api.get(f"/v1/steps/{asked.step_id}")
-
-
 async def diff(api: Api, asked: given.Diff) -> Json:
     only = {"only": "changes", "limit": 100} if asked.of == "runs" else {}
     return await api.get(f"/v1/diff/{asked.of}/{asked.left}/{asked.right}", **only)
@@ -73,10 +62,6 @@ async def diff(api: Api, asked: given.Diff) -> Json:
 
 async def check_policy(api: Api, asked: given.CheckPolicy) -> Json:
     return await api.post("/v1/policy/explain", asked.model_dump(exclude_none=True))
-
-
-async def get_replay(api: Api, asked: given.GetReplay) -> Json:
-    return await api.get(f"/v1/replay/{asked.replay_id}", wait=asked.wait_s)
 
 
 async def get_payload(api: Api, asked: given.GetPayload) -> Json:
@@ -98,25 +83,8 @@ async def get_payload(api: Api, asked: given.GetPayload) -> Json:
     }
 
 
-async def list_transcripts(api: Api, asked: given.ListTranscripts) -> Json:
-    return await api.get("/v1/transcripts", **asked.model_dump())
-
-
-async def get_transcript(api: Api, asked: given.GetTranscript) -> Json:
-    query = asked.model_dump(exclude={"transcript_id"})
-    return await api.get(f"/v1/transcripts/{asked.transcript_id}", **query)
-
-
-async def list_approvals(api: Api, asked: given.ListApprovals) -> Json:
-    return await api.get("/v1/approvals", **asked.model_dump())
-
-
 async def get_approval(api: Api, asked: given.GetApproval) -> Json:
     return await api.get(f"/v1/approvals/{asked.approval_id}", wait=asked.wait_s or None)
-
-
-async def query_sql(api: Api, asked: given.QuerySql) -> Json:
-    return await api.get("/v1/sql", q=asked.sql, limit=asked.limit)
 
 
 # Tools that change something or send something: each through the gate.
@@ -358,6 +326,7 @@ async def _need(api: Api, path: str, refused_body: Json | None = None) -> None:
             raise
 
 
+Do: TypeAlias = Callable[[Api, Any], Awaitable[Json]]
 _GATED: Final = (
     " Nothing runs at once: it answers `pending_confirmation`, and runs when a person has approved "
     "and it is called again with the same arguments and `confirmation`."
@@ -372,7 +341,7 @@ class Tool:
     title: str
     description: str
     takes: type[given.Arguments]
-    do: Callable[[Api, Any], Awaitable[Json]]
+    do: Do
     reads_only: bool = True
 
 
@@ -383,22 +352,22 @@ TOOLS: Final = (
     Tool("find_receipts", "Find context receipts",
          "Find what compiles did with pieces of context, over all runs: included, excluded, "
          "compressed or redacted, why, and what it missed by.",
-         given.FindReceipts, find_receipts),
+         given.FindReceipts, get("/v1/receipts")),
     Tool("explain_item", "Why was an item in or out of a step",
          "Tell what one model call knew, and for one item (or all) why it was in the prompt or "
          "was not.", given.ExplainItem, explain_item),
     Tool("search_text", "Search everything that was said",
          "Full text search over messages, arguments, results and errors of all runs.",
-         given.SearchText, search_text),
+         given.SearchText, get("/v1/search")),
     Tool("list_runs", "List runs", "List runs of agents, narrowed by what you give.",
-         given.ListRuns, list_runs),
+         given.ListRuns, get("/v1/runs")),
     Tool("get_run", "Get a run", "Totals, models, tokens, cost and status of one run.",
-         given.OfRun, get_run),
+         given.OfRun, get("/v1/runs/{run_id}")),
     Tool("list_steps", "List the steps of a run", "The steps of a run as a tree, without content.",
-         given.ListSteps, list_steps),
+         given.ListSteps, get("/v1/runs/{run_id}/steps")),
     Tool("get_step", "Get a step",
          "One step whole: model call, tool call, attributes, context, receipts, payloads.",
-         given.OfStep, get_step),
+         given.OfStep, get("/v1/steps/{step_id}")),
     Tool("diff", "Compare two runs or two steps",
          "Compare two steps or two runs: what differs in input, context, output, tokens and cost, "
          "and what caused it.", given.Diff, diff),
@@ -417,23 +386,23 @@ TOOLS: Final = (
          "`results`; no tool is run." + _GATED,
          given.ContinueReplay, continue_replay, reads_only=False),
     Tool("get_replay", "Get a replay", "State, result and comparison of a replay.",
-         given.GetReplay, get_replay),
+         given.GetReplay, get("/v1/replay/{replay_id}", wait_s="wait")),
     Tool("get_payload", "Summarise an artifact",
          "Media type, size, digest and beginning of a payload by its sha256 reference.",
          given.GetPayload, get_payload),
     Tool("list_transcripts", "List transcripts", "List recorded conversations.",
-         given.ListTranscripts, list_transcripts),
+         given.ListTranscripts, get("/v1/transcripts")),
     Tool("get_transcript", "Get a transcript", "Read a conversation: messages, folds, marks.",
-         given.GetTranscript, get_transcript),
+         given.GetTranscript, get("/v1/transcripts/{transcript_id}")),
     Tool("list_approvals", "List approvals",
          "List actions that wait for a person, or were decided. Only people decide.",
-         given.ListApprovals, list_approvals),
+         given.ListApprovals, get("/v1/approvals")),
     Tool("get_approval", "Get an approval",
          "One approval with its drafts; `wait_s` waits for the decision of a person.",
          given.GetApproval, get_approval),
     Tool("query_sql", "Query with SQL",
          "Answer one SELECT (SQLite) over documented views. Ids are hex, times nanoseconds since "
-         "1970, money billionths of a US dollar.", given.QuerySql, query_sql),
+         "1970, money billionths of a US dollar.", given.QuerySql, get("/v1/sql", sql="q")),
     Tool("remember_fact", "Write memory",
          "Write a fact, preference, constraint or decision into durable memory." + _GATED,
          given.RememberFact, remember_fact, reads_only=False),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
-import apsw
 from fastapi import Depends, Query
+from starlette.requests import Request
 
 from hansard_compiler.models.memory import (
     AcceptMemory,
@@ -17,32 +17,42 @@ from hansard_compiler.models.memory import (
     UnsupersedeMemory,
     WriteMemory,
 )
-from hansard_store.approvals.rows import find_id
 from hansard_store.errors import InvalidQueryError
-from hansard_store.memory.access_log import accesses_of
-from hansard_store.memory.json import access_json, memory_json
-from hansard_store.memory.maintenance.supersessions import links_of, supersession_json
-from hansard_store.memory.queries import MemoryFilter, Sort, list_memories
-from hansard_store.memory.retrieval import contradicted_by
-from hansard_store.memory.rows import get_memory, versions_of
-from hansard_store.runs.queries import find_trace_id
+from hansard_store.memory.json import memory_json
+from hansard_store.memory.queries import Sort, list_memories
+from hansard_store.memory.service import MemoryService
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, SearchText, TimeText, one_of, read_limit
-from hansard_web.api.queries import read_times
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, noun_router
-from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.memory import service as books
-from hansard_web.memory.record import use_json, uses_of
-from hansard_web.memory.service import BookDep, DoorDep
+from hansard_web.memory.service import STATES, memory_detail, read_memory_filter
+from hansard_web.principals.requests import principal_of
+from hansard_web.sidecar.request import SidecarService
+
+
+# async: see `site_of`.
+async def book_of(request: Request) -> MemoryService:
+    """Return the memory of the app, as the principal of a request uses it."""
+    book: MemoryService = request.app.state.memory
+    return book.acting(principal_of(request))
+
+
+async def recorder_of(request: Request) -> SidecarService | None:
+    """Return the sidecar of the app; None where it stores no telemetry."""
+    service: SidecarService | None = request.app.state.sidecar
+    return service
+
+
+BookDep = Annotated[MemoryService, Depends(book_of)]
+
+
+DoorDep = Annotated[SidecarService | None, Depends(recorder_of)]
 
 router = noun_router("memory", route_class=JsonRoute)
 
 LimitParam = Annotated[int, Depends(read_limit)]
-_STATES = ("current", "superseded", "review", "invalidated", "expired", "purged", "hidden", "all")
-_ACCESSES = 200
-_READS = ("read", "candidate")
 
 
 @router.post(
@@ -110,48 +120,13 @@ def purge_memory(book: BookDep, asked: EndMemory) -> Answer:
     return Answer({"memory": memory_json(book.purge(asked))})
 
 
-def read_memory_filter(
-    connection: apsw.Connection,
-    *,
-    run: str | None = None,
-    approval: str | None = None,
-    fresh_since: str | None = None,
-    unread_since: str | None = None,
-    min_confidence: float | None = None,
-    **wanted: str | None,
-) -> MemoryFilter:
-    """Return the filter of a list of memory; an empty value means that it was not given."""
-    given: dict[str, Any] = {name: value for name, value in wanted.items() if value}
-    state = given.get("state", "current")
-    if state not in _STATES:
-        raise InvalidQueryError("state", f"state is {state!r}; it is one of {', '.join(_STATES)}")
-    if given.get("layer", "working") not in ("working", "durable"):
-        raise InvalidQueryError("layer", f"layer is {given['layer']!r}; it is working or durable")
-    fresh_ns, unread_ns = read_times(fresh_since, unread_since)
-    return MemoryFilter(
-        **given,
-        run=_trace_id(connection, run) if run else None,
-        approval=find_id(connection, approval).hex() if approval else None,
-        min_confidence=min_confidence,
-        fresh_since_ns=fresh_ns,
-        unread_since_ns=unread_ns,
-    )
-
-
-def _trace_id(connection: apsw.Connection, run: str) -> bytes:
-    # A run that was deleted, or has not come yet, may have left memory: its whole id will do.
-    if len(run) == 32 and all(digit in "0123456789abcdef" for digit in run):
-        return bytes.fromhex(run)
-    return find_trace_id(connection, run)
-
-
 @router.get("/v1/memory", response_class=Answer, responses=answers("memory.schemas.Memories"))
 def memories(
     site: SiteDep,
     limit: LimitParam,
     q: Annotated[SearchText, Query(description="words that it says")] = "",
     state: Annotated[
-        str | None, one_of(*_STATES), Query(description="a standing, hidden, or all")
+        str | None, one_of(*STATES), Query(description="a standing, hidden, or all")
     ] = None,
     layer: Annotated[
         str | None, one_of("working", "durable"), Query(description="working or durable")
@@ -204,23 +179,6 @@ def memory(site: SiteDep, memory_id: str) -> Answer:
     """Return a record with its versions, who wrote and read it, and the compiles it was used in."""
     with site.readers.read() as connection:
         return Answer(memory_detail(connection, memory_id, now_ns=time.time_ns()))
-
-
-def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> Body:
-    """Return everything that is known of a record; raises NotFoundError, AmbiguousIdError."""
-    one = get_memory(connection, memory_id, now_ns=now_ns)
-    versions = versions_of(connection, one.line, now_ns=now_ns)
-    numbers = [each.id for each in versions]
-    touched = accesses_of(connection, numbers, limit=_ACCESSES)
-    return {
-        "memory": memory_json(one),
-        "conflicts": [each.json() for each in contradicted_by(connection, one, now_ns=now_ns)],
-        "versions": [memory_json(each) for each in versions],
-        "supersessions": [supersession_json(each) for each in links_of(connection, numbers)],
-        "written_by": [access_json(one) for one in touched if one.kind not in _READS],
-        "read_by": [access_json(one) for one in touched if one.kind in _READS],
-        "used_in": [use_json(each) for each in uses_of(connection, one.memory_id)],
-    }
 
 
 def _sort(text: str) -> Sort:

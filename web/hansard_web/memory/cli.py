@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -20,6 +21,7 @@ from hansard_store.ids import short_id
 from hansard_store.maintenance.garbage import purge as purge_store
 from hansard_store.memory.json import memory_json
 from hansard_store.memory.queries import list_memories
+from hansard_store.memory.records import Memory
 from hansard_store.memory.service import MemoryService
 from hansard_store.principals.model import is_same, person_text
 from hansard_web.api.queries import limit_of
@@ -29,13 +31,15 @@ from hansard_web.cli.base import (
     Misused,
     confirm,
     json_option,
+    page_options,
     print_json,
+    print_page,
     setting_options,
     user_name,
 )
 from hansard_web.cli.store import find_store, maintaining, opened_book, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
-from hansard_web.memory.api import memory_detail, read_memory_filter
+from hansard_web.memory.service import memory_detail, read_memory_filter
 
 # Records of memory as the terminal shows them.
 
@@ -64,6 +68,10 @@ def cells(one: Body) -> tuple[str, ...]:
         writer_of(one),
         _source(one)[:8],
     )
+
+
+def _print_list(items: Sequence[Memory]) -> None:
+    print_table(COLUMNS, [cells(memory_json(one)) for one in items])
 
 
 def _place(one: Body) -> str:
@@ -190,9 +198,7 @@ def _filters(function: Any) -> Any:
 @setting_options("data")
 @_filters
 @click.option("--min-confidence", type=click.FloatRange(0, 1), help="At least so sure.")
-@click.option("--limit", default="50", show_default=True, help="1 to 500.")
-@click.option("--cursor", help="next_cursor of the page before.")
-@json_option
+@page_options
 def list_(
     *,
     data: str | None,
@@ -211,13 +217,7 @@ def list_(
         page = list_memories(
             connection, asked, now_ns=time.time_ns(), limit=limit_of(limit), cursor=cursor
         )
-    items = [memory_json(one) for one in page.items]
-    if as_json:
-        print_json({"items": items, "next_cursor": page.next_cursor})
-        return
-    print_table(COLUMNS, map(cells, items))
-    if page.next_cursor:
-        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+    print_page(page, memory_json, _print_list, as_json=as_json)
 
 
 @memory.command()

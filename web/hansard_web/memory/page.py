@@ -18,16 +18,16 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.memory import AcceptMemory, EndMemory, UnsupersedeMemory
+from hansard_store.database.cursors import Page
 from hansard_store.detection.components import HEARTBEAT_AGENT
 from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.errors import MemoryRefused
 from hansard_store.memory.queries import Facets, Sort, facets, has_memory_of, list_memories
-from hansard_store.memory.queries import MemoryPage as Found
 from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import get_memory
 from hansard_store.principals.authority import ME
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.memory.api import read_memory_filter
+from hansard_web.memory.api import BookDep
 from hansard_web.memory.labels import (
     STATES,
     WRITERS,
@@ -38,7 +38,7 @@ from hansard_web.memory.labels import (
     writer_words,
 )
 from hansard_web.memory.record import Record, read_record
-from hansard_web.memory.service import BookDep
+from hansard_web.memory.service import read_memory_filter
 from hansard_web.principals.requests import may_not_decide, must_sign_in
 from hansard_web.ui.format import plural
 from hansard_web.ui.forms import OwnForm
@@ -189,7 +189,7 @@ def read_listing(
 
 def _found(
     connection: apsw.Connection, state: MemoryState, *, now_ns: int, without_agent: str | None
-) -> tuple[Found, str]:
+) -> tuple[Page[Memory], str]:
     given = state.given
     try:
         wanted = read_memory_filter(
@@ -206,7 +206,7 @@ def _found(
             connection, wanted, now_ns=now_ns, sort=sort, limit=_ROWS, cursor=cursor
         )
     except (NotFoundError, AmbiguousIdError, InvalidQueryError) as error:
-        return Found((), None), str(error)
+        return Page((), None), str(error)
     return page, ""
 
 

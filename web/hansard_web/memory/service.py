@@ -1,4 +1,4 @@
-"""The memory of an app, and the steps that are told of it for programs without the SDK."""
+"""What is asked of memory, and the steps that are told of it for programs without the SDK."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from fastapi import Depends
+import apsw
 from opentelemetry.util.types import AttributeValue
-from starlette.requests import Request
 
 from hansard._memory import (
     end_attributes,
@@ -30,10 +29,22 @@ from hansard_compiler.models.memory import (
     Told,
     WriteMemory,
 )
-from hansard_store.memory.json import memory_json
+from hansard_store.approvals.rows import find_id
+from hansard_store.errors import InvalidQueryError
+from hansard_store.memory.access_log import accesses_of
+from hansard_store.memory.json import access_json, memory_json
+from hansard_store.memory.maintenance.supersessions import links_of, supersession_json
+from hansard_store.memory.queries import MemoryFilter
+from hansard_store.memory.retrieval import contradicted_by
+from hansard_store.memory.rows import get_memory, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
-from hansard_web.principals.requests import principal_of
-from hansard_web.sidecar.request import SidecarService
+from hansard_store.runs.queries import find_trace_id
+from hansard_web.api.queries import read_times
+from hansard_web.api.values import Body
+from hansard_web.memory.record import use_json, uses_of
+
+if TYPE_CHECKING:
+    from hansard_web.sidecar.request import SidecarService
 
 _T = TypeVar("_T", bound=Told)
 Attributes: TypeAlias = Mapping[str, AttributeValue | None]
@@ -140,18 +151,71 @@ class _Step:
             self.save()
 
 
-# async: see `site_of`.
-async def book_of(request: Request) -> MemoryService:
-    """Return the memory of the app, as the principal of a request uses it."""
-    book: MemoryService = request.app.state.memory
-    return book.acting(principal_of(request))
+STATES = (
+    "current",
+    "superseded",
+    "review",
+    "invalidated",
+    "expired",
+    "purged",
+    "hidden",
+    "all",
+)
 
 
-async def recorder_of(request: Request) -> SidecarService | None:
-    """Return the sidecar of the app; None where it stores no telemetry."""
-    sidecar_service: SidecarService | None = request.app.state.sidecar
-    return sidecar_service
+_ACCESSES = 200
 
 
-BookDep = Annotated[MemoryService, Depends(book_of)]
-DoorDep = Annotated[SidecarService | None, Depends(recorder_of)]
+_READS = ("read", "candidate")
+
+
+def read_memory_filter(
+    connection: apsw.Connection,
+    *,
+    run: str | None = None,
+    approval: str | None = None,
+    fresh_since: str | None = None,
+    unread_since: str | None = None,
+    min_confidence: float | None = None,
+    **wanted: str | None,
+) -> MemoryFilter:
+    """Return the filter of a list of memory; an empty value means that it was not given."""
+    given: dict[str, Any] = {name: value for name, value in wanted.items() if value}
+    state = given.get("state", "current")
+    if state not in STATES:
+        raise InvalidQueryError("state", f"state is {state!r}; it is one of {', '.join(STATES)}")
+    if given.get("layer", "working") not in ("working", "durable"):
+        raise InvalidQueryError("layer", f"layer is {given['layer']!r}; it is working or durable")
+    fresh_ns, unread_ns = read_times(fresh_since, unread_since)
+    return MemoryFilter(
+        **given,
+        run=_trace_id(connection, run) if run else None,
+        approval=find_id(connection, approval).hex() if approval else None,
+        min_confidence=min_confidence,
+        fresh_since_ns=fresh_ns,
+        unread_since_ns=unread_ns,
+    )
+
+
+def _trace_id(connection: apsw.Connection, run: str) -> bytes:
+    # A run that was deleted, or has not come yet, may have left memory: its whole id will do.
+    if len(run) == 32 and all(digit in "0123456789abcdef" for digit in run):
+        return bytes.fromhex(run)
+    return find_trace_id(connection, run)
+
+
+def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> Body:
+    """Return everything that is known of a record; raises NotFoundError, AmbiguousIdError."""
+    one = get_memory(connection, memory_id, now_ns=now_ns)
+    versions = versions_of(connection, one.line, now_ns=now_ns)
+    numbers = [each.id for each in versions]
+    touched = accesses_of(connection, numbers, limit=_ACCESSES)
+    return {
+        "memory": memory_json(one),
+        "conflicts": [each.json() for each in contradicted_by(connection, one, now_ns=now_ns)],
+        "versions": [memory_json(each) for each in versions],
+        "supersessions": [supersession_json(each) for each in links_of(connection, numbers)],
+        "written_by": [access_json(one) for one in touched if one.kind not in _READS],
+        "read_by": [access_json(one) for one in touched if one.kind in _READS],
+        "used_in": [use_json(each) for each in uses_of(connection, one.memory_id)],
+    }

@@ -26,7 +26,7 @@ from hansard_web.cli.base import (
     setting_options,
     user_name,
 )
-from hansard_web.cli.store import find_store, open_store
+from hansard_web.cli.store import find_store, reading, use_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 from hansard_web.policy.bodies import PolicyInput
 from hansard_web.policy.decider import decision_body
@@ -183,16 +183,11 @@ def history(*, rule_id: str | None, as_json: bool, **told: Any) -> None:
 
     Example: hansard policy rules history no-secrets
     """
-    readers = Readers(find_store(told.get("data")))
-    try:
-        with readers.read() as connection:
-            if rule_id is None:
-                items = [version_body(one) for one in list_policies(connection, limit=500)]
-            else:
-                found = rule_history(connection, rule_id, limit=500)
-                items = [rule_version_body(one) for one in found]
-    finally:
-        readers.close()
+    with reading(told.get("data")) as connection:
+        if rule_id is None:
+            items = [version_body(one) for one in list_policies(connection, limit=500)]
+        else:
+            items = [rule_version_body(one) for one in rule_history(connection, rule_id, limit=500)]
     if as_json:
         print_json({"items": items})
         return
@@ -203,8 +198,7 @@ def history(*, rule_id: str | None, as_json: bool, **told: Any) -> None:
 def _book(told: dict[str, Any]) -> tuple[Config, PolicyService, Any]:
     names = ("data", "policy", "retention")
     config = read_config(**{name: told[name] for name in names if name in told})
-    folder = find_store(told.get("data"))
-    open_store(folder).close()  # of this version, or refused
+    folder = use_store(told.get("data"))
     readers = Readers(folder)
     return config, PolicyService(folder, readers.read, config.policy), readers.close
 

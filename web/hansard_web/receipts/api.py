@@ -10,11 +10,10 @@ from fastapi import Depends, Query
 from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, TimeText, read_limit
-from hansard_web.api.queries import read_times
 from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 from hansard_web.context.compilation_bodies import compilation_body
-from hansard_web.receipts.bodies import found_body
+from hansard_web.receipts.bodies import found_body, receipt_filter
 
 router = noun_router("receipts")
 
@@ -40,19 +39,7 @@ def read_receipt_filter(
     until: Annotated[TimeText | None, Query(description="compiled before: RFC 3339 or ns")] = None,
 ) -> ReceiptFilter:
     """Return the filter of a list of receipts; an empty value means that it was not given."""
-    since_ns, until_ns = read_times(since, until)
-    return ReceiptFilter(
-        item=item or None,
-        reason=reason or None,
-        rule=rule or None,
-        pass_name=pass_ or None,
-        decision=decision or None,
-        kind=kind or None,
-        source=source or None,
-        run=run or None,
-        since_ns=since_ns,
-        until_ns=until_ns,
-    )
+    return receipt_filter(**locals())
 
 
 @router.get(

@@ -1,14 +1,32 @@
-"""Receipts as bodies of the API."""
+"""What is asked of receipts, and receipts as bodies of the API."""
 
 from __future__ import annotations
 
 from hansard_compiler.compile.passes.score import decimal_text
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_store.compilations.receipts import FoundReceipt, Receipt
+from hansard_store.compilations.receipts import FoundReceipt, Receipt, ReceiptFilter
 from hansard_store.content.payloads import payload_ref
+from hansard_web.api.queries import read_times
 from hansard_web.api.values import Body, time_text
 
 _MEANINGS = {code.value: code.meaning for code in ReasonCode}
+
+
+def receipt_filter(
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    pass_: str | None = None,
+    **given: str | None,
+) -> ReceiptFilter:
+    """Return the filter of a list of receipts; an empty value means that it was not given."""
+    since_ns, until_ns = read_times(since, until)
+    return ReceiptFilter(
+        pass_name=pass_ or None,
+        since_ns=since_ns,
+        until_ns=until_ns,
+        **{name: value or None for name, value in given.items()},
+    )
 
 
 def found_body(found: FoundReceipt) -> Body:

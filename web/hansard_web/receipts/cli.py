@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 import click
 
 from hansard_compiler.compile.models import Decision
-from hansard_store.compilations.receipts import list_receipts
+from hansard_store.compilations.receipts import FoundReceipt, list_receipts
 from hansard_web.api.queries import limit_of
 from hansard_web.api.values import Body
-from hansard_web.cli.base import Group, Misused, json_option, print_json, setting_options
+from hansard_web.cli.base import (
+    Group,
+    Misused,
+    page_options,
+    print_page,
+    setting_options,
+)
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
-from hansard_web.receipts.api import read_receipt_filter
-from hansard_web.receipts.bodies import found_body
+from hansard_web.receipts.bodies import found_body, receipt_filter
 
 _FILTERS = (
     ("item", "Id of an item."),
@@ -46,9 +51,7 @@ def _filters(function: Any) -> Any:
 @receipts.command("list")
 @setting_options("data")
 @_filters
-@click.option("--limit", default="50", show_default=True, help="1 to 500.")
-@click.option("--cursor", help="next_cursor of the page before.")
-@json_option
+@page_options
 def list_(
     *, data: str | None, limit: str, cursor: str | None, as_json: bool, **wanted: str | None
 ) -> None:
@@ -59,18 +62,16 @@ def list_(
     Example: hansard receipts list --source src/a.py --reason over_budget
     """
     with reading(data) as connection:
-        asked = read_receipt_filter(**wanted)
+        asked = receipt_filter(**wanted)
         page = list_receipts(connection, asked, limit=limit_of(limit), cursor=cursor)
-    items = [found_body(one) for one in page.items]
-    if not items:
+    if not page.items:
         refuse_unknown(wanted["decision"])
-    if as_json:
-        print_json({"items": items, "next_cursor": page.next_cursor})
-        return
+    print_page(page, found_body, _print_list, as_json=as_json)
+
+
+def _print_list(items: Sequence[FoundReceipt]) -> None:
     columns = (Column("RUN"), Column("COMPILED (UTC)"), *_COLUMNS)
-    print_table(columns, [(*_where(one), *_cells(one)) for one in items])
-    if page.next_cursor:
-        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+    print_table(columns, [(*_where(one), *_cells(one)) for one in map(found_body, items)])
 
 
 def refuse_unknown(decision: str | None) -> None:

@@ -30,7 +30,7 @@ from hansard_web.cli.base import (
     setting_options,
     user_name,
 )
-from hansard_web.cli.store import find_store, open_store
+from hansard_web.cli.store import use_store
 from hansard_web.cli.tables import print_facts, print_lines
 from hansard_web.policy.service import read_file
 from hansard_web.replay.descriptions import BASES
@@ -380,8 +380,7 @@ def _folder(data: str | None, *, may_begin: bool) -> DataFolder:
         if not folder.has_store:
             folder.create()
             return folder
-    folder = find_store(data)
-    open_store(folder).close()  # of this version, or refused
+    folder = use_store(data)
     return folder
 
 

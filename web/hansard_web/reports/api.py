@@ -5,16 +5,36 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Query
+from starlette.requests import Request
 
 from hansard_compiler.models.tasks import AcknowledgeReport
+from hansard_store.principals.authority import Authority
+from hansard_store.reports.files import Reports
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import read_limit
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, noun_router
-from hansard_web.reports.service import ReportsDep
+from hansard_web.app.site import SiteDep
+from hansard_web.principals.requests import principal_of
+from hansard_web.reports.service import ReportService
 
 router = noun_router("reports", route_class=JsonRoute)
 
+
+# async: see `site_of`.
+async def reports_of_app(request: Request, site: SiteDep) -> ReportService:
+    """Return the reports of the app, as the principal of a request uses them."""
+    settings = site.settings
+    authority = Authority.of(settings.decide_mode).acting(principal_of(request))
+    return ReportService(
+        Reports(site.folder, source="api"),
+        authority,
+        settings.recipients,
+        settings.report_escalation_ns,
+    )
+
+
+ReportsDep = Annotated[ReportService, Depends(reports_of_app)]
 LimitParam = Annotated[int, Depends(read_limit)]
 
 

@@ -28,7 +28,8 @@ from hansard_store.reports.state import Correction, recent_corrections
 from hansard_store.tasks.rows import Task, count_tasks, list_tasks
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.principals.requests import may_not_decide, must_sign_in
-from hansard_web.reports.service import ReportsDep, ReportService
+from hansard_web.reports.api import ReportsDep
+from hansard_web.reports.service import ReportService
 from hansard_web.ui.format import day_time, plural, shorten
 from hansard_web.ui.forms import OwnForm
 from hansard_web.ui.markdown import to_html

@@ -1,21 +1,15 @@
-"""The reports of an app: who they wait for, and acknowledging one as a principal."""
+"""Reports as the API, the page and the command use them: whom they wait for."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from fastapi import Depends
-from starlette.requests import Request
 
 from hansard_collector.reports import Waiting, waiting_for
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
 from hansard_store.reports.files import Report, Reports, report_json
-from hansard_web.app.site import SiteDep
-from hansard_web.principals.requests import principal_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +56,3 @@ class ReportService:
             passes_ns=waiting.passes_ns,
             text=text,
         )
-
-
-# async: see `site_of`.
-async def reports_of_app(request: Request, site: SiteDep) -> ReportService:
-    """Return the reports of the app, as the principal of a request uses them."""
-    settings = site.settings
-    authority = Authority.of(settings.decide_mode).acting(principal_of(request))
-    return ReportService(
-        Reports(site.folder, source="api"),
-        authority,
-        settings.recipients,
-        settings.report_escalation_ns,
-    )
-
-
-ReportsDep = Annotated[ReportService, Depends(reports_of_app)]

@@ -9,13 +9,14 @@ from urllib.parse import urlencode
 
 import apsw
 
+from hansard_store.database.cursors import Page
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import ANY_KIND, HIDDEN, RUN_STATUSES, RunFilter, parse_sort
-from hansard_store.runs.groups import GroupedPage, get_groups, list_grouped
+from hansard_store.runs.groups import RunGroup, get_groups, list_grouped
 from hansard_store.runs.queries import (
     RunDot,
     RunFacets,
-    RunPage,
+    RunItem,
     count_runs,
     has_runs_of_kind,
     last_change,
@@ -276,7 +277,7 @@ def _no_counts(state: ListState) -> RunCounts:
 
 def list_rows(
     connection: apsw.Connection, state: ListState, *, now_ns: int
-) -> GroupedPage | RunPage:
+) -> Page[RunItem | RunGroup]:
     """Return what stands at the state's cursor; of a list of one group's traces, each of them."""
     of = list_runs if state.value("group") else list_grouped
     return of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import click
 from rich.text import Text
@@ -11,7 +12,12 @@ from hansard_store.runs.filters import parse_kind
 from hansard_store.search.full_text import SearchHit, search_texts
 from hansard_web.api.bodies import hit_body
 from hansard_web.api.queries import limit_of
-from hansard_web.cli.base import Command, json_option, print_json, setting_options
+from hansard_web.cli.base import (
+    Command,
+    json_option,
+    print_page,
+    setting_options,
+)
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import plain, print_lines
 
@@ -47,14 +53,12 @@ def search(
             limit=limit_of(limit),
             cursor=cursor,
         )
-    if as_json:
-        items = [hit_body(hit) for hit in page.items]
-        print_json({"items": items, "next_cursor": page.next_cursor})
-        return
-    for hit in page.items:
+    print_page(page, hit_body, _print, as_json=as_json)
+
+
+def _print(hits: Sequence[SearchHit]) -> None:
+    for hit in hits:
         print_lines(_hit_lines(hit))
-    if page.next_cursor:
-        click.echo(f"more: --cursor {page.next_cursor}", err=True)
 
 
 def _hit_lines(hit: SearchHit) -> tuple[Text, Text]:

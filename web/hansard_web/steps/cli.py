@@ -14,7 +14,6 @@ from hansard_collector.derivation.stored_span import read_step
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
 from hansard_web.api.values import Body
-from hansard_web.app.readers import Readers
 from hansard_web.cli.base import (
     Failed,
     Group,
@@ -23,13 +22,13 @@ from hansard_web.cli.base import (
     setting_options,
     write_bytes,
 )
-from hansard_web.cli.store import find_store, reading
+from hansard_web.cli.store import lent_readers, reading
 from hansard_web.cli.tables import print_facts, print_lines
 from hansard_web.context.bodies import native_compilation
 from hansard_web.context.compilation_bodies import whole_body
 from hansard_web.receipts.cli import print_one_receipt, print_receipts, refuse_unknown
 from hansard_web.runs.export import open_raw
-from hansard_web.steps.api import step_body
+from hansard_web.steps.bodies import step_body
 from hansard_web.ui import format as fmt
 
 _SHOWN = 2_000  # characters of one message or value; --json has all
@@ -128,11 +127,8 @@ def _print_compile(body: Body) -> None:
 
 
 def _print_raw(step_id: str, *, data: str | None) -> None:
-    readers = Readers(find_store(data))
-    try:
+    with lent_readers(data) as readers:
         write_bytes(open_raw(readers, step_id), None)
-    finally:
-        readers.close()
     click.echo()
 
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.database.cursors import Page
 from hansard_store.detection.rules import rule_text, span_of_time
 from hansard_store.errors import InvalidCursorError
 from hansard_store.memory.maintenance.supersessions import Supersession, of_task
@@ -26,7 +27,6 @@ from hansard_store.tasks.rows import (
     OPEN,
     Evidence,
     Task,
-    TaskPage,
     count_tasks,
     get_task,
     list_tasks,
@@ -285,7 +285,7 @@ def read_listing(connection: apsw.Connection, state: TasksState) -> Listing:
     try:
         found = _found(connection, state)
     except InvalidCursorError as error:
-        found, problem = TaskPage((), None), str(error)
+        found, problem = Page((), None), str(error)
     more = found.next_cursor
     return Listing(
         state=state,
@@ -298,7 +298,7 @@ def read_listing(connection: apsw.Connection, state: TasksState) -> Listing:
     )
 
 
-def _found(connection: apsw.Connection, state: TasksState) -> TaskPage:
+def _found(connection: apsw.Connection, state: TasksState) -> Page[Task]:
     cursor = state.cursor or None
     wanted: Literal["open"] | None = "open" if state.state == "open" else None
     return list_tasks(connection, state=wanted, limit=_ROWS, cursor=cursor)

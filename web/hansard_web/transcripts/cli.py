@@ -40,7 +40,7 @@ from hansard_web.cli.base import (
     setting_options,
     user_name,
 )
-from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.store import find_store, reading, use_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 from hansard_web.transcripts.json import (
     check_body,
@@ -67,8 +67,7 @@ def of_log(function: _Function) -> _Function:
 
 
 def transcripts_of(data: str | None, retention: str | None = None) -> SqliteTranscripts:
-    folder = find_store(data)
-    open_store(folder).close()  # of this version, or refused
+    folder = use_store(data)
     config = read_config(data=data, retention=retention)
     mode = RetentionMode(config.retention)
     return SqliteTranscripts(folder, mode, Redactor(folder.key()), source="cli")
