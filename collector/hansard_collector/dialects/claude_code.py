@@ -221,18 +221,13 @@ def failed(reading: Reading, key: str) -> bool | None:
 
 # Read beside what is found by them; the rest is in the table.
 EVENTS = frozenset({"tool", "claude_code.tool"})
-PARAMETERS = ("effort", "speed")
+PARAMETERS = {"effort": "effort", "speed": "speed"}
 PROMPT_LOGS = ("event user_prompt", "event claude_code.user_prompt")
 ANSWER_LOGS = ("event assistant_response", "event claude_code.assistant_response")
 SERVED_LOGS = (*ANSWER_LOGS, "event api_request", "event claude_code.api_request")
 TOOL_LOGS = ("event tool_result", "event claude_code.tool_result")
 HOOK_LOGS = ("event hansard.hook.post_tool_use",)  # also of agents that nobody described
 SYSTEM_LOGS = ("event system_prompt", "event claude_code.system_prompt")
-
-
-def parameter(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    value = reading.view.attributes[key]
-    return {key: value} if is_content(value) else None
 
 
 def is_delta(reading: Reading) -> bool:

@@ -197,11 +197,6 @@ def finish_reason_of_messages(reading: Reading, key: str) -> str | None:
     return None
 
 
-def parameter(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    value = reading.view.attributes[key]
-    return {PARAMETERS[key]: value} if is_content(value) else None
-
-
 def milliseconds(reading: Reading, key: str) -> float | None:
     seconds = real(reading.view.attributes[key])
     return None if seconds is None or seconds < 0 else seconds * 1000

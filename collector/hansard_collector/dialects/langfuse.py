@@ -163,18 +163,12 @@ def metadata(reading: Reading, prefix: str) -> Mapping[str, Any] | None:
     return {name: opened(value) for name, value in reading.rest(prefix).items()} or None
 
 
-_PROMPT_KEYS = {
+PROMPT_MEMBERS = {
     "langfuse.observation.prompt.name": "name",
     "langfuse.prompt.name": "name",
     "langfuse.observation.prompt.version": "version",
     "langfuse.prompt.version": "version",
 }
-PROMPT_KEYS = tuple(_PROMPT_KEYS)
-
-
-def prompt_field(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    value = reading.view.attributes[key]
-    return {_PROMPT_KEYS[key]: value} if is_content(value) else None
 
 
 def cost_lines(reading: Reading, key: str) -> Mapping[str, float] | None:

@@ -11,7 +11,7 @@ from typing import Any
 from hansard_collector.dialects.content import chat, tool_lists
 from hansard_collector.dialects.engine.normal_form import Document
 from hansard_collector.dialects.engine.span_reader import Pair, Reading, nested, rows
-from hansard_collector.dialects.engine.values import is_content, opened, real, text
+from hansard_collector.dialects.engine.values import opened, real, text
 from hansard_compiler.calls import Json, Message
 
 ROLES: Mapping[str, str] = {
@@ -131,7 +131,7 @@ def _document(prefix: str, sent: Mapping[str, Any]) -> Document:
     )
 
 
-_PARAMETERS: Mapping[str, str] = {
+PARAMETERS: Mapping[str, str] = {
     "llm.frequency_penalty": "frequency_penalty",
     "llm.presence_penalty": "presence_penalty",
     "llm.top_k": "top_k",
@@ -141,12 +141,6 @@ _PARAMETERS: Mapping[str, str] = {
     "llm.request.temperature": "temperature",
     "llm.request.top_p": "top_p",
 }
-PARAMETER_KEYS = tuple(_PARAMETERS)
-
-
-def parameter(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    value = reading.view.attributes[key]
-    return {_PARAMETERS[key]: value} if is_content(value) else None
 
 
 def prompt_fields(reading: Reading, prefix: str) -> Mapping[str, Any] | None:

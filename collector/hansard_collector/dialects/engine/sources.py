@@ -8,7 +8,7 @@ dialect: keys as plain as `model` or `error` mean something on Claude Code's spa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from hansard_collector.dialects.engine import values, vocabulary
 from hansard_collector.dialects.engine.span_reader import Reading
@@ -35,24 +35,21 @@ def each(keys: tuple[str, ...], read: Read, needs: str = "") -> tuple[Source, ..
     return tuple(Source(key, read, needs=needs) for key in keys)
 
 
-def _read_text(reading: Reading, key: str) -> str | None:
-    return values.text(reading.view.attributes[key])
+class _MakeSources(Protocol):
+    def __call__(self, *keys: str, needs: str = "") -> tuple[Source, ...]: ...
 
 
-def _read_count(reading: Reading, key: str) -> int | None:
-    return values.count(reading.view.attributes[key])
+def _sources(read: Read) -> _MakeSources:
+    """Return what makes the sources of some keys that are all read in one way."""
+
+    def make(*keys: str, needs: str = "") -> tuple[Source, ...]:
+        return each(keys, read, needs)
+
+    return make
 
 
-def _read_real(reading: Reading, key: str) -> float | None:
-    return values.real(reading.view.attributes[key])
-
-
-def _read_flag(reading: Reading, key: str) -> bool | None:
-    return values.flag(reading.view.attributes[key])
-
-
-def _read_texts(reading: Reading, key: str) -> tuple[str, ...] | None:
-    return values.texts(reading.view.attributes[key]) or None
+def _converted(convert: Callable[[Any], Any]) -> Read:
+    return lambda reading, key: convert(reading.view.attributes[key])
 
 
 def _read_value(reading: Reading, key: str) -> Any:
@@ -70,34 +67,24 @@ def _read_sent(reading: Reading, key: str) -> Any:
     return reading.opened(key) if isinstance(value, str) and value[:1] == '"' else value
 
 
-def texts_of(*keys: str, needs: str = "") -> tuple[Source, ...]:
-    return tuple(Source(key, _read_text, needs=needs) for key in keys)
+texts_of = _sources(_converted(values.text))
+counts_of = _sources(_converted(values.count))
+reals_of = _sources(_converted(values.real))
+flags_of = _sources(_converted(values.flag))
+lists_of = _sources(_converted(lambda value: values.texts(value) or None))
+values_of = _sources(_read_value)  # content with its JSON opened: arguments and results of tools
+# Content as sent: generic inputs and outputs, which may be large and are not looked into.
+sent_of = _sources(_read_sent)
 
 
-def counts_of(*keys: str, needs: str = "") -> tuple[Source, ...]:
-    return tuple(Source(key, _read_count, needs=needs) for key in keys)
+def members_of(names: Mapping[str, str], needs: str = "") -> tuple[Source, ...]:
+    """Attributes that are one member each of a mapping, under the names that they have in it."""
 
+    def read(reading: Reading, key: str) -> Mapping[str, Any] | None:
+        value = reading.view.attributes[key]
+        return {names[key]: value} if values.is_content(value) else None
 
-def reals_of(*keys: str, needs: str = "") -> tuple[Source, ...]:
-    return tuple(Source(key, _read_real, needs=needs) for key in keys)
-
-
-def flags_of(*keys: str, needs: str = "") -> tuple[Source, ...]:
-    return tuple(Source(key, _read_flag, needs=needs) for key in keys)
-
-
-def lists_of(*keys: str, needs: str = "") -> tuple[Source, ...]:
-    return tuple(Source(key, _read_texts, needs=needs) for key in keys)
-
-
-def values_of(*keys: str, needs: str = "") -> tuple[Source, ...]:
-    """Content with its JSON opened: arguments and results of tools."""
-    return tuple(Source(key, _read_value, needs=needs) for key in keys)
-
-
-def sent_of(*keys: str, needs: str = "") -> tuple[Source, ...]:
-    """Content as sent: generic inputs and outputs, which may be large and are not looked into."""
-    return tuple(Source(key, _read_sent, needs=needs) for key in keys)
+    return each(tuple(names), read, needs)
 
 
 def roles_of(key: str, roles: Mapping[str, str]) -> tuple[Source, ...]:
@@ -115,14 +102,13 @@ def constant(value: str) -> Read:
     return lambda reading, evidence: value
 
 
-def _read_provider(reading: Reading, key: str) -> str | None:
-    name = values.text(reading.view.attributes[key])
+def _provider(value: Any) -> str | None:
+    name = values.text(value)
     return None if name is None else vocabulary.provider(name)
 
 
-def provider_named(*keys: str) -> tuple[Source, ...]:
-    """A provider's name in one spelling; names of frameworks say nothing."""
-    return tuple(Source(key, _read_provider) for key in keys)
+# A provider's name in one spelling; names of frameworks say nothing.
+provider_named = _sources(_converted(_provider))
 
 
 def within(
