@@ -15,7 +15,7 @@ from hansard_compiler.providers.base import RenderInput, Sampling
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.providers.adapter import Adapter
-    from hansard_compiler.providers.transport.answer import Answer
+    from hansard_compiler.providers.transport.exchange import Answer
 
 _FENCE: Final = "```"
 _MOST_TOKENS: Final = 2_000  # of an answer; reasoning counts among them

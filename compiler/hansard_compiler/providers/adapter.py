@@ -15,8 +15,7 @@ from hansard_compiler.calls import Call, Json, Message, TextPart, message_json
 from hansard_compiler.providers.base import OnEvent, RenderInput, Wire, WireFormat, from_payload
 from hansard_compiler.providers.formats.sse import events_of
 from hansard_compiler.providers.transport import failures
-from hansard_compiler.providers.transport.answer import Answer
-from hansard_compiler.providers.transport.exchange import Exchange, read_json
+from hansard_compiler.providers.transport.exchange import Answer, Exchange, read_json
 from hansard_compiler.providers.transport.failure_classes import made
 from hansard_compiler.providers.transport.failures import BrokenPairs, NotRenderable, OverLimit
 from hansard_compiler.tokens.estimators import Scaled

@@ -15,8 +15,7 @@ from hansard_compiler.calls import Call, Json, Message, message_from_json, messa
 from hansard_compiler.providers.transport.failures import NotRenderable
 
 if TYPE_CHECKING:
-    from hansard_compiler.providers.transport.answer import Answer
-    from hansard_compiler.providers.transport.exchange import Exchange
+    from hansard_compiler.providers.transport.exchange import Answer, Exchange
 
 OnEvent: TypeAlias = Callable[[Json], None]  # called with each event of a stream as it arrives
 

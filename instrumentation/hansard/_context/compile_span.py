@@ -6,8 +6,8 @@ Nothing here raises into the program.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from hansard import semconv
@@ -69,17 +69,9 @@ class CompileSpan:
     def step_id(self) -> str:
         return self.address[1] if self.address else ""
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """Make the span current: the call of a compressor is inside it."""
-        if self._observation is None:
-            yield
-            return
-        self._observation.enter()
-        try:
-            yield
-        finally:
-            self._observation.leave()
+        return nullcontext() if self._observation is None else self._observation.running()
 
     def fail(self, error: BaseException, *, checks: Sequence[PolicyCheck]) -> None:
         """Tell how the compile failed, and what policy said until then; nothing else is kept."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hansard_compiler.calls import Json, Message, Tokens, ToolCallPart, message_json
 
 if TYPE_CHECKING:
-    from hansard_compiler.providers.transport.answer import Answer
+    from hansard_compiler.providers.transport.exchange import Answer
     from hansard_compiler.providers.transport.failures import CallFailed
 
 

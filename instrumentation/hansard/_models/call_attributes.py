@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.calls import Call
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.providers.transport.answer import Answer
-    from hansard_compiler.providers.transport.exchange import Attempt
+    from hansard_compiler.providers.transport.exchange import Answer, Attempt
 
 _TIERS: Final = {
     "openai": "openai.response.service_tier",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import Link, SpanKind
@@ -66,8 +66,7 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.providers.transport.answer import Answer
-    from hansard_compiler.providers.transport.exchange import Attempt, Exchange
+    from hansard_compiler.providers.transport.exchange import Answer, Attempt, Exchange
 
 
 # Messages in the normal form, as the GenAI conventions write them.
@@ -175,17 +174,9 @@ class CallSpan:
             for link in links:
                 self._observation.span.add_link(link.context, link.attributes)
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """Make the span current."""
-        if self._observation is None:
-            yield
-            return
-        self._observation.enter()
-        try:
-            yield
-        finally:
-            self._observation.leave()
+        return nullcontext() if self._observation is None else self._observation.running()
 
     @property
     def _is_recording(self) -> bool:

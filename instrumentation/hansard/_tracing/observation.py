@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, cast
 
@@ -77,6 +78,15 @@ class Observation:
             return
         except AttributeError:  # a context of another kind (OTEL_PYTHON_CONTEXT)
             otel_context.detach(token)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Make the span the current one in a block."""
+        self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
 
     def pause(self) -> None:
         """Leave, and remember what is current now: the spans that a generator holds open."""

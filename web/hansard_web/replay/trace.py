@@ -25,8 +25,7 @@ from hansard._tracing.context import entered
 from hansard._tracing.open_span import OpenSpan, outcome_of
 from hansard_collector.errors import StoreBusy
 from hansard_compiler.calls import Json
-from hansard_compiler.providers.transport.answer import Answer
-from hansard_compiler.providers.transport.exchange import watching
+from hansard_compiler.providers.transport.exchange import Answer, watching
 from hansard_compiler.replay.live import LiveCall
 from hansard_store.errors import StoreBusyError
 from hansard_web.replay import SERVICE

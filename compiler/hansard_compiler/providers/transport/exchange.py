@@ -1,4 +1,7 @@
-"""What went over the wire in one call: the exact bytes of the request and of every answer to it."""
+"""What went over the wire in one call: the exact bytes of the request and of every answer to it.
+
+An `Answer` is what an adapter reads from it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from hansard_compiler.calls import Call, Json
+    from hansard_compiler.providers.transport.failures import CallFailed
 
 # What is kept of an answer's headers. Cookies and everything unknown stay out of the record.
 KEPT_HEADERS = frozenset(
@@ -97,6 +104,21 @@ class Exchange:
     @property
     def time_to_first_chunk_ms(self) -> float | None:
         return self.last.first_chunk_ms if self.last else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A call that came back: its normal form, the response as JSON, and the exchange itself.
+
+    `shortfall` is an answer's own failure: cut at the limit, stopped by a filter. What there is of
+    the answer is in `call` all the same.
+    """
+
+    call: Call
+    response: Json
+    exchange: Exchange
+    metadata: Json = field(default_factory=dict)  # what belongs on the step beside the call
+    shortfall: CallFailed | None = None
 
 
 class Watcher(Protocol):

@@ -28,8 +28,7 @@ from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import RenderInput, from_payload
 from hansard_compiler.providers.next_turn import continued
-from hansard_compiler.providers.transport.answer import Answer
-from hansard_compiler.providers.transport.exchange import read_json
+from hansard_compiler.providers.transport.exchange import Answer, read_json
 from hansard_compiler.providers.transport.failures import RequestRefused
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.json_edit import JsonText, NotEditable

@@ -16,8 +16,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import RenderInput, Sampling, Wire, WireFormat
 from hansard_compiler.providers.from_telemetry import rebuilt_from
-from hansard_compiler.providers.transport.answer import Answer
-from hansard_compiler.providers.transport.exchange import read_json
+from hansard_compiler.providers.transport.exchange import Answer, read_json
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import SideEffect, provider_side_effects
 from hansard_compiler.replay.request_edits import api_of
