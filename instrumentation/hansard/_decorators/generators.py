@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from hansard import semconv
 from hansard._tracing.observation import Observation, log_failure
 from hansard._tracing.serialization import dumps, to_json
 
+GeneratorT = TypeVar("GeneratorT", bound=Generator[Any, Any, Any] | AsyncGenerator[Any, Any])
 _MAX_ITEMS = 10_000  # recorded of the yielded items; all are counted
 
 
@@ -59,13 +60,22 @@ class _Yielded:
         return dumps("".join(self._pieces) + left_out) if self._pieces else "[]"
 
 
-class _Observed:
+class _Observed(Generic[GeneratorT]):
     """What both kinds of generators share: their span, and what they yielded."""
 
-    def __init__(self, observed: Observation, output_key: str | None) -> None:
+    def __init__(
+        self, make: Callable[[], GeneratorT], observed: Observation, output_key: str | None
+    ) -> None:
         self._observed = observed
         self._key = output_key if observed.is_recording else None
         self._yielded = _Yielded(observed.most_bytes)
+        observed.enter()
+        try:
+            self._generator = make()
+        except BaseException as error:
+            self._failed(error)
+            raise
+        observed.leave()
 
     def _passed(self, item: Any) -> None:
         self._observed.pause()
@@ -96,20 +106,8 @@ class _Observed:
             self._observed.span.set_attribute(semconv.OUTPUT_ITEMS, self._yielded.count)
 
 
-class ObservedGenerator(_Observed, Generator[Any, Any, Any]):
+class ObservedGenerator(_Observed[Generator[Any, Any, Any]], Generator[Any, Any, Any]):
     """A generator whose body runs inside a span; for `yield from`."""
-
-    def __init__(
-        self, make: Callable[[], Generator[Any, Any, Any]], observed: Observation, key: str | None
-    ) -> None:
-        super().__init__(observed, key)
-        observed.enter()
-        try:
-            self._generator = make()
-        except BaseException as error:
-            self._failed(error)
-            raise
-        observed.leave()
 
     def send(self, value: Any, /) -> Any:
         return self._resume(lambda: self._generator.send(value))
@@ -154,20 +152,8 @@ def begun(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
         sys.set_asyncgen_hooks(*hooks)
 
 
-class ObservedAsyncGenerator(_Observed):
+class ObservedAsyncGenerator(_Observed[AsyncGenerator[Any, Any]]):
     """The same for async generators; `decorators` has the loop that drives it."""
-
-    def __init__(
-        self, make: Callable[[], AsyncGenerator[Any, Any]], observed: Observation, key: str | None
-    ) -> None:
-        super().__init__(observed, key)
-        observed.enter()
-        try:
-            self._generator = make()
-        except BaseException as error:
-            self._failed(error)
-            raise
-        observed.leave()
 
     async def begin(self) -> Any:
         """Run to the first value."""
