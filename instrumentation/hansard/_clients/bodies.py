@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hansard_compiler.providers.formats.fields import (
     Body,
+    counts_from,
     find,
     integer,
     known,
@@ -24,12 +25,8 @@ from hansard_compiler.providers.formats.fields import (
     sequence,
     text,
     texts,
-    tokens_from,
 )
 from hansard_compiler.providers.formats.sse import Event, Streamed, read_events
-
-if TYPE_CHECKING:
-    from hansard_compiler.calls import Tokens
 
 Attribute = str | bool | int | float | list[str]
 Attributes = dict[str, Attribute]
@@ -117,9 +114,8 @@ USAGE: Final = {
 }
 
 
-def usage_attributes(tokens: Tokens) -> Attributes:
-    """Return the counts that are known, as attributes."""
-    return known({key: integer(getattr(tokens, name)) for name, key in USAGE.items()})
+def usage_attributes(counts: Mapping[str, int]) -> Attributes:
+    return {key: counts[name] for name, key in USAGE.items() if name in counts}
 
 
 # --- parts --------------------------------------------------------------------------------------
@@ -304,7 +300,7 @@ def _chat_response(body: Body) -> Response:
         "openai.response.system_fingerprint": text(body.get("system_fingerprint")),
     }
     output = [_choice(choice) for choice in choices]
-    return replace(common, attributes=common.attributes | known(own), output=output)
+    return Response(common.attributes | known(own), output, common.failure)
 
 
 def _choice(choice: Body) -> Message:
@@ -355,7 +351,7 @@ def _embeddings_response(body: Body) -> Response:
         "gen_ai.response.model": text(body.get("model")),
         "openai.response.service_tier": text(body.get("service_tier")),
     }
-    usage = usage_attributes(tokens_from(body, CHAT_USAGE | _AUDIO)[0])
+    usage = usage_attributes(counts_from(body, CHAT_USAGE | _AUDIO))
     return Response(known(own) | usage, failure=failure_of(body.get("error")))
 
 
@@ -452,7 +448,7 @@ def _responses_response(body: Body) -> Response:
         "openai.response.service_tier": text(body.get("service_tier")),
         "gen_ai.conversation.id": _conversation(body),
     }
-    usage = usage_attributes(tokens_from(body, openai_responses.USAGE)[0])
+    usage = usage_attributes(counts_from(body, openai_responses.USAGE))
     items = [_item(item, role="assistant") for item in mappings(body.get("output"))]
     said = [part for item in items for part in item["parts"]]
     output: list[Message] = [{"role": "assistant", "parts": said}] if said else []
@@ -546,7 +542,7 @@ def _messages_media(modality: str, source: Body) -> Part | None:
 
 
 def _messages_response(body: Body) -> Response:
-    from hansard_compiler.providers.formats.anthropic_messages import usage_of
+    from hansard_compiler.providers.formats.anthropic_messages import counts_of
 
     reason = text(body.get("stop_reason"))
     own: Mapping[str, Attribute | None] = {
@@ -555,7 +551,7 @@ def _messages_response(body: Body) -> Response:
         "gen_ai.response.finish_reasons": None if reason is None else [reason],
     }
     tier = known({"anthropic.response.service_tier": text(find(body, "usage.service_tier"))})
-    usage = usage_attributes(usage_of(body)[0]) | tier
+    usage = usage_attributes(counts_of(body)) | tier
     parts = _parts(body.get("content"), _block)
     output = [_ended({"role": "assistant", "parts": parts}, reason)] if parts else []
     return Response(known(own) | usage, output, failure_of(body.get("error")))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from hansard import semconv
-from hansard._clients.bodies import Attributes, usage_attributes
+from hansard._clients.bodies import USAGE, Attributes
 from hansard._tracing.observation import clean_attribute
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.formats.fields import find, integer, known, text, texts
@@ -62,6 +62,7 @@ def answered(raw: Answer) -> Attributes:
     call, response = raw.call, raw.response
     reason = finish_reason_of(call)
     tier = text(response.get("service_tier")) or text(find(response, "usage.service_tier"))
+    tokens = {key: integer(getattr(call.tokens, name)) for name, key in USAGE.items()}
     found = known(
         {
             "gen_ai.response.id": text(call.response_id),
@@ -71,7 +72,7 @@ def answered(raw: Answer) -> Attributes:
             semconv.TOKENS_ESTIMATOR: text(raw.metadata.get("estimated_by")),
             semconv.CALL_INCOMPLETE_REASON: raw.shortfall.code if raw.shortfall else None,
         }
-    ) | usage_attributes(call.tokens)
+    ) | known(tokens)
     tier_key = _TIERS.get(call.provider or "")
     return found | ({tier_key: tier} if tier and tier_key else {})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hansard_compiler.calls import (
@@ -31,7 +31,7 @@ from hansard_compiler.providers.formats.fields import (
     append,
     block_of,
     call_from,
-    find,
+    counts_from,
     integer,
     known,
     left_out,
@@ -41,7 +41,6 @@ from hansard_compiler.providers.formats.fields import (
     parsed,
     provider_block,
     result_text,
-    tokens_from,
 )
 from hansard_compiler.providers.formats.sse import Streamed, call_delta, text_delta
 from hansard_compiler.providers.transport.failures import FeatureOff, NotRenderable
@@ -59,6 +58,7 @@ _FINISH = {
     "compaction": "compaction",
 }  # fmt: skip
 _USAGE = {
+    "fresh": "usage.input_tokens",
     "output": "usage.output_tokens",
     "cache_read": "usage.cache_read_input_tokens",
     "cache_write": "usage.cache_creation_input_tokens",
@@ -66,9 +66,7 @@ _USAGE = {
     "cache_write_1h": "usage.cache_creation.ephemeral_1h_input_tokens",
     "reasoning": "usage.output_tokens_details.thinking_tokens",
 }
-_INPUT = (
-    "usage.input_tokens", "usage.cache_creation_input_tokens", "usage.cache_read_input_tokens",
-)  # fmt: skip
+_INPUT = ("fresh", "cache_write", "cache_read")  # what the input is the sum of
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -147,7 +145,7 @@ class AnthropicMessages:
             parts=parts,
             reason=response.get("stop_reason"),
             reasons=_FINISH,
-            usage=usage_of(response),
+            usage=_usage_of(response),
         )
 
     def join_stream(self, events: Sequence[Json]) -> Json | None:
@@ -272,17 +270,24 @@ def _kept_block(block: Mapping[str, Any]) -> Part:
     return provider_block(PROVIDER, json.loads(json.dumps(block)))
 
 
-def usage_of(response: Body) -> tuple[Tokens, dict[str, str]]:
-    """Return counts in the normal form, where the input includes tokens read from and written to
-    the cache, and for each count the path it was read from.
-    """
-    tokens, sources = tokens_from(response, _USAGE)
-    found = {path: integer(find(response, path)) for path in _INPUT}
-    counts = {path: count for path, count in found.items() if count is not None}
-    if _INPUT[0] not in counts:
-        return tokens, sources
-    whole = replace(tokens, input=integer(sum(counts.values())))
-    return whole, {"tokens.input": " + ".join(counts), **sources}
+def counts_of(response: Body) -> dict[str, int]:
+    """Return token counts; the input includes those read from the cache and written to it."""
+    counts = counts_from(response, _USAGE)
+    fresh = counts.pop("fresh", None)
+    if fresh is None:
+        return counts
+    whole = integer(fresh + counts.get("cache_write", 0) + counts.get("cache_read", 0))
+    return counts if whole is None else {"input": whole, **counts}
+
+
+def _usage_of(response: Body) -> tuple[Tokens, dict[str, str]]:
+    """Return token counts, and for each the path or paths it was read from."""
+    counts = counts_of(response)
+    sources = {f"tokens.{name}": _USAGE[name] for name in counts if name != "input"}
+    if "input" in counts:
+        of_input = [_USAGE[name] for name in _INPUT if name == "fresh" or name in counts]
+        sources = {"tokens.input": " + ".join(of_input), **sources}
+    return Tokens(**counts), sources
 
 
 # --- streams ----------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ Body = Mapping[str, Any]
 
 _INT64: Final = 1 << 63
 _ABSENT: Final[Body] = {}
+_MAPPINGS: Final = (dict, Mapping)  # asked for dict first, which is a fifth of the price
 
 
 def parsed(data: bytes | str) -> Any:
@@ -42,7 +43,7 @@ def parsed(data: bytes | str) -> Any:
 
 
 def mapping(value: object) -> Body:
-    return value if isinstance(value, Mapping) else _ABSENT
+    return value if isinstance(value, _MAPPINGS) else _ABSENT
 
 
 def sequence(value: object) -> list[Any]:
@@ -50,7 +51,7 @@ def sequence(value: object) -> list[Any]:
 
 
 def mappings(value: object) -> list[Body]:
-    return [item for item in sequence(value) if isinstance(item, Mapping)]
+    return [item for item in sequence(value) if isinstance(item, _MAPPINGS)]
 
 
 def text(value: object) -> str | None:
@@ -81,7 +82,9 @@ def texts(value: object) -> list[str] | None:
 def find(value: object, path: str) -> Any:
     """Return what stands at a dotted path, None where anything on the way is missing."""
     for key in path.split("."):
-        value = mapping(value).get(key)
+        if not isinstance(value, _MAPPINGS):
+            return None
+        value = value.get(key)
     return value
 
 
@@ -145,10 +148,19 @@ def _left_out(part: Part, provider: str) -> str | None:
     return None
 
 
+def counts_from(body: Body, paths: Mapping[str, str]) -> dict[str, int]:
+    """Return the token counts that stand at some paths."""
+    counts = {}
+    for name, path in paths.items():
+        count = integer(find(body, path))
+        if count is not None:
+            counts[name] = count
+    return counts
+
+
 def tokens_from(body: Body, paths: Mapping[str, str]) -> tuple[Tokens, dict[str, str]]:
     """Return token counts, and for each the path it was read from."""
-    found = {name: integer(find(body, path)) for name, path in paths.items()}
-    counts = {name: value for name, value in found.items() if value is not None}
+    counts = counts_from(body, paths)
     return Tokens(**counts), {f"tokens.{name}": paths[name] for name in counts}
 
 
