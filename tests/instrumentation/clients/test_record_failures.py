@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, Tracer
 
 from hansard import instrument_client
+from hansard._clients import bodies
 from hansard._clients import call as calls
 from hansard._payloads.store import PayloadWriter
 from hansard_compiler.redaction.redactor import Redactor
@@ -443,7 +444,7 @@ def test_a_failing_recorder_does_not_reach_the_program(
         monkeypatch.setattr(calls, "dumps", Broken().__getattr__)
     else:
         monkeypatch.setattr(calls, "body_of", Broken().__getattr__)
-        monkeypatch.setattr(calls, "read_events", Broken().__getattr__)
+        monkeypatch.setattr(bodies, "read_events", Broken().__getattr__)
 
     answer = ask(api, provider, is_async=is_async)
     events = stream(api, provider, is_async=is_async)
