@@ -6,18 +6,19 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import Tracer
 
 from hansard import semconv
 from hansard._config.settings import load_settings
 from hansard._export.dropped import load_losses
+from hansard._export.otlp.exporter import Answer, HttpSender
 from hansard._export.processor import SpanPipeline
 from hansard._export.spool import files_of, process_folders, refused_files
 from hansard._runtime import warnings as trouble
@@ -360,6 +361,28 @@ def test_the_collector_is_reached_by_the_stock_exporter(program: MakeProgram) ->
 def _assert_named(collector: Collector) -> None:
     assert collector.requests == ["/v1/traces"]
     assert collector.names == ["a"]
+
+
+def test_an_error_of_the_sdk_itself_loses_no_batch(
+    program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter([True])
+    send = HttpSender.send_spans
+
+    def fail_once(self: HttpSender, spans: Sequence[ReadableSpan]) -> Answer:
+        if next(failures, False):
+            raise RuntimeError("no")
+        return send(self, spans)
+
+    monkeypatch.setattr(HttpSender, "send_spans", fail_once)
+    with collecting() as collector:
+        made = program(collector.url)
+        made.spans("first")
+        made.flush()
+        made.spans("second")
+        collector.wait_for(lambda: "second" in collector.names)
+
+        assert collector.names == ["first", "second"]
 
 
 def test_what_cannot_be_cleaned_is_counted_and_never_sent(

@@ -463,11 +463,10 @@ class Spool:
             self._other_bytes = self._size_of_others()
         need_bytes = self._own_bytes + self._other_bytes + size_bytes - self._max_bytes
         if need_bytes > 0 and self._other_bytes:
-            freed = self._drop_of_others(need_bytes)
-            self._other_bytes = max(self._other_bytes - freed, 0)
-            need_bytes -= freed
-        while need_bytes > 0 and (oldest := self._oldest()) is not None:
-            need_bytes -= oldest.disk_bytes
+            self._other_bytes = max(self._other_bytes - self._drop_of_others(need_bytes), 0)
+        # However much other living processes have, a quarter is left to each.
+        own_bytes = max(self._max_bytes - self._other_bytes, self._max_bytes // 4)
+        while self._own_bytes + size_bytes > own_bytes and (oldest := self._oldest()) is not None:
             self.give_up(oldest, Reason.SPOOL_FULL)
 
     def _oldest(self) -> SpoolFile | None:

@@ -306,23 +306,30 @@ class BatchExportWorker:
         return None, min(one for one in times if one is not None)
 
     def _send_flight(self, flight: _Flight) -> None:
+        is_done = False
+        try:
+            is_done = self._deliver(flight)
+        finally:  # an error of ours must not lose it either
+            self._land(flight, is_done=is_done)
+
+    def _deliver(self, flight: _Flight) -> bool:
+        """Send the batch once; say whether that is all that can be done for it."""
         batch = flight.batch
         batch.items = self._ready(batch.kind, batch.items)
         with self._lock:
             flight.is_ready = True
             self._news.notify_all()
         delivered = self._courier.deliver(batch.kind, batch.items)
-        answer = delivered.answer
-        is_done = not may_do_later(answer, batch.kind)
-        if not is_done:
-            self._failed(answer)
+        if may_do_later(delivered.answer, batch.kind):
+            self._failed(delivered.answer)
             self._keep_flight(flight)
-        elif answer.outcome is Outcome.NOT_RECEIVED:
+            return False
+        if delivered.answer.outcome is Outcome.NOT_RECEIVED:
             self._not_received(batch)
         else:
-            self._refuse(answer, batch.kind, delivered.refused)
+            self._refuse(delivered.answer, batch.kind, delivered.refused)
             self._arrived()
-        self._land(flight, is_done=is_done)
+        return True
 
     def _land(self, flight: _Flight, *, is_done: bool) -> None:
         """The attempt is over: the batch arrived, or is on disk, or goes back to memory."""
