@@ -23,7 +23,8 @@ settings.load_profile("hansard")
 
 _RAM_DISK = Path("/dev/shm")
 _ENOUGH_BYTES = 4 * 2**30
-_JOURNEYS = Path(__file__).parent / "journeys"
+# Journeys, and tests that make an app with a store of its own: half of all processor time.
+_SLOW_FOLDERS = (Path(__file__).parent / "journeys", Path(__file__).parent / "web")
 _SLOW_FIXTURES = {"browser", "story"}
 _GC_OBJECTS = 50_000  # as the `hansard` command sets it
 
@@ -55,10 +56,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before "-m" selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark journeys, and tests of a browser or of a demo; other modules say it themselves."""
+    """Mark whole folders, and tests of a browser or a demo; other modules say it themselves."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if item.path.is_relative_to(_JOURNEYS) or not _SLOW_FIXTURES.isdisjoint(fixtures):
+        in_folder = any(item.path.is_relative_to(folder) for folder in _SLOW_FOLDERS)
+        if in_folder or not _SLOW_FIXTURES.isdisjoint(fixtures):
             item.add_marker(pytest.mark.slow)
 
 
