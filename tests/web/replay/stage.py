@@ -22,8 +22,7 @@ from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
-from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_web.app.application import create_app
@@ -106,12 +105,11 @@ class Stage:
         chosen = settings or WebSettings(
             model_server=f"{self.provider.address}/v1", retention=self._retention
         )
-        mode = RetentionMode(chosen.retention)
-        redactor = Redactor(self.folder.key())
-        pipeline = Pipeline(self.folder, RetentionPolicy(mode, redactor))
+        retention = Retention.of(self.folder, chosen.retention)
+        pipeline = Pipeline(self.folder, RetentionPolicy(retention.mode, retention.redactor))
         pipeline.start()
         self._open.callback(pipeline.close)
-        self.outlet = Outlet(self.folder, pipeline, mode, redactor)
+        self.outlet = Outlet(self.folder, pipeline, retention)
         self.app = create_app(self.folder, pipeline, chosen)
         client = TestClient(self.app, base_url="http://localhost", raise_server_exceptions=False)
         if not chosen.tokens:

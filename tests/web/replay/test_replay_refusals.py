@@ -231,7 +231,8 @@ def _with_secret() -> Any:
 @pytest.mark.covers("AC-05")
 def test_bytes_that_the_collector_redacted_refuse(own_stage: Stage) -> None:
     told = own_stage.outlet
-    own_stage.outlet = Outlet(told.folder, told.ingest, RetentionMode.FULL_PAYLOADS, told.redactor)
+    full = replace(told.retention, mode=RetentionMode.FULL_PAYLOADS)
+    own_stage.outlet = Outlet(told.folder, told.ingest, full)
     step_id = own_stage.http_call(_with_secret())
 
     refused = own_stage.refused(step_id)
