@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).parents[2]
 REDACTOR = Redactor(b"a key of this test only, 32 bytes")
 OPENAI = "sk-proj-" + "aB3dE6gH9jK2mN5pQ8rS"
 
-slow = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+slow = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def redact(text: str, **more: str) -> str:
