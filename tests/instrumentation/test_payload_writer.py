@@ -293,7 +293,7 @@ def arrived(collector: Collector) -> dict[str, bytes]:
 
 def reported(collector: Collector) -> list[str]:
     """Return what a collector was told to be lost."""
-    return [one.body.string_value for one in collector.logs if one.event_name == "hansard.loss"]
+    return [one.body.string_value for one in collector.logs if one.event_name == "hansard.dropped"]
 
 
 @pytest.mark.parametrize("left", [left_by_a_process, left_by_an_earlier_version])

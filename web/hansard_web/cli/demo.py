@@ -104,7 +104,7 @@ def demo(
 
 def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) -> None:
     from hansard_web.app.server import running
-    from hansard_web.demo.claims import play_claims
+    from hansard_web.demo.claims.chapter import play_claims
     from hansard_web.demo.coding.golden import play
     from hansard_web.demo.coding.reviewer import person_at
     from hansard_web.demo.coding.summary import summary, summary_of_claims

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hansard_web.app.server_file import Endpoints
-from hansard_web.demo.claims import Chapter
+from hansard_web.demo.claims.chapter import Chapter
 from hansard_web.demo.coding.coder import CONVENTIONS
 from hansard_web.demo.coding.golden import Golden
 from hansard_web.demo.coding.tools import PROJECT
