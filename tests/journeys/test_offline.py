@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_web.health.checks import prove_offline
+from hansard_web.health.offline import prove_offline
 
 ROOT = Path(__file__).parents[2]
 # Some of each floor below the pages, quick ones: all are run in random order anyway.

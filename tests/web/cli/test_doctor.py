@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from hansard_web.app.server_file import find_server
-from hansard_web.health.checks import prove_offline
+from hansard_web.health.offline import prove_offline
 from tests.journeys.processes import Serving, export, http_exporter, serving, spans
 from tests.web.cli.conftest import Cli
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from hansard_web.health.checks import prove_offline
+from hansard_web.health.offline import prove_offline
 from tests.collector.scanning.hacker_news import HackerNewsServer, hacker_news, status
 from tests.journeys.processes import HANSARD
 from tests.store.empty import empty_store
