@@ -18,7 +18,7 @@ from bench.compile import compile_of
 from bench.figures import Figure, below
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, Sender, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, Sender, Signal
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.diff import (

@@ -18,7 +18,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from hansard_collector.pipeline.embedded import open_embedded
 from hansard_compiler.models.memory import Namespace, WriteMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.service import MemoryService
 

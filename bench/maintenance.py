@@ -90,12 +90,12 @@ def fill(path: Path, *, records: int = _RECORDS, corrections: int = _CORRECTIONS
     """Write a store of records of 20 projects, with some contradictions and corrections."""
     from hansard_compiler.compile.models import parse
     from hansard_compiler.models.memory import WriteMemory
-    from hansard_compiler.retention import RetentionMode
+    from hansard_compiler.retention_modes import RetentionMode
     from hansard_store.content.retention import Retention
     from hansard_store.database.connections import open_for_ingest
     from hansard_store.database.data_folder import DataFolder
     from hansard_store.database.transactions import transaction
-    from hansard_store.memory import versions as memories
+    from hansard_store.memory import supersession as memories
     from hansard_store.memory.retention import new_memory
 
     folder = DataFolder(path)

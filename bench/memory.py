@@ -12,13 +12,13 @@ from statistics import median
 from bench.figures import Figure, below, percentile
 from hansard_compiler.compile.models import parse
 from hansard_compiler.models.memory import ReadMemory, WriteMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import transaction
-from hansard_store.memory import versions as memories
+from hansard_store.memory import supersession as memories
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
 from hansard_store.memory.retention import new_memory
 from hansard_store.memory.retrieval import read_durable

@@ -17,7 +17,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from bench.figures import Figure, below, percentile
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, Sender, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, Sender, Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.compilations.queries import ID_KEY
 from hansard_store.compilations.receipts import ReceiptFilter, list_receipts

@@ -44,7 +44,7 @@ def test_a_server_starts_without_the_models_that_describe_its_answers() -> None:
 LATER = (
     "hansard_web.api.routes", "hansard_web.mcp.route", "hansard_web.run_page.page",
     "hansard_web.replay.engine", "hansard_store.memory.service",
-    "hansard_compiler.compile.engine", "hansard_compiler.diff", "hansard._clients.http",
+    "hansard_compiler.compile.engine", "hansard_compiler.diff", "hansard._clients.client_patch",
 )  # fmt: skip
 
 

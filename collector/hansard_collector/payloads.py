@@ -39,7 +39,7 @@ from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.pipeline.preparation import PreparedSpan, project
 from hansard_compiler.calls import MediaPart
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.compilations.queries import spans_awaiting
 from hansard_store.content.payload_uses import spans_naming
 from hansard_store.content.payloads import (

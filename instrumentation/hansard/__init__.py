@@ -13,8 +13,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hansard import approvals, chat, errors, memory, results, testing, transcripts
-    from hansard._clients.http import instrument_client, uninstrument_client
-    from hansard._clients.instrumentation import instrument, uninstrument
+    from hansard._clients.client_patch import instrument_client, uninstrument_client
+    from hansard._clients.instrument import instrument, uninstrument
     from hansard._context.compile import compile_step
     from hansard._context.compiled_step import CompiledStep
     from hansard._context.compressor import model_compressor
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
     from hansard.transcripts import Transcript, transcript
     from hansard_compiler.errors import ConfigError, HansardError
-    from hansard_compiler.retention import RetentionMode
+    from hansard_compiler.retention_modes import RetentionMode
 
 __all__ = [
     "CallRefused",
@@ -119,8 +119,8 @@ __all__ = [
 
 # Imported when it is used: a command that only needs the version does not load OpenTelemetry.
 _MODULES = {
-    "hansard._clients.http": ("instrument_client", "uninstrument_client"),
-    "hansard._clients.instrumentation": ("instrument", "uninstrument"),
+    "hansard._clients.client_patch": ("instrument_client", "uninstrument_client"),
+    "hansard._clients.instrument": ("instrument", "uninstrument"),
     "hansard._context.compile": ("compile_step",),
     "hansard._context.compiled_step": ("CompiledStep",),
     "hansard._context.compressor": ("model_compressor",),
@@ -156,7 +156,7 @@ _MODULES = {
     ),
     "hansard.transcripts": ("Transcript", "transcript"),
     "hansard_compiler.errors": ("ConfigError", "HansardError"),
-    "hansard_compiler.retention": ("RetentionMode",),
+    "hansard_compiler.retention_modes": ("RetentionMode",),
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names}
 

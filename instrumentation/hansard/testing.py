@@ -36,7 +36,7 @@ from hansard._runtime.recorder import Recorder
 from hansard._tracing.context import entered
 from hansard._tracing.propagation import inherit
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 START_NS: Final = 1_767_225_600_000_000_000  # 2026-01-01, midnight UTC: before the first tick
 TICK_NS: Final = 1_000_000

@@ -27,7 +27,7 @@ from hansard.errors import refuse_async
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS, ResumeCost
 from hansard_compiler.transcripts.entry import CLIP_BYTES, Entry, Given, NewMessage, enter
 from hansard_compiler.transcripts.errors import (

@@ -12,7 +12,7 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.renamed import with_current_code
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder

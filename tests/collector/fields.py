@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 
 REQUESTS: dict[Signal, type[Message]] = {
     Signal.TRACES: ExportTraceServiceRequest,

@@ -14,7 +14,7 @@ import pytest
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.pipeline.embedded import EmbeddedIngest, open_embedded
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction

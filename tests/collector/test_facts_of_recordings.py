@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_compiler.calls import Call, ToolCallPart
 from tests.collector.dialects.recorded import views_of
 from tests.collector.ingesting import Ingesting

@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hansard_collector.errors import MalformedRequest
 from hansard_collector.otlp.json_codec import decode_json, encode_json
 from hansard_collector.otlp.signals import CONTRACTS, ExportRequest
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 
 SOUND = {
     "traceId": "5b8efff798038103d269b633813fc60c",

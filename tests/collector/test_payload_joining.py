@@ -16,10 +16,10 @@ from hansard_collector.dialects.engine.references import READ_BYTES, WRITTEN_BYT
 from hansard_collector.payloads import store_payload
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, Signal
 from hansard_compiler.calls import Call, Tool
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.payloads import prepare_payload
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import open_for_maintenance

@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.derivation.rederivation import read_span
 from hansard_collector.errors import MalformedRequest, StoreBusy
-from hansard_collector.pipeline.submission import (
+from hansard_collector.pipeline.requests import (
     Encoding,
     IngestRequest,
     IngestResult,

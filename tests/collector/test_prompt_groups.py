@@ -11,7 +11,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.verification import verify_derived
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.groups import RunGroup, list_grouped
 from hansard_store.runs.queries import list_runs

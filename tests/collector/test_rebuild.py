@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hansard_collector.derivation.rebuild import is_rebuild_due, rebuild
-from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.verification.integrity import verify_store

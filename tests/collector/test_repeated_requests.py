@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hansard_collector.errors import RequestTooDense
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, RepeatedRequests, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, RepeatedRequests, Signal
 from hansard_store.database.connections import open_for_accountability
 from tests.collector.ingesting import SENDER, Ingesting, span, traces
 

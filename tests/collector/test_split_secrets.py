@@ -12,7 +12,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.dialects.content.chat import streamed_messages
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_collector.transfer import export_store
 from tests.collector.ingesting import Ingesting, logs, traces
 from tests.collector.test_redact import FULL, REDACTED, REDACTOR, SECRET, only_span, span, spans

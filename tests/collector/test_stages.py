@@ -24,8 +24,8 @@ from hansard_collector.pipeline.preparation import (
     Preparer,
 )
 from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, Signal
 from hansard_collector.pipeline.stages import STAGES, Batch, Worker, open_batch, run_stages, scan
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.data_folder import DataFolder
 from tests.collector.ingesting import (

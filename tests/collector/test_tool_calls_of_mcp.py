@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from tests.collector.ingesting import Ingesting
 
 RECORDING = Path(__file__).parent.parent / "fixtures" / "mcp" / "sdk_2_3.traces.binpb"

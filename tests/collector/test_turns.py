@@ -17,10 +17,10 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, IngestResult, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, IngestResult, Signal
 from hansard_collector.pipeline.turns import Job
 from hansard_collector.pipeline.validation import ItemLimits
-from hansard_collector.receivers.status import Reason, Refusal, submit
+from hansard_collector.receivers.export_response import Reason, Refusal, submit
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.transactions import transaction
 from hansard_store.ingest.otlp_records import restore_span

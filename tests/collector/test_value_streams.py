@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_collector.transfer import export_store
 from tests.collector.ingesting import Ingesting, logs, traces
 from tests.collector.payload_maker import record

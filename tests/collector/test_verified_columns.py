@@ -22,9 +22,9 @@ from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.schema import Shipped, migrations
 from hansard_store.audit.seal_tables import COUNTERS, NOT_SEALED, NUMBERED
-from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.verification.integrity import ALL, UNPROVABLE, Finding, verify_store

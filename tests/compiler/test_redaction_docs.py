@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "retention.md").read_text("utf-8")
 

@@ -21,7 +21,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.sdk import environment_variables
 from starlette.testclient import TestClient
 
-from hansard._clients.instrumentors import (
+from hansard._clients.instrumentor_packages import (
     INSTRUMENTORS,
     NODE,
     PYTHON,
@@ -31,7 +31,7 @@ from hansard._clients.instrumentors import (
 )
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings, parse_token

@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.receivers.status import MAX_BODY_BYTES
+from hansard_collector.receivers.export_response import MAX_BODY_BYTES
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app

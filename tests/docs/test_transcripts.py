@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_web.transcripts import api as transcripts
 from hansard_web.transcripts.cli import transcripts as commands
 

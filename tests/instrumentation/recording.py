@@ -18,7 +18,7 @@ from hansard._config.settings import Settings
 from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
 import hansard
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from tests.instrumentation.recording import Recorded, attributes, content, recording
 
 SECRET = "sk-proj-" + "Ab3xK9mPq7Lw2Zt5" * 3

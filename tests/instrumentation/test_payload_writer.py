@@ -27,7 +27,7 @@ from hansard._export.spool import FOLDER, Kind, Payload, Spool, SpoolFile, files
 from hansard._payloads.store import INLINE_BYTES, MAX_BYTES, PayloadWriter, set_content
 from hansard._runtime.recorder import Recorder
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from tests.instrumentation.collectors import Collector, collecting
 
 SECRET = "sk-ant-api03-" + "Qx7Rm2Vp9Lk4" * 8 + "AA"

@@ -8,7 +8,7 @@ import pytest
 
 from hansard._config.settings import SETTINGS, load_settings
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 
 def test_an_argument_beats_the_environment_beats_the_file_beats_the_default(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from opentelemetry.trace import INVALID_SPAN, get_current_span
 import hansard
 from hansard import semconv
 from hansard.testing import Spans, capture
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 

@@ -14,7 +14,7 @@ from hansard._backend.http_transcripts import HttpTranscripts
 from hansard.transcripts import LocalTranscripts
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.errors import (
     HeadStale,

@@ -16,7 +16,7 @@ from hansard._config.settings import Settings, load_settings
 from hansard.errors import TranscriptUnavailable
 from hansard.transcripts import Transcript, open_transcripts, transcript
 from hansard_compiler.calls import Json
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.errors import (
     InvalidConversationId,
     InvalidMessage,

@@ -23,7 +23,7 @@ import os, signal, sys, threading
 from pathlib import Path
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_store.database.connections import DataFolder
-from hansard_store.database.batched_transactions import Pace
+from hansard_store.database.upkeep_slices import Pace
 
 class Killing(threading.Event):
     pauses = 0

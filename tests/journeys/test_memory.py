@@ -18,7 +18,7 @@ import grpc
 import pytest
 
 from hansard_collector.otlp.signals import CONTRACTS
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import ServingProcess, serving
 

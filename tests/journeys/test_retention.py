@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from hansard_collector.otlp.json_codec import encode_json
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from tests.collector.fields import REQUESTS, places
 from tests.journeys.processes import Serving, serving
 

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from hansard_collector.otlp.json_codec import decode_json
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from tests.instrumentation.programs import run, settings
 from tests.journeys.processes import Serving, hosting
 from tests.journeys.relaying import KINDS, LOGS, TRACES, Item, Relay, items_of, relaying

@@ -27,7 +27,7 @@ from typing import Any, Final
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from hansard._clients.instrumentors import NODE, PYTHON, Setup  # noqa: E402
+from hansard._clients.instrumentor_packages import NODE, PYTHON, Setup  # noqa: E402
 from tests.instrumentation.clients.provider import Provider, json_reply, providing  # noqa: E402
 from tests.journeys.processes import Serving, environment, serving  # noqa: E402
 from tests.peers.installing import NotInstalled, need, node_path, npm_install, pip_install  # noqa: E402

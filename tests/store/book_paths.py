@@ -18,7 +18,7 @@ from hansard_compiler.compile.models import parse
 from hansard_compiler.models.memory import AcceptMemory, EndMemory, ReadMemory
 from hansard_compiler.models.tasks import Decide
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.ids import ConversationId
 from hansard_store.audit.event_types import EventFilter, EventType
 from hansard_store.audit.events import read_events, verify_events

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hansard_compiler.calls import Json
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.service import MemoryService

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hansard_compiler.models.tasks import Decide, Decision
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.detection.rules import RULES, Rule
 from hansard_store.detection.scan import Scan, scan
 from hansard_store.ingest.derived_rows import SpanProjection

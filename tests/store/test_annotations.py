@@ -13,7 +13,7 @@ import pytest
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.models.annotations import Withdraw
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.annotations.errors import (
     AnnotationNotCurrent,
     AnnotationRefused,

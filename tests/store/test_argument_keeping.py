@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.errors import ClaimRefused, InvalidProposal, RecordAltered
 from hansard_store.approvals.records import Approver, PolicyNote
 from hansard_store.content.retention import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Retention

@@ -12,11 +12,11 @@ import apsw
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.pipeline.submission import IngestResult
+from hansard_collector.pipeline.requests import IngestResult
 from hansard_compiler.errors import NotFoundError
 from hansard_store.audit.sealer import seal
-from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.deletion import (
     delete_run,

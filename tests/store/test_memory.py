@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hansard_compiler.compile.models import MemoryRecord, parse
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.memory import AcceptMemory, EndMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.audit.events import verify_events
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.transactions import transaction

@@ -12,7 +12,7 @@ import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.tasks import Decision
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.readers import open_reader
 from hansard_store.detection.rules import adjusted_rules
 from hansard_store.errors import InvalidCursorError

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.errors import (
     InvalidConversationId,
@@ -256,7 +256,7 @@ def test_rows_of_version_1_decode(
 APPENDER = """
 import sys
 from pathlib import Path
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_store.transcripts.service import open_transcripts
 kept = open_transcripts(Path(sys.argv[1]), retention=RetentionMode.REDACTED_PAYLOADS)

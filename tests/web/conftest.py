@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.submission import Ingest
+from hansard_collector.pipeline.requests import Ingest
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.transcripts.service import SqliteTranscripts
 from tests.instrumentation.transcript_maker import assistant, say, user

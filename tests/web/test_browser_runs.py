@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, Signal
 from hansard_web.live import MOST_PENDING
 from tests.collector.ingesting import SENDER, span, traces
 from tests.web.conftest import Served

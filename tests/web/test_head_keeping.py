@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.daily_heads import read_heads
 from hansard_web.app.application import create_app

@@ -11,7 +11,7 @@ import pytest
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.service import MemoryService
-from hansard_web.app.store_limits import Janitor, Limits
+from hansard_web.app.old_runs import Janitor, Limits
 
 DEADLINE_S = 60.0
 

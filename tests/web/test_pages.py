@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from starlette.testclient import TestClient
 
-from hansard._clients.instrumentors import NODE, PYTHON, Setup
+from hansard._clients.instrumentor_packages import NODE, PYTHON, Setup
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.ingest.derived_rows import Usage
 from hansard_web.app.config import WebSettings

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_web.run_page.picture import Scale, ticks
 from hansard_web.run_page.state import LINES, TABS, VIEWS, Folds, RunState, parse_state
 from tests.web.html import Element, parse

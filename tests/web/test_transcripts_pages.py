@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from starlette.testclient import TestClient
 
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.ids import ConversationId
 from hansard_store.database.readers import open_reader

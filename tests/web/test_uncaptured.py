@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from hansard._clients.instrumentors import PYTHON
+from hansard._clients.instrumentor_packages import PYTHON
 from hansard_collector.pipeline.pipeline import Pipeline
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, tool_loop

@@ -13,7 +13,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, Sender, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, Sender, Signal
 
 SECOND = 1_000_000_000
 SENDER = Sender("127.0.0.1:1", "test", "http")

@@ -14,7 +14,7 @@ from hansard_collector.pipeline.embedded import open_embedded as open_embedded
 
 if TYPE_CHECKING:
     from hansard_compiler.calls import Json
-    from hansard_compiler.retention import RetentionMode
+    from hansard_compiler.retention_modes import RetentionMode
     from hansard_web.replay.request import GoOn, ReplayInput
 
 _BY: Final = "the program"

@@ -28,10 +28,10 @@ from hansard_collector.derivation.rederivation import read_span, rederive_span, 
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.dialects.content.messages import MessageCache
 from hansard_collector.log_sessions.writer import settle_again
-from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
+from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import RebuildRunningError
 from hansard_store.ingest.writer import Batch, IngestWriter
 from hansard_store.maintenance import rebuild_state

@@ -21,10 +21,10 @@ from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.otlp.any_value import attributes_dict, log_view
 from hansard_collector.pipeline.preparation import log_columns, point_columns, single_points
-from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import need_space
 from hansard_store.database.readers import open_reader
+from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoreCorruptError
 from hansard_store.ingest.otlp_records import restore_log, restore_metric
 from hansard_store.ingest.stored_spans import read_resource, read_scope

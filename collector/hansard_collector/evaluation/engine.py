@@ -23,7 +23,7 @@ from hansard_collector.evaluation.statements import Reader, Statement
 from hansard_collector.evaluation.topics import Topic, topic_of_tool
 from hansard_collector.evaluation.verdicts import Judgement, judge_claim
 from hansard_compiler.models.memory import WriteMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader

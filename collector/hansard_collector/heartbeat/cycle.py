@@ -25,7 +25,7 @@ from hansard_collector.heartbeat.phases import PHASES
 from hansard_collector.heartbeat.trace import CycleTrace, set_outcome
 from hansard_collector.judges import Judges
 from hansard_compiler.errors import HansardError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.heartbeat import CycleLog, DiagnosticLog, Level, Origin, PhaseRecord, Status
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hansard_compiler.models.memory import Namespace, WriteMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.heartbeat import PhaseRecord
 from hansard_store.memory.service import MemoryService

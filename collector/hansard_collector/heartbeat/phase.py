@@ -10,7 +10,7 @@ from opentelemetry.trace import Tracer
 
 from hansard_collector.judges import Judges
 from hansard_compiler.errors import HansardError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.heartbeat import DiagnosticLog, PhaseRecord
 

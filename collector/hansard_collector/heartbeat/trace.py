@@ -31,7 +31,7 @@ from hansard_collector.evaluation.words import verdict_words
 from hansard_collector.heartbeat.phase import EvaluationResult
 from hansard_collector.judges.recording import call_recorder
 from hansard_collector.pipeline.embedded import EmbeddedIngest, open_embedded
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.evaluation.verdicts import VerdictRow
 

@@ -26,7 +26,7 @@ from hansard_compiler.compile.models import EXTERNAL
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.relevance import Embedder, Vector
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.words import WORD
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader

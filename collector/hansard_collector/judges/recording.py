@@ -21,7 +21,7 @@ from hansard._runtime.recorder import Recorder
 from hansard_collector.payloads import store_payload
 from hansard_collector.pipeline.embedded import open_embedded
 from hansard_compiler.errors import HansardError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.payloads import prepare_payload
 from hansard_store.content.retention import BINARY, Retention
 from hansard_store.database.data_folder import DataFolder

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
-from hansard_collector.log_sessions import gen_ai
+from hansard_collector.log_sessions import gen_ai_steps
 from hansard_collector.log_sessions.marks import (
     LLM,
     TOOL,
@@ -99,7 +99,7 @@ def _build_call(entries: Sequence[Entry]) -> Step | None:
     began = [entry for entry in entries if entry.log.event_name in _REQUESTS]
     start_ns = min(entry.time_ns - duration_of(entry.log) for entry in (began or [end]))
     failed = bool(text_of(end.log, "error.message")) or _request_failed(end.log)
-    error, facts = gen_ai.failure(end.log) if failed else (None, {})
+    error, facts = gen_ai_steps.failure(end.log) if failed else (None, {})
     answers = named(entries, "codex.agent_response")
     said = content_of(answers[-1].log, "response") if answers else None
     attributes: dict[str, Value] = {
@@ -108,7 +108,7 @@ def _build_call(entries: Sequence[Entry]) -> Step | None:
         **present({"gen_ai.output.messages": said}),
         **facts,
     }
-    return gen_ai.call(
+    return gen_ai_steps.call(
         model=text_of(end.log, "model", "slug"),
         start_ns=min(start_ns, end.time_ns),
         end_ns=end.time_ns,
@@ -124,7 +124,7 @@ def _build_tool(entries: Sequence[Entry]) -> Step:
     log = last.log
     output = content_of(log, "output")
     failed = bool(results) and values.flag(log.attributes.get("success")) is False
-    return gen_ai.tool(
+    return gen_ai_steps.tool(
         name=text_of(log, "tool_name"),
         call_id=text_of(log, "call_id"),
         arguments=content_of(log, "arguments"),
@@ -139,7 +139,7 @@ def _build_tool(entries: Sequence[Entry]) -> Step:
 def root(entries: Sequence[Entry]) -> Step:
     prompts = [entry.log for entry in named(entries, "codex.user_prompt")]
     session = text_of(entries[0].log, "conversation.id")
-    return gen_ai.turn(NAME, entries, prompts=prompts, session=session)
+    return gen_ai_steps.turn(NAME, entries, prompts=prompts, session=session)
 
 
 CODEX = Agent(

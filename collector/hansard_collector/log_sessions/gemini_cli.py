@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hansard_collector.dialects import others
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
-from hansard_collector.log_sessions import gen_ai
+from hansard_collector.log_sessions import gen_ai_steps
 from hansard_collector.log_sessions.marks import (
     AGENT,
     LLM,
@@ -111,7 +111,7 @@ def build_call(entries: Sequence[Entry]) -> Step | None:
         return None
     end = ends[-1]
     failed = _is(end, "api_error")
-    error, facts = gen_ai.failure(end.log) if failed else (None, {})
+    error, facts = gen_ai_steps.failure(end.log) if failed else (None, {})
     told = [entry.log for entry in entries if entry.log.event_name == _DETAILS]
     attributes: dict[str, Value] = {
         **copied(told, but={"gen_ai.input.messages", "gen_ai.output.messages"}),
@@ -121,7 +121,7 @@ def build_call(entries: Sequence[Entry]) -> Step | None:
         **_content(entries, end.log, told=told),
         **facts,
     }
-    return gen_ai.call(
+    return gen_ai_steps.call(
         model=text_of(end.log, "model"),
         start_ns=end.time_ns - duration_of(end.log),
         end_ns=end.time_ns,
@@ -152,7 +152,7 @@ def build_tool(entries: Sequence[Entry]) -> Step:
     last = entries[-1]
     log = last.log
     failed = values.flag(log.attributes.get("success")) is False
-    return gen_ai.tool(
+    return gen_ai_steps.tool(
         name=text_of(log, "function_name", "tool_name"),
         call_id=text_of(log, "call_id", "tool_call_id"),
         arguments=content_of(log, "function_args"),
@@ -171,7 +171,7 @@ def _is(entry: Entry, *names: str) -> bool:
 def root(entries: Sequence[Entry]) -> Step:
     prompts = [entry.log for entry in named(entries, "gemini_cli.user_prompt")]
     session = text_of(entries[0].log, "session.id")
-    return gen_ai.turn(NAME, entries, prompts=prompts, session=session)
+    return gen_ai_steps.turn(NAME, entries, prompts=prompts, session=session)
 
 
 GEMINI_CLI = Agent(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
-from hansard_collector.log_sessions import gemini_cli, gen_ai
+from hansard_collector.log_sessions import gemini_cli, gen_ai_steps
 from hansard_collector.log_sessions.marks import (
     LLM,
     TASK,
@@ -110,7 +110,7 @@ def _build_call(entries: Sequence[Entry]) -> Step:
     ends = [entry for entry in entries if entry not in answers and entry not in starts] or answers
     end = ends[-1]
     failed = _name(end.log) == "api_error"
-    error, facts = gen_ai.failure(end.log) if failed else (None, {})
+    error, facts = gen_ai_steps.failure(end.log) if failed else (None, {})
     logs = [entry.log for entry in (*starts, *answers, *ends)]
     attributes: dict[str, Value] = {
         **copied(logs, but={"request_text", "response_text", "response", "error", "error.message"}),
@@ -127,7 +127,7 @@ def _build_call(entries: Sequence[Entry]) -> Step:
         **facts,
     }
     start_ns = min([end.time_ns - duration_of(end.log), *(entry.time_ns for entry in starts)])
-    return gen_ai.call(
+    return gen_ai_steps.call(
         model=text_of(end.log, *_MODELS),
         start_ns=start_ns,
         end_ns=end.time_ns,
@@ -160,7 +160,7 @@ def _build_tool(entries: Sequence[Entry]) -> Step:
     log = last.log
     logs = [entry.log for entry in entries]
     failed = values.flag(log.attributes.get("success")) is False
-    return gen_ai.tool(
+    return gen_ai_steps.tool(
         name=_text_in(logs, "gen_ai.tool.name", "tool_name", "function_name"),
         call_id=_text_in(logs, *_CALLS),
         arguments=_said(
@@ -188,7 +188,7 @@ def root(entries: Sequence[Entry]) -> Step:
         name = text_of(log, "gen_ai.agent.name") or (service if isinstance(service, str) else "")
     prompts = [entry.log for entry in entries if _name(entry.log) == "user_prompt"]
     session = text_of(log, *SESSIONS)
-    return gen_ai.turn(name or "agent", entries, prompts=prompts, session=session)
+    return gen_ai_steps.turn(name or "agent", entries, prompts=prompts, session=session)
 
 
 SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id")

@@ -23,7 +23,7 @@ from hansard_collector.background import Background
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.submission import (
+from hansard_collector.pipeline.requests import (
     Encoding,
     Ingest,
     IngestRequest,
@@ -32,7 +32,7 @@ from hansard_collector.pipeline.submission import (
     Signal,
 )
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 
 _EVERY_S: Final = 15.0

@@ -12,7 +12,7 @@ from typing import Final
 
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
-from hansard_collector.log_sessions import gen_ai
+from hansard_collector.log_sessions import gen_ai_steps
 from hansard_collector.log_sessions.marks import (
     TOOL,
     Agent,
@@ -99,7 +99,7 @@ def _build(entries: Sequence[Entry]) -> Step:
     logs = [entry.log for entry in entries]
     ends = [entry for entry in entries if entry.log.event_name == ENDED]
     last = (ends or entries)[-1]
-    return gen_ai.tool(
+    return gen_ai_steps.tool(
         name=_text_in(logs, "tool_name"),
         call_id=_text_in(logs, "tool_use_id"),
         arguments=_content_in(logs, "tool_input"),
@@ -140,7 +140,7 @@ def _root(entries: Sequence[Entry]) -> Step:
     first = logs[0]
     name = values.text(first.resource.get("service.name")) or "agent"
     prompts = [log for log in logs if log.event_name == _PROMPT]
-    step = gen_ai.turn(name, entries, prompts=(), session=text_of(first, "session.id"))
+    step = gen_ai_steps.turn(name, entries, prompts=(), session=text_of(first, "session.id"))
     ends = [log for log in logs if log.event_name == _STOP]
     prompt_texts = [one for log in prompts if (one := content_of(log, "prompt")) is not None]
     answer = _content_in(ends, "last_assistant_message")

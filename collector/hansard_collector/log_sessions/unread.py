@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_collector.dialects.engine.recognition import is_coding_agent
+from hansard_collector.dialects.engine.registry import is_coding_agent
 from hansard_store.ingest.session_logs import newest_log_senders
 
 

@@ -28,8 +28,8 @@ from hansard_compiler.conflicts.sentences import VERBS
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
 from hansard_compiler.words import terms
+from hansard_store.memory.maintenance.reviewed_supersessions import NewSupersession
 from hansard_store.memory.maintenance.service import Judged, MaintenanceService, Pair
-from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.records import Memory
 
 _FEW_WORDS: Final = 5  # fewer are a value, and no sentence

@@ -17,8 +17,8 @@ from hansard_collector.maintenance.settings import LinkThresholds, MaintenanceSe
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
 from hansard_compiler.relevance import Embedder, Vector
+from hansard_store.memory.maintenance.reviewed_supersessions import NewSupersession
 from hansard_store.memory.maintenance.service import MaintenanceService
-from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.maintenance.vectors import Near, nearest
 from hansard_store.memory.records import Memory
 

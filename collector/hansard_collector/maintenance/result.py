@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hansard_compiler.calls import Json
+from hansard_store.memory.maintenance.reviewed_supersessions import NewSupersession
 from hansard_store.memory.maintenance.service import Stale
-from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.records import Memory
 
 Part = Literal["contradictions", "corrections", "staleness"]

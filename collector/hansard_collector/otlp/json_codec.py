@@ -25,7 +25,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from hansard_collector.errors import MalformedRequest
 from hansard_collector.otlp.signals import CONTRACTS, ExportRequest
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 
 # The scalars of OTLP/JSON: what each protobuf field type may look like, and how it is read.
 #

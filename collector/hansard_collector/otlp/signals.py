@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_compiler.redaction.otlp import LOG_LEVELS, METRIC_LEVELS, SPAN_LEVELS
 
 ExportRequest = ExportTraceServiceRequest | ExportLogsServiceRequest | ExportMetricsServiceRequest

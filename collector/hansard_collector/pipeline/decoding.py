@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError, Message
 from hansard_collector.errors import MalformedRequest, RequestTooDense
 from hansard_collector.otlp.json_codec import MAX_DEPTH, decode_json
 from hansard_collector.otlp.signals import CONTRACTS, ExportRequest
-from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, Signal
 
 _VARINT: Final = 0  # wire types
 _LENGTH_DELIMITED: Final = 2

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw  # noqa: F401
 
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from hansard_collector.pipeline.pipeline import Pipeline
@@ -65,7 +65,7 @@ class EmbeddedIngest:
     """An open store; used by one thread at a time, and never by the child of a fork."""
 
     def __init__(self, pipeline: Pipeline, desk: ApprovalService, *, sender: str) -> None:
-        from hansard_collector.pipeline.submission import Sender
+        from hansard_collector.pipeline.requests import Sender
         from hansard_store.audit.sealer import SealSchedule
 
         pipeline.set_patience(_PATIENCE_MS)
@@ -81,7 +81,7 @@ class EmbeddedIngest:
         counted in the ledger. Raises MalformedRequest when the body cannot be read, StoreBusy when
         it cannot be stored now.
         """
-        from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
+        from hansard_collector.pipeline.requests import Encoding, IngestRequest, Signal
 
         request = IngestRequest(
             signal=Signal(signal),

@@ -32,8 +32,7 @@ from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBus
 from hansard_collector.payloads import PayloadStage
 from hansard_collector.pipeline.preparation import Preparer
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.stages import Batch, Thread, Worker, open_batch, run_stages
-from hansard_collector.pipeline.submission import (
+from hansard_collector.pipeline.requests import (
     Encoding,
     IngestRequest,
     IngestResult,
@@ -41,6 +40,7 @@ from hansard_collector.pipeline.submission import (
     RefusedRequest,
     RepeatedRequests,
 )
+from hansard_collector.pipeline.stages import Batch, Thread, Worker, open_batch, run_stages
 from hansard_collector.pipeline.turns import Chunk, Courtesy, Job, Slice, Tally, Turns, next_slice
 from hansard_collector.pipeline.validation import USUAL_LIMITS, ItemLimits
 from hansard_collector.pipeline.writing import ItemWriter, dialect_of

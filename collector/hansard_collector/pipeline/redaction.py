@@ -25,12 +25,12 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.otlp.signals import CONTRACTS
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_compiler.redaction.otlp import WITHOUT_TEXT, CleanPart, MessageCleaner, clean_items
 from hansard_compiler.redaction.otlp import Removed as Counts
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.redaction.streams import clean_chunks, line_of
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.ingest.redactions import RemovedSecret
 
 _SMALL_BYTES = 64 * 1024  # of a request: waking a thread takes as long as looking through these

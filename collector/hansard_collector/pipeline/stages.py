@@ -35,7 +35,7 @@ from hansard_collector.pipeline.preparation import (
     single_points,
 )
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.submission import IngestRequest, Signal
+from hansard_collector.pipeline.requests import IngestRequest, Signal
 from hansard_collector.pipeline.validation import (
     MOST_NAME_BYTES,
     ItemLimits,

@@ -15,8 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from hansard_collector.pipeline.stages import Batch, Mark, Prepared
-from hansard_collector.pipeline.submission import (
+from hansard_collector.pipeline.requests import (
     IngestRequest,
     IngestResult,
     RefusedRequest,
@@ -24,6 +23,7 @@ from hansard_collector.pipeline.submission import (
     sender_key,
     without_frames,
 )
+from hansard_collector.pipeline.stages import Batch, Mark, Prepared
 from hansard_store.ledger import Count, LedgerBatch
 
 BATCH_ITEMS: Final = 512

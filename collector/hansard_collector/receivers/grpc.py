@@ -20,7 +20,7 @@ import grpc
 from hansard._export.otlp.exporter import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
 from hansard_collector.otlp.signals import CONTRACTS
-from hansard_collector.pipeline.submission import (
+from hansard_collector.pipeline.requests import (
     Encoding,
     Ingest,
     IngestRequest,
@@ -28,8 +28,7 @@ from hansard_collector.pipeline.submission import (
     Sender,
     Signal,
 )
-from hansard_collector.receivers.memory import give_back_free_pages, resident_bytes
-from hansard_collector.receivers.status import (
+from hansard_collector.receivers.export_response import (
     MAX_BODY_BYTES,
     STORE_TOO_SLOW,
     STORE_WAIT_S,
@@ -43,6 +42,7 @@ from hansard_collector.receivers.status import (
     status_message,
     submit,
 )
+from hansard_collector.receivers.memory import give_back_free_pages, resident_bytes
 from hansard_compiler.errors import ConfigError
 
 # Calls that wait for their message: each holds a worker, and perhaps much of a large message.

@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 from hansard_collector.errors import IngestError, RequestTooLarge, StoreBusy
 from hansard_collector.otlp.signals import ExportResponse
 from hansard_collector.pipeline.decoding import judge_start
-from hansard_collector.pipeline.submission import (
+from hansard_collector.pipeline.requests import (
     Encoding,
     Ingest,
     IngestRequest,
@@ -36,18 +36,7 @@ from hansard_collector.pipeline.submission import (
     without_frames,
 )
 from hansard_collector.receivers.content_encoding import IDENTITY, SUPPORTED, inflate, is_supported
-from hansard_collector.receivers.http_responses import (
-    JSON_TYPE,
-    PROTOBUF_TYPE,
-    cors_headers,
-    encoding_of,
-    media_type_of,
-    message_response,
-    preflight_headers,
-    refusal_response,
-)
-from hansard_collector.receivers.paths import PREFIXES, Target, find_target, is_otlp_path
-from hansard_collector.receivers.status import (
+from hansard_collector.receivers.export_response import (
     MAX_BODY_BYTES,
     STORE_TOO_SLOW,
     STORE_WAIT_S,
@@ -59,6 +48,17 @@ from hansard_collector.receivers.status import (
     report,
     submit,
 )
+from hansard_collector.receivers.http_responses import (
+    JSON_TYPE,
+    PROTOBUF_TYPE,
+    cors_headers,
+    encoding_of,
+    media_type_of,
+    message_response,
+    preflight_headers,
+    refusal_response,
+)
+from hansard_collector.receivers.paths import PREFIXES, Target, find_target, is_otlp_path
 
 # Reading request bodies: counted as they come, never more in memory than is allowed.
 

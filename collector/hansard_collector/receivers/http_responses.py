@@ -11,8 +11,8 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 from starlette.responses import Response
 
-from hansard_collector.pipeline.submission import Encoding
-from hansard_collector.receivers.status import Refusal, capped, status_message
+from hansard_collector.pipeline.requests import Encoding
+from hansard_collector.receivers.export_response import Refusal, capped, status_message
 
 _METHODS = "POST, OPTIONS"
 _HEADERS = "content-type, content-encoding, authorization, x-requested-with"

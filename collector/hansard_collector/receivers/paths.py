@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hansard_collector.otlp.signals import CONTRACTS
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 
 # Where other backends take OTLP: moving here is then a change of the host alone.
 PREFIXES = ("/otel", "/otlp", "/api/otel", "/api/public/otel")

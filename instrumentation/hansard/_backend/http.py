@@ -31,7 +31,7 @@ from hansard.errors import (
 )
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.errors import HansardError, NotFoundError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._config.settings import Settings

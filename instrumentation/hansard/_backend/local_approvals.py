@@ -22,7 +22,7 @@ from hansard.errors import (
     UnknownApproval,
 )
 from hansard_compiler.errors import ConfigError, HansardError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.approvals.json import approval_json
 from hansard_store.approvals.records import (

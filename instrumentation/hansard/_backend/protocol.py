@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hansard_compiler.redaction.redactor import Redactor
-    from hansard_compiler.retention import RetentionMode
+    from hansard_compiler.retention_modes import RetentionMode
     from hansard_compiler.transcripts.ports import Transcripts
 
 GROUP: Final = "hansard.embedded"

@@ -20,7 +20,7 @@ from hansard._tracing.context import entered, parent_context
 from hansard._tracing.observation import clean_attribute, tell_error
 from hansard._tracing.serialization import dumps, type_name
 from hansard_compiler.providers.formats.fields import known
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder

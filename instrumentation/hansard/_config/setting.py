@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 CONFIG_FILE: Final = "hansard.toml"
 FILE_TABLE: Final = "sdk"  # of the file; the server's settings stand above all tables

@@ -33,7 +33,7 @@ from hansard._config.setting import (
     shown,
 )
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 _GRPC_PORT: Final = 4317
 _EMBEDDED_EXIT_MS: Final = 30_000

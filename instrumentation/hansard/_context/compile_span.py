@@ -28,7 +28,7 @@ from hansard_compiler.compile.record import (
 )
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.metadata_keys import Kind, kind_of
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard._tracing.observation import Observation
     from hansard_compiler.redaction.redactor import Redactor
-    from hansard_compiler.retention import RetentionMode
+    from hansard_compiler.retention_modes import RetentionMode
 
 Kind = Literal[
     "llm", "embedding", "agent", "workflow", "tool", "retriever", "rerank", "memory", "policy",

@@ -16,7 +16,7 @@ from hansard._export.otlp.spans import remade, spans_of
 from hansard._export.queue import items_of
 from hansard._export.spool import Kind
 from hansard_compiler.redaction.checks import is_sensitive_key
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

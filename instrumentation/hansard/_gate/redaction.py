@@ -17,7 +17,7 @@ from typing import Any, Final
 from hansard._gate.arguments import Json
 from hansard_compiler.canonical import canonical_bytes, canonical_json
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 _MARK: Final = re.compile(r"\[(?:secret|withheld): [0-9a-f]{16}\]")
 _FINGERPRINT_BYTES: Final = 8

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hansard._hooks.classification import Classified
     from hansard._hooks.event import Event
     from hansard._hooks.settings import HookSettings
-    from hansard.adapters.commands.rules import Score
+    from hansard.adapters.commands.scoring import Score
 
 _UNSURE = 0.35  # so far below the threshold, a model may know better than the rules
 

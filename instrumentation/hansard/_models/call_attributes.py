@@ -12,7 +12,7 @@ from hansard._tracing.observation import clean_attribute
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.formats.fields import find, integer, known, text, texts
 from hansard_compiler.providers.transport.failures import CallFailed
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._context.compiled_step import CompiledStep

@@ -57,7 +57,7 @@ from hansard_compiler.providers.recipe import (
     sent_request,
     used_adapter,
 )
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue

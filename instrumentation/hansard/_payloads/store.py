@@ -17,7 +17,7 @@ from hansard import semconv
 from hansard._export.dropped import Reason
 from hansard._export.spool import BINARY, Kind, Spool
 from hansard._runtime.warnings import warn_once
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span

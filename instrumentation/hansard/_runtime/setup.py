@@ -26,7 +26,7 @@ from hansard._tracing import workers
 from hansard._tracing.propagation import continue_environment
 from hansard.errors import EmbeddedMissing
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hansard import semconv
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.serialization import attribute_number, safe_repr, safe_str, to_json
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue

@@ -23,7 +23,7 @@ from hansard import semconv
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.context import parent_context, with_agent
 from hansard._tracing.serialization import attribute_number, safe_repr, safe_str, to_json, type_name
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder

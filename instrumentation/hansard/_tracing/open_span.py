@@ -15,7 +15,7 @@ from hansard._runtime.warnings import warn_once
 from hansard._tracing.attributes import text_of
 from hansard._tracing.observation import is_cancellation, put_content, tell_error
 from hansard._tracing.serialization import safe_repr, to_json
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

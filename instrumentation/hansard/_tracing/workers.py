@@ -116,7 +116,7 @@ def worker_initializer(**options: Any) -> Callable[[], None]:
 
 
 def _instrumented() -> list[str]:
-    switching = sys.modules.get("hansard._clients.instrumentation")
+    switching = sys.modules.get("hansard._clients.instrument")
     return [] if switching is None else switching.all_on()
 
 
@@ -136,7 +136,7 @@ def _start_worker(
         _log.exception("recording cannot start in this worker; its work runs without")
         return
     if instrumented:
-        from hansard._clients.instrumentation import instrument
+        from hansard._clients.instrument import instrument
 
         instrument(*instrumented)
     finish_with_process()

@@ -20,7 +20,7 @@ from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.models.annotations import Annotate, Withdraw
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.annotations import rows
 from hansard_store.annotations.errors import (
     AnnotationNotCurrent,

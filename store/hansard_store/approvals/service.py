@@ -15,7 +15,7 @@ from typing import Any
 
 import apsw
 
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals import decisions, validation
 from hansard_store.approvals import execution as running
 from hansard_store.approvals import proposals as proposing

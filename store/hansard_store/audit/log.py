@@ -16,7 +16,7 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals import proposals
 from hansard_store.approvals.records import PolicyNote
 from hansard_store.approvals.unit_of_work import Refusal, Who, Work

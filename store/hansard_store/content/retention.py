@@ -18,7 +18,7 @@ from typing import Any, Final
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes, canonical_json
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.errors import InvalidProposal
 from hansard_store.audit.event_types import Content
 from hansard_store.audit.events import keyed_hash

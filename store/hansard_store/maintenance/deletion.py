@@ -20,12 +20,12 @@ from hansard_store.calls.usage_rollup import follow_roots
 from hansard_store.compilations.queries import release_receipts
 from hansard_store.content.contents import log_user
 from hansard_store.content.payload_uses import release_payloads
-from hansard_store.database.batched_transactions import Pace, in_slices
 from hansard_store.database.checkpoints import make_room
 from hansard_store.database.connections import without_foreign_keys
 from hansard_store.database.transactions import snapshot, transaction
+from hansard_store.database.upkeep_slices import Pace, in_slices
 from hansard_store.evaluation.verdicts import release_verdicts
-from hansard_store.memory.versions import release_working
+from hansard_store.memory.supersession import release_working
 from hansard_store.policy.checks import release_checks
 from hansard_store.replays import release_replays
 from hansard_store.reports.files import reports_beside

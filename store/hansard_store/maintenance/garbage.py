@@ -16,11 +16,11 @@ import apsw
 
 from hansard_store.content.contents import text_user
 from hansard_store.content.payload_uses import drop_if_unused, remove_stray_files, unused_payloads
-from hansard_store.database.batched_transactions import Pace, in_slices
 from hansard_store.database.checkpoints import make_room
 from hansard_store.database.connections import without_foreign_keys
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import snapshot, transaction
+from hansard_store.database.upkeep_slices import Pace, in_slices
 from hansard_store.errors import StoreBusyError
 
 _AT_ONCE = 40

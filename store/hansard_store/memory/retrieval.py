@@ -21,7 +21,7 @@ from hansard_store.memory.json import candidate_json
 from hansard_store.memory.queries import STATES, rows_of
 from hansard_store.memory.records import Memory, MemoryConflict
 from hansard_store.memory.rows import COLUMNS, memories_by_number, whole
-from hansard_store.memory.versions import place_tokens
+from hansard_store.memory.supersession import place_tokens
 
 _RECENT: Final = 300  # records, the newest, that are rated though they share no word
 _SUBJECT_WORDS: Final = 8

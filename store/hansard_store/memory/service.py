@@ -31,7 +31,7 @@ from hansard_compiler.models.memory import (
     UnsupersedeMemory,
     WriteMemory,
 )
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
@@ -39,13 +39,13 @@ from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
-from hansard_store.memory import versions as memories
+from hansard_store.memory import supersession as memories
 from hansard_store.memory.access_log import record
 from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method
 from hansard_store.memory.errors import InvalidMemory, NotCurrent
 from hansard_store.memory.json import candidate_json, memory_json
-from hansard_store.memory.maintenance import supersessions
-from hansard_store.memory.maintenance.supersessions import (
+from hansard_store.memory.maintenance import reviewed_supersessions
+from hansard_store.memory.maintenance.reviewed_supersessions import (
     Applying,
     Cause,
     NewSupersession,
@@ -63,7 +63,7 @@ from hansard_store.memory.records import (
 from hansard_store.memory.retention import names_of, new_memory
 from hansard_store.memory.retrieval import contradicted_by, read_durable, read_working
 from hansard_store.memory.rows import get_memory, memories_by_number
-from hansard_store.memory.versions import Written
+from hansard_store.memory.supersession import Written
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import Principal, check_given, is_own_name
@@ -521,7 +521,7 @@ def record_versions(
         for one in stands
     ]
     for link in links:
-        supersessions.add(connection, link, state="applied", now_ns=now_ns, by=by)
+        reviewed_supersessions.add(connection, link, state="applied", now_ns=now_ns, by=by)
 
 
 def _denies(content: Any) -> bool:

@@ -11,7 +11,7 @@ import apsw
 
 from hansard_compiler.compile.models import EXTERNAL
 from hansard_compiler.models.memory import EXTERNAL_CONFIDENCE, Namespace, WriteMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder

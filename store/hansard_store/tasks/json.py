@@ -13,7 +13,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_store.detection.rules import Finding, Rule
 from hansard_store.detection.scan import Scan
-from hansard_store.memory.maintenance.supersessions import of_task, supersession_json
+from hansard_store.memory.maintenance.reviewed_supersessions import of_task, supersession_json
 from hansard_store.principals.model import CLAIMED
 from hansard_store.tasks.rows import Evidence, Task
 from hansard_store.tasks.service import Recorded, decision_of

@@ -21,7 +21,7 @@ from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.models.tasks import Decide
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
@@ -31,8 +31,12 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import snapshot, transaction
 from hansard_store.detection.rules import REVIEW_RULES, Finding, Occurrence
 from hansard_store.ids import new_id, short_id
-from hansard_store.memory.maintenance import supersessions
-from hansard_store.memory.maintenance.supersessions import Applying, apply_proposal, of_task
+from hansard_store.memory.maintenance import reviewed_supersessions
+from hansard_store.memory.maintenance.reviewed_supersessions import (
+    Applying,
+    apply_proposal,
+    of_task,
+)
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.model import CLAIMED, Principal, person_text
 from hansard_store.tasks import rows as tasks
@@ -227,7 +231,7 @@ class TaskService:
             if state == "approved":
                 apply_proposal(connection, one, applying)
             else:
-                supersessions.decide(connection, one, "refused", by=by, now_ns=now_ns)
+                reviewed_supersessions.decide(connection, one, "refused", by=by, now_ns=now_ns)
         if proposed and state == "approved":
             self._finish(connection, get_task(connection, task.task_id), by=by)
 

@@ -17,7 +17,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.entry import (
     CLIP_BYTES,
     Entry,

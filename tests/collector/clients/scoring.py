@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hansard_collector.derivation.stored_span import read_step
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_compiler.calls import Call, ToolCallPart
 from tests.collector.ingesting import Ingesting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_store.runs.conversations import get_conversation
 from tests.collector.clients.scoring import CLIENTS, send
 from tests.collector.ingesting import Ingesting, span, traces

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from tests.collector.clients.scoring import CLIENTS, facts, send
 from tests.collector.ingesting import Ingesting
 

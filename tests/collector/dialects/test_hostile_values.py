@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hansard_collector.dialects.engine import recognition
+from hansard_collector.dialects.engine import registry
 from hansard_collector.dialects.engine.item_views import EventView, LogView
 from hansard_collector.dialects.engine.normal_form import ROLES, Normalised
 from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
@@ -28,7 +28,7 @@ _EVIDENCE = sorted(
 _KEYS = [key for key in _EVIDENCE if not key.startswith(("event ", "span "))]
 _EVENTS = [key.removeprefix("event ") for key in _EVIDENCE if key.startswith("event ")]
 _NAMES = [key.removeprefix("span ") for key in _EVIDENCE if key.startswith("span ")]
-_SCOPES = sorted({scope for dialect in recognition.DIALECTS for scope in dialect.scopes})
+_SCOPES = sorted({scope for dialect in registry.DIALECTS for scope in dialect.scopes})
 
 # Words that readers look for, so that random structures reach them.
 _WORDS = st.sampled_from(

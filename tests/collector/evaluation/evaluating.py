@@ -13,7 +13,7 @@ from hansard_collector.evaluation.engine import Evaluated, Evaluation
 from hansard_collector.evaluation.settings import Rules, load_rules
 from hansard_compiler.calls import Json
 from hansard_compiler.models.memory import EndMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.evaluation.verdicts import VerdictFilter, VerdictRow, list_verdicts
 from hansard_store.memory.service import MemoryService
 from tests.collector.ingesting import Ingesting, span, traces

@@ -27,7 +27,7 @@ from hansard_collector.heartbeat.phase import (
 )
 from hansard_collector.heartbeat.phases import PHASES
 from hansard_collector.judges import Judges
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.heartbeat import last_phase, list_cycles, list_diagnostics, phase_history

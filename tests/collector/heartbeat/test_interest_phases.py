@@ -22,7 +22,7 @@ from hansard_collector.judges import (
     judges_from,
 )
 from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.heartbeat import PhaseRecord
 from hansard_store.memory.service import MemoryService

@@ -14,7 +14,7 @@ from hansard_collector.judges import Judges
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_collector.judges.offline import OfflineClassifier
 from hansard_store.heartbeat import last_phase, list_diagnostics
-from hansard_store.memory.maintenance.supersessions import superseding
+from hansard_store.memory.maintenance.reviewed_supersessions import superseding
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.rows import find_number
 from tests.collector.maintenance.maintaining import Upkeep

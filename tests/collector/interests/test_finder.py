@@ -15,7 +15,7 @@ from hansard_collector.interests.topics import Entry, Topic
 from hansard_collector.judges import InvalidJudgement
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_compiler.models.memory import EndMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.memory.errors import MemoryNotRetained
 from hansard_store.memory.service import MemoryService
 from tests.instrumentation.clients.provider import SECRET

@@ -27,7 +27,7 @@ from hansard_compiler.providers.transport.failures import (
     ProviderError,
     RateLimited,
 )
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from tests.instrumentation.clients.provider import CHAT, SECRET, Provider, json_reply, providing
 from tests.store.empty import empty_store

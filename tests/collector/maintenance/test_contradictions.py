@@ -19,7 +19,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.audit.events import verify_events
 from hansard_store.memory.errors import NotCurrent
-from hansard_store.memory.maintenance.supersessions import superseding
+from hansard_store.memory.maintenance.reviewed_supersessions import superseding
 from hansard_store.memory.rows import find_number
 from hansard_store.tasks.rows import list_tasks
 from hansard_store.verification.integrity import verify_store

@@ -9,7 +9,7 @@ from hansard_collector.judges.embedders import HashedPieces, WordVectors
 from hansard_collector.maintenance import result_json
 from hansard_compiler.models.tasks import Decide
 from hansard_compiler.relevance import Embedder
-from hansard_store.memory.maintenance.supersessions import superseding
+from hansard_store.memory.maintenance.reviewed_supersessions import superseding
 from hansard_store.memory.rows import find_number
 from hansard_store.tasks.rows import list_tasks
 from tests.collector.maintenance.maintaining import Down, Upkeep

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.otlp.signals import ExportRequest
 from hansard_collector.pipeline.decoding import decode_request
-from hansard_collector.pipeline.submission import IngestRequest, IngestResult, RefusedRequest
+from hansard_collector.pipeline.requests import IngestRequest, IngestResult, RefusedRequest
 from hansard_collector.receivers.grpc import GrpcReceiver
 
 

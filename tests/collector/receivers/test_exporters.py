@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.util.types import AttributeValue
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_collector.receivers.grpc import require_bearer
 from tests.collector.receivers.maker import HttpDoor, MemoryPipeline, OpenGrpc, spans_of
 

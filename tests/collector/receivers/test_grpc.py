@@ -28,7 +28,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from hansard._export.otlp.exporter import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
 from hansard_collector.otlp.signals import CONTRACTS
-from hansard_collector.pipeline.submission import Encoding, Signal
+from hansard_collector.pipeline.requests import Encoding, Signal
 from hansard_collector.receivers import grpc as stalling
 from hansard_collector.receivers.grpc import (
     NOT_FOR_SENDING,

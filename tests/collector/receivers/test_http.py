@@ -21,9 +21,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from hansard_collector.errors import StoreBusy
-from hansard_collector.pipeline.submission import Encoding, IngestResult, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestResult, Signal
+from hansard_collector.receivers.export_response import export_response
 from hansard_collector.receivers.http_responses import status_response
-from hansard_collector.receivers.status import export_response
 from tests.collector.receivers.maker import Answer, HttpDoor, MemoryPipeline, OpenHttp
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 
 

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.submission import Ingest
+from hansard_collector.pipeline.requests import Ingest
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.receivers.maker import MemoryPipeline

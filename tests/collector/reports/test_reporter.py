@@ -20,7 +20,7 @@ from hansard_collector.reports import (
     write_report,
 )
 from hansard_collector.trends.model import Trend
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.heartbeat import CycleLog, PhaseRecord
 from hansard_store.reports.audit_events import Ack
 from hansard_store.reports.files import Report

@@ -11,7 +11,7 @@ import apsw
 from hansard_collector.scanning import HackerNews, Scanner, ScanResult
 from hansard_compiler.calls import Json
 from hansard_compiler.classifier import Classifier, Question, Verdict, WordOverlap
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.memory.service import MemoryService
 from hansard_store.stories.service import StoryService
 from tests.collector.scanning.hacker_news import HackerNewsServer

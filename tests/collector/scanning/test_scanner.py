@@ -17,7 +17,7 @@ from hansard_compiler.classifier import Question, Verdict
 from hansard_compiler.compile.passes.score import TERMS
 from hansard_compiler.compile.state import Receipt
 from hansard_compiler.models.memory import EndMemory
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.memory.errors import MemoryNotRetained
 from hansard_store.stories.rows import Story
 from hansard_store.stories.service import StoryService, SubjectConflict

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard._clients.instrumentation import State, instrumentations
+from hansard._clients.instrument import State, instrumentations
 from tests.instrumentation.clients.asking import APIS, CHAT, MESSAGES, Api
 from tests.instrumentation.clients.provider import Provider, providing
 from tests.instrumentation.clients.recording import Recorded, recording

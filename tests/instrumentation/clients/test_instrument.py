@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard._clients.instrumentation import ContentHook, State, installed, instrumentations
+from hansard._clients.instrument import ContentHook, State, installed, instrumentations
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.provider import Provider, providing
 from tests.instrumentation.clients.recording import Recorded, recording

@@ -14,7 +14,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
 import hansard
-from hansard._clients.instrumentation import State
+from hansard._clients.instrument import State
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.langchain_stand_in import write_langchain
 from tests.instrumentation.clients.provider import Provider, providing

@@ -423,7 +423,7 @@ def _instrumentor(package: str) -> Any:
         from openinference.instrumentation.openai import OpenAIInstrumentor
 
         return OpenAIInstrumentor()
-    from hansard._clients.instrumentation import installed
+    from hansard._clients.instrument import installed
 
     [found] = [one for one in installed()["openai"] if "genai" in one.package]
     return found.entry.load()()

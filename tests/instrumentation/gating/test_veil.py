@@ -10,7 +10,7 @@ import pytest
 
 from hansard._gate.redaction import Veil, is_veiled
 from hansard._runtime.data_folder import FOLDER, Keys
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 
 SECRET = "sk-proj-" + "q1W2e3R4t5Y6u7I8" * 3
 KEY = bytes(32)

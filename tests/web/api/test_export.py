@@ -15,7 +15,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.otlp.json_codec import decode_json
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from tests.strategies import log_records, spans
 from tests.web.api.conftest import Api, make_api
 from tests.web.api.otlp import chat, log, logs, run_id, span, traces

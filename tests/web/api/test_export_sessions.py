@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from hansard_collector.otlp.json_codec import decode_json
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from tests.collector.sessions.maker import claude, request
 from tests.collector.sessions.scenes import claude_turn
 from tests.web.api.conftest import Api

@@ -20,7 +20,7 @@ from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import disk_use
-from hansard_web.app.store_limits import Limits, clean
+from hansard_web.app.old_runs import Limits, clean
 from tests.journeys.processes import export, grpc_exporter, hosting, serving, spans
 from tests.web.cli.conftest import Cli
 

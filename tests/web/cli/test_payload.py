@@ -10,7 +10,7 @@ import apsw
 import pytest
 from click.testing import Result
 
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.payloads import INLINE_BYTES, blob_path, put_payload
 from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder

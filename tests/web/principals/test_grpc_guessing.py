@@ -16,7 +16,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from hansard_collector.otlp.signals import CONTRACTS
-from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.requests import Signal
 from hansard_collector.receivers.grpc import MOST_HELD
 from hansard_web.principals.attempts import MOST_WAITING
 from tests.journeys.processes import Serving, hosting

@@ -18,7 +18,7 @@ import pytest
 import hansard
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.request_fields import FIELDS
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.payloads import blob_path
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.replays import add_replay, get_replay

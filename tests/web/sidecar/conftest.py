@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
 from tests.signing import People

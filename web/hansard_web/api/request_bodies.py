@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hansard_collector.pipeline.decoding import json_size
-from hansard_collector.pipeline.submission import without_frames
+from hansard_collector.pipeline.requests import without_frames
 from hansard_web.app.strict_json import parse_json
 from hansard_web.errors import BodiesInMemory, BodyTooDense, PayloadTooLargeError
 from hansard_web.sidecar.errors import InvalidBody, InvalidJson

@@ -20,13 +20,13 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.pipeline.submission import Ingest, Sender
+from hansard_collector.pipeline.requests import Ingest, Sender
 from hansard_collector.pipeline.turns import Courtesy
+from hansard_collector.receivers.export_response import Reason, Refusal, report
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from hansard_collector.receivers.http_responses import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
-from hansard_collector.receivers.status import Reason, Refusal, report
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals
 from hansard_web.api.openapi import openapi_of
@@ -43,7 +43,7 @@ from hansard_web.live import RunFeed
 from hansard_web.mcp.route import keeping_sessions
 from hansard_web.policy.decider import make_desk
 from hansard_web.principals.attempts import Attempts
-from hansard_web.principals.requests import FormTokens
+from hansard_web.principals.current_principal import FormTokens
 from hansard_web.sidecar.request import make_sidecar
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.render import Renderer, make_environment

@@ -38,6 +38,7 @@ from hansard_collector.log_sessions.hook_spool import HookSpoolWatch
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.validation import ItemLimits
+from hansard_collector.receivers.export_response import STORE_WAIT_S, Refusal
 from hansard_collector.receivers.grpc import (
     NO_TOKEN,
     NOT_FOR_SENDING,
@@ -47,7 +48,6 @@ from hansard_collector.receivers.grpc import (
     GrpcSettings,
 )
 from hansard_collector.receivers.memory import give_back_free_pages, resident_bytes
-from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.approvals.service import ApprovalService
@@ -60,10 +60,10 @@ from hansard_store.principals.service import Principals
 from hansard_web.app.application import create_app
 from hansard_web.app.config import Config, WebSettings, script_in
 from hansard_web.app.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
+from hansard_web.app.old_runs import Janitor, Limits
 from hansard_web.app.route_loading import RouteLoading
 from hansard_web.app.server_file import Endpoints, announce, withdraw
 from hansard_web.app.site import Site
-from hansard_web.app.store_limits import Janitor, Limits
 from hansard_web.cli.base import user_name
 from hansard_web.heartbeat.process import HeartbeatProcesses
 from hansard_web.principals.attempts import Attempts

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from fastapi import Depends
 from starlette.requests import Request
 
-from hansard_collector.pipeline.submission import Ingest
+from hansard_collector.pipeline.requests import Ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.service import Principals, SignedIn
 from hansard_web.app.config import WebSettings
 from hansard_web.app.readers import Readers
 from hansard_web.live import RunFeed
 from hansard_web.principals.attempts import Attempts
-from hansard_web.principals.requests import FormTokens
+from hansard_web.principals.current_principal import FormTokens
 from hansard_web.run_page.picture import Pictures, Recent
 from hansard_web.ui.render import Renderer
 

@@ -15,7 +15,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from hansard_compiler.errors import HansardError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.sealer import SealSchedule
 from hansard_store.principals.authority import ME
@@ -25,7 +25,7 @@ from hansard_web.audit.chain_state import HeadKeeper, Tell, telling
 from hansard_web.live import StoreWatch
 from hansard_web.policy.decider import PolicyDesk
 from hansard_web.policy.service import policy_of
-from hansard_web.principals.requests import principal_of
+from hansard_web.principals.current_principal import principal_of
 from hansard_web.sidecar.recorder import Outlet
 from hansard_web.ui.format import plural
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hansard._clients.instrumentors import ContentSwitch, content_switch
+from hansard._clients.instrumentor_packages import ContentSwitch, content_switch
 from hansard_collector.derivation.stored_span import StepReading
 from hansard_store.steps.flags import SpanFlag
 

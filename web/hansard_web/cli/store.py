@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeVar
 import apsw
 
 from hansard_compiler.errors import HansardError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader

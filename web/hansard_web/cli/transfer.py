@@ -11,7 +11,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.transfer import Imported, export_store, import_files
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.annotations.service import AnnotationService
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config

@@ -17,7 +17,7 @@ from hansard_collector.evaluation.words import evidence_words
 from hansard_collector.heartbeat.phase import HeartbeatRunning
 from hansard_collector.heartbeat.trace import results_of, store_evaluations
 from hansard_compiler.calls import Json
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.evaluation.verdicts import VerdictRow, known_verdicts, memory_ids
 from hansard_web.app.config import Config

@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import format_trace_id
 
-from hansard._clients.instrumentation import State, instrumentations
+from hansard._clients.instrument import State, instrumentations
 from hansard._config.settings import SETTINGS as SDK_SETTINGS
 from hansard._config.settings import load_settings
 from hansard_collector.derivation.rebuild import unfinished_rebuild

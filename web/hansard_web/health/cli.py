@@ -20,7 +20,7 @@ from hansard_store.maintenance.backup import restore as restore_store
 from hansard_store.maintenance.garbage import purge as purge_store
 from hansard_store.verification.integrity import Report, verify_store
 from hansard_web.app.config import data_folder
-from hansard_web.app.store_limits import Cleaned, Limits, clean
+from hansard_web.app.old_runs import Cleaned, Limits, clean
 from hansard_web.cli.base import (
     Command,
     Failed,

@@ -27,7 +27,7 @@ from hansard_compiler.classifier import (
 )
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config, judges_of
 from hansard_web.cli.base import (

@@ -22,7 +22,7 @@ from hansard_collector.maintenance import (
     result_json,
 )
 from hansard_compiler.calls import Json
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.heartbeat import Origin, PhaseRecord, cycle_json, list_cycles, phase_json
 from hansard_store.ids import short_id
 from hansard_store.memory.maintenance.service import MaintenanceService

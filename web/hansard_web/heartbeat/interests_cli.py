@@ -17,7 +17,7 @@ from hansard_collector.interests.finder import (
 )
 from hansard_collector.judges import Judges
 from hansard_collector.judges.recording import CallTrace
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.ids import short_id
 from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory

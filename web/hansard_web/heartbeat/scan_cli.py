@@ -23,7 +23,7 @@ from hansard_collector.scanning import (
 )
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.stories.rows import ProcessedStory, list_processed
 from hansard_store.stories.service import StoryService
 from hansard_store.times import time_text

@@ -13,7 +13,7 @@ from hansard_compiler.compile.models import EXTERNAL
 from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, list_receipts
 from hansard_store.ids import short_id
 from hansard_store.memory.access_log import accesses_of, reads_by_day
-from hansard_store.memory.maintenance.supersessions import Supersession, links_of
+from hansard_store.memory.maintenance.reviewed_supersessions import Supersession, links_of
 from hansard_store.memory.records import Access, Memory
 from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import get_memory, versions_of

@@ -33,7 +33,7 @@ from hansard_store.approvals.rows import find_id
 from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.access_log import accesses_of
 from hansard_store.memory.json import access_json, memory_json
-from hansard_store.memory.maintenance.supersessions import links_of, supersession_json
+from hansard_store.memory.maintenance.reviewed_supersessions import links_of, supersession_json
 from hansard_store.memory.queries import MemoryFilter
 from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import get_memory, versions_of

@@ -29,7 +29,7 @@ from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import Live, RecordedResult
 from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.turns import Divergence
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.records import Claim
 from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.database.stored_json import json_of

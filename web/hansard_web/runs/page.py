@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard._clients.instrumentors import NODE, PYTHON, Setup
+from hansard._clients.instrumentor_packages import NODE, PYTHON, Setup
 from hansard_collector.log_sessions.unread import UnreadLogs, unread_logs
 from hansard_store.runs.filters import parse_group
 from hansard_store.runs.queries import last_change

@@ -37,7 +37,7 @@ from hansard._runtime.recorder import Recorder
 from hansard._tracing.open_span import OpenSpan
 from hansard_collector.derivation.rederivation import StoredSpan
 from hansard_collector.payloads import store_payload
-from hansard_collector.pipeline.submission import (
+from hansard_collector.pipeline.requests import (
     Encoding,
     Ingest,
     IngestRequest,
@@ -45,9 +45,9 @@ from hansard_collector.pipeline.submission import (
     Sender,
     Signal,
 )
-from hansard_collector.receivers.status import STORE_WAIT_S
+from hansard_collector.receivers.export_response import STORE_WAIT_S
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.payloads import prepare_payload
 from hansard_store.content.retention import BINARY, Retention
 from hansard_store.database.data_folder import DataFolder

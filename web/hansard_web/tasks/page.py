@@ -17,7 +17,7 @@ from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database.cursors import Page
 from hansard_store.detection.rules import rule_text, span_of_time
 from hansard_store.errors import InvalidCursorError
-from hansard_store.memory.maintenance.supersessions import Supersession, of_task
+from hansard_store.memory.maintenance.reviewed_supersessions import Supersession, of_task
 from hansard_store.memory.rows import get_memory
 from hansard_store.principals.model import CLAIMED, person_text
 from hansard_store.steps.queries import get_step
@@ -33,7 +33,7 @@ from hansard_store.tasks.rows import (
 )
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.memory.labels import text_of, title_of
-from hansard_web.principals.requests import may_not_decide, must_sign_in
+from hansard_web.principals.current_principal import may_not_decide, must_sign_in
 from hansard_web.tasks import labels as words
 from hansard_web.tasks.api import TasksDep
 from hansard_web.ui.format import agent_words, plural

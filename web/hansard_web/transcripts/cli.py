@@ -15,7 +15,7 @@ import click
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError, NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.errors import TranscriptError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.cost import ResumeCost
 from hansard_compiler.transcripts.ids import BranchId, LogId
 from hansard_compiler.transcripts.messages import StoredMessage

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from hansard_collector.dialects import claude_code
 from hansard_collector.dialects.content import failure, prompts
-from hansard_collector.dialects.engine import recognition
+from hansard_collector.dialects.engine import registry
 from hansard_collector.dialects.engine.item_views import SpanView
 from hansard_collector.dialects.engine.sources import Source
 from hansard_collector.dialects.engine.span_reader import Reading
@@ -61,13 +61,13 @@ _EVENTS = {
 READ_EVENTS = frozenset(_EVENTS) | failure.EVENTS | claude_code.EVENTS
 _SPANS = tuple(
     {evidence.removeprefix("span ") for evidence in _EVIDENCE if evidence.startswith("span ")}
-    | {name for dialect in recognition.DIALECTS for name in dialect.spans}
+    | {name for dialect in registry.DIALECTS for name in dialect.spans}
 )
 
 
 def _families_by_head() -> dict[str, tuple[str, ...]]:
     prefixes = {evidence for evidence in _EVIDENCE if evidence.endswith((".", ":"))}
-    for dialect in recognition.DIALECTS:
+    for dialect in registry.DIALECTS:
         prefixes.update(key for key in dialect.keys if key.endswith((".", ":")))
     heads: dict[str, tuple[str, ...]] = {}
     for prefix in sorted(prefixes, key=len, reverse=True):  # the longest that fits is the one
@@ -175,7 +175,7 @@ def _prefixes_of(span_name: str) -> tuple[str, ...]:
 
 
 def _make_plan(view: SpanView, *, evidence: Sequence[str]) -> Plan:
-    marks = recognition.dialects_of(
+    marks = registry.dialects_of(
         scope_name=view.scope_name,
         service_name=view.resource.get("service.name"),
         span_name=view.name,
@@ -187,7 +187,7 @@ def _make_plan(view: SpanView, *, evidence: Sequence[str]) -> Plan:
         for group, rows in table.GROUPS.items()
         if (fields := _present(rows, present, frozenset(marks)))
     }
-    return Plan(marks[0] if marks else recognition.UNKNOWN, frozenset(marks), groups)
+    return Plan(marks[0] if marks else registry.UNKNOWN, frozenset(marks), groups)
 
 
 def _present(

@@ -12,7 +12,7 @@ from hansard._config.setting import GRPC
 from hansard._export.otlp.exporter import Answer, Outcome, Sender, is_hansard, make_sender
 from hansard._export.otlp.spans import logs_of, spans_of
 from hansard._export.spool import RECORD_BYTES, Kind, Payload, SpoolFile
-from hansard._runtime.forks import apart_from_forks
+from hansard._runtime.fork_locks import apart_from_forks
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

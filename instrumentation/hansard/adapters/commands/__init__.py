@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hansard.adapters.commands.rules import Rules, Score
+    from hansard.adapters.commands.scoring import Rules, Score
     from hansard_compiler.classifier import Question, Verdict
 
 VERSION = 1
@@ -22,7 +22,7 @@ def load_rules() -> Rules:
     if not _loaded:
         import json
 
-        from hansard.adapters.commands.rules import Rules
+        from hansard.adapters.commands.scoring import Rules
 
         path = __file__.rpartition("__init__")[0] + f"commands-{VERSION}.json"
         with open(path, encoding="utf-8") as file:

@@ -16,7 +16,7 @@ import apsw
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.classifier import Verdict
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
 from hansard_store.database.connections import OwnConnections
@@ -28,9 +28,13 @@ from hansard_store.detection.rules import (
     Finding,
     Occurrence,
 )
-from hansard_store.memory.maintenance import supersessions, vectors, verdicts
+from hansard_store.memory.maintenance import reviewed_supersessions, vectors, verdicts
 from hansard_store.memory.maintenance.candidate_pairs import Prefiltered, new_entries, prefilter
-from hansard_store.memory.maintenance.supersessions import Applying, NewSupersession, supersede
+from hansard_store.memory.maintenance.reviewed_supersessions import (
+    Applying,
+    NewSupersession,
+    supersede,
+)
 from hansard_store.memory.maintenance.verdicts import PairOutcome, Waiting
 from hansard_store.memory.records import Memory, Origin
 from hansard_store.memory.rows import memories_by_number
@@ -129,7 +133,7 @@ class MaintenanceService:
         for at in range(0, len(pairs), _AT_ONCE):
             part = pairs[at : at + _AT_ONCE]
             known |= verdicts.known_pairs(connection, judge, part)
-            known |= supersessions.settled_pairs(connection, part)
+            known |= reviewed_supersessions.settled_pairs(connection, part)
         return [pair for pair in pairs if pair not in known]
 
     def waiting(self, judge: str, *, most: int) -> list[Waiting]:
@@ -227,7 +231,7 @@ class MaintenanceService:
 
         def along(connection: apsw.Connection, made: Recorded) -> None:
             if made.task is not None and made.outcome == "opened":
-                supersessions.add(
+                reviewed_supersessions.add(
                     connection, clean, state="proposed", now_ns=now_ns, task=made.task.key
                 )
             if judged is not None:

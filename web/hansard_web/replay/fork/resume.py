@@ -11,7 +11,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import Live, RecordedResult, live_from, with_results
-from hansard_compiler.retention import RetentionMode
+from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.steps.queries import get_step
 from hansard_web.replay.fork.forward import recorded_results

@@ -19,10 +19,10 @@ import apsw
 
 from hansard_collector.background import Background
 from hansard_compiler.errors import NotFoundError
-from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import disk_use, keep_reserve
+from hansard_store.database.upkeep_slices import Pace
 from hansard_store.maintenance.deletion import (
     delete_run,
     finish_deletions,

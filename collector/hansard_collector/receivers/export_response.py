@@ -22,7 +22,7 @@ from google.rpc.status_pb2 import Status
 
 from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBusy
 from hansard_collector.otlp.signals import CONTRACTS, ExportResponse
-from hansard_collector.pipeline.submission import (
+from hansard_collector.pipeline.requests import (
     LATE_S,
     Ingest,
     IngestRequest,

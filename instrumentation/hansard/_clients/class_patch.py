@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from hansard._clients import http
+from hansard._clients import client_patch
 
 # Public classes of each package; the base that has their `request` is looked for.
 _CLIENTS: Final = {
@@ -97,10 +97,10 @@ def switch_off(library: str) -> None:
 def _sync_request(one: _Replaced, library: str) -> Callable[..., Any]:
     @functools.wraps(one.original)
     def request(client: Any, *args: Any, **kwargs: Any) -> Any:
-        if not one.is_on or http.is_recorded(client):
+        if not one.is_on or client_patch.is_recorded(client):
             return one.original(client, *args, **kwargs)
-        http.watch_client(client, is_async=False)
-        return http.record_call(client, library, one.original, args, kwargs)
+        client_patch.watch_client(client, is_async=False)
+        return client_patch.record_call(client, library, one.original, args, kwargs)
 
     return request
 
@@ -108,9 +108,9 @@ def _sync_request(one: _Replaced, library: str) -> Callable[..., Any]:
 def _async_request(one: _Replaced, library: str) -> Callable[..., Any]:
     @functools.wraps(one.original)
     async def request(client: Any, *args: Any, **kwargs: Any) -> Any:
-        if not one.is_on or http.is_recorded(client):
+        if not one.is_on or client_patch.is_recorded(client):
             return await one.original(client, *args, **kwargs)
-        http.watch_client(client, is_async=True)
-        return await http.record_async_call(client, library, one.original, args, kwargs)
+        client_patch.watch_client(client, is_async=True)
+        return await client_patch.record_async_call(client, library, one.original, args, kwargs)
 
     return request

@@ -14,7 +14,7 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard import semconv
-from hansard._clients import http_fallback, instrumentors, langchain, llama_index
+from hansard._clients import class_patch, instrumentor_packages, langchain, llama_index
 from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import PlacedProvider
 from hansard._runtime.recorder import active
@@ -89,7 +89,7 @@ def is_of_models(library: str) -> bool:
 
 def package_for(library: str) -> str:
     """Return the name of the package that would instrument a library."""
-    working = instrumentors.package_for(library)
+    working = instrumentor_packages.package_for(library)
     return working or f"openinference-instrumentation-{library.replace('_', '-')}"
 
 
@@ -238,7 +238,7 @@ def instrument(*libraries: str) -> list[Instrumentation]:
 def uninstrument(*libraries: str) -> list[Instrumentation]:
     """Switch off what `instrument` switched on; without names, all of it. Never raises."""
     wanted = [named(one) for one in libraries] or all_on()
-    recorded = [_record_no_more(name) for name in wanted if http_fallback.is_on(name)]
+    recorded = [_record_no_more(name) for name in wanted if class_patch.is_on(name)]
     return [
         *(_uninstrument(_switched_on[name]) for name in wanted if name in _switched_on),
         *recorded,
@@ -257,18 +257,18 @@ def instrumentations() -> list[Instrumentation]:
         for library, several in there.items()
         if is_of_models(library)
     ]
-    without = [library for library in http_fallback.recordable() if library not in there]
+    without = [library for library in class_patch.recordable() if library not in there]
     return found + [_over_http(library) for library in without]
 
 
 def _of_models(there: Iterable[str]) -> list[str]:
     found = [library for library in there if is_of_models(library)]
-    return sorted({*found, *http_fallback.recordable()})
+    return sorted({*found, *class_patch.recordable()})
 
 
 def all_on() -> list[str]:
     """Return the libraries that `instrument` switched on in this process."""
-    return [*_switched_on, *http_fallback.all_on()]
+    return [*_switched_on, *class_patch.all_on()]
 
 
 def _instrument(library: str, several: list[Found]) -> Instrumentation:
@@ -281,7 +281,7 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
     if on is not None:
         _follow(on)
         return _told(on, State.ALREADY_ON, several)
-    if http_fallback.is_on(library):
+    if class_patch.is_on(library):
         return _over_http(library, State.ALREADY_ON)
     failed: list[Instrumentation] = []
     for one in several:  # the next best, where one does not work with what is installed
@@ -297,9 +297,9 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
 def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentation:
     """Record the library's own clients, where no instrumentor of it works."""
     detail = ""
-    if http_fallback.can_record(library):
+    if class_patch.can_record(library):
         try:
-            http_fallback.switch_on(library)
+            class_patch.switch_on(library)
         except Exception as error:
             detail = f"{type(error).__name__}: {error}"
     for one in failed:
@@ -307,13 +307,13 @@ def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentat
     package = package_for(library)
     is_other = package not in {one.package for one in failed}
     works = f"; one that works: pip install {package}" if is_other else ""
-    if http_fallback.is_on(library):
+    if class_patch.is_on(library):
         if failed:
             _log.warning("%s: its HTTP clients are recorded instead%s", library, works)
         return _over_http(library)
     if detail:
         _log.warning("the clients of %s cannot be recorded: %s", library, detail)
-    elif http_fallback.needs_no_instrumentor(library):
+    elif class_patch.needs_no_instrumentor(library):
         _log.warning(
             "%s is not installed: pip install %s; its calls are recorded then", library, library
         )
@@ -337,7 +337,7 @@ def _over_http(library: str, state: State = State.ON_HTTP) -> Instrumentation:
 
 
 def _record_no_more(library: str) -> Instrumentation:
-    http_fallback.switch_off(library)
+    class_patch.switch_off(library)
     return _over_http(library, State.OFF)
 
 
