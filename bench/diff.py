@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from bench.compile import compile_of
 from bench.figures import Figure, below
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import Encoding, IngestRequest, Sender, Signal
 from hansard_compiler.compile.engine import CompileResult, compile_context

@@ -104,7 +104,7 @@ def test_all_six_parts_come_with_the_package(newcomer: Newcomer) -> None:
     program = (
         "import hansard; from hansard import tool, compile_step, memory\n"
         "from hansard_compiler import compile, policy; from hansard_store import memory as store\n"
-        "from hansard_collector.pipeline.pipeline import Pipeline\n"
+        "from hansard_collector.pipeline.ingest_queue import Pipeline\n"
         "from hansard_compiler.providers.registry import ADAPTERS\n"
         "for one in (hansard, compile, policy, store): print(one.__file__)\n"
         "print(*sorted(ADAPTERS))"

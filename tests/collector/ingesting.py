@@ -20,7 +20,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import (
     Encoding,

@@ -14,7 +14,7 @@ from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.dialects.engine.references import READ_BYTES, WRITTEN_BYTES
 from hansard_collector.payloads import store_payload
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import Encoding, IngestRequest, Signal
 from hansard_compiler.calls import Call, Tool

@@ -9,7 +9,7 @@ from difflib import unified_diff
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app

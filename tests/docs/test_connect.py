@@ -29,7 +29,7 @@ from hansard._clients.instrumentor_packages import (
     Setup,
     content_switch,
 )
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import Signal
 from hansard_compiler.redaction.redactor import Redactor

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.receivers.export_response import MAX_BODY_BYTES
 from hansard_compiler.errors import ConfigError

@@ -14,7 +14,7 @@ import pytest
 import hansard
 from hansard import approvals, memory
 from hansard.errors import MemoryRefused, MemoryUnavailable
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.connections import open_for_ingest

@@ -22,8 +22,9 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from hansard._config.settings import Settings, load_settings
 from hansard._export import spool as export_spool
+from hansard._export.backoff import may_retry
 from hansard._export.dropped import Losses, Sender
-from hansard._export.orphaned_spools import OrphanedSpools, forward, may_do_later
+from hansard._export.orphaned_spools import OrphanedSpools, forward
 from hansard._export.otlp.batches import Courier
 from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
 from hansard._export.otlp.log_records import encode_payloads, payload_records
@@ -82,7 +83,7 @@ class Agent:
         while answer.outcome is Outcome.ACCEPTED and (pack := self.spool.first_pack()):
             answer = forward(self.courier, self.spool, pack)
             self.spool.release()
-            answer = answer if may_do_later(answer, pack.kind) else ACCEPTED
+            answer = answer if may_retry(answer, pack.kind) else ACCEPTED
         return answer
 
     @property

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.models import CompilationRequest, parse

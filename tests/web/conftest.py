@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from playwright.sync_api import Browser, Page, sync_playwright
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import Ingest
 from hansard_compiler.redaction.redactor import Redactor

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.web.compiles import RULES, RUN, compiled, quillbook, ref_of, tell
 from tests.web.conftest import Served
 from tests.web.traces import Trace, said

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.web.conftest import Served
 from tests.web.traces import Trace, said
 

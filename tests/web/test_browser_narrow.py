@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.service import ApprovalService

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.web.conftest import Served
 from tests.web.test_run_hostile import PLANTED, hostile
 from tests.web.traces import Trace, said, tool_loop

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.requests import Encoding, IngestRequest, Signal
 from hansard_web.live import MOST_PENDING
 from tests.collector.ingesting import SENDER, span, traces

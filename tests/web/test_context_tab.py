@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_web.diff.page.words import word_diff
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, asks, returns, said, tool_loop

@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard import semconv
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.collector.ingesting import logs, pairs
 from tests.web.conftest import MakeClient
 from tests.web.html import parse

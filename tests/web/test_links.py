@@ -6,7 +6,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, said, tool_loop
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.engine import CompileResult
 from hansard_compiler.compile.passes.score import NANO

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from starlette.testclient import TestClient
 
 from hansard._clients.instrumentor_packages import NODE, PYTHON, Setup
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_store.ingest.derived_rows import Usage
 from hansard_web.app.config import WebSettings
 from tests.journeys.processes import environment

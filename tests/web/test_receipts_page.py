@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_store.memory.service import MemoryService
 from tests.web.compiles import RULES, candidate, compiled, quillbook, tell
 from tests.web.html import Element, parse

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.requests import Signal
 from hansard_web.run_page.picture import Scale, ticks
 from hansard_web.run_page.state import LINES, TABS, VIEWS, Folds, RunState, parse_state

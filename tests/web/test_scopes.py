@@ -10,7 +10,7 @@ import pytest
 from starlette.routing import BaseRoute
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.receivers import http as otlp
 from hansard_web.app.config import Scope, Token, WebSettings
 from tests.web.conftest import MakeClient

@@ -9,7 +9,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_web.app.config import WebSettings, parse_token
 from hansard_web.app.security import CONTENT_SECURITY_POLICY
 from hansard_web.principals.current_principal import SESSION_COOKIE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_store.approvals.service import ApprovalService
 from tests.web.approvals import DEAL, RUN, ask, store_of
 from tests.web.html import parse

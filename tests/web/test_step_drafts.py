@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 import hansard
 from hansard.errors import PolicyDenied
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode

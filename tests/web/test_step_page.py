@@ -7,7 +7,7 @@ import json
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, asks, returns, said, tool_loop
 

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from hansard_collector.dialects.engine.references import WRITTEN_BYTES
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_store.content.payloads import blob_path
 from tests.web.html import Element
 from tests.web.test_step_page import read

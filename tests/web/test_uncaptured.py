@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard._clients.instrumentor_packages import PYTHON
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, tool_loop
 

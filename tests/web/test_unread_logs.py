@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.collector.ingesting import logs, pairs
 from tests.collector.sessions.maker import codex
 from tests.web.conftest import MakeClient

@@ -1,75 +1,55 @@
-"""How often the prompts of one run broke the provider's cache, and what that cost in tokens."""
+"""Breaks of the provider's prompt cache: where the prompts of two calls stop being equal.
+
+What stands behind the break in both was sent before and is paid again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import apsw
-
 from hansard_collector.derived_context.alignment import equal_run
-from hansard_collector.derived_context.context import baseline_of, said, says_something
-from hansard_collector.derived_context.provenance import (
-    CHARS_PER_TOKEN,
-    MESSAGE_OVERHEAD_TOKENS,
-    MIN_CACHEABLE_TOKENS,
-)
-from hansard_store.content.messages import (
-    CallRow,
-    MessageRef,
-    list_ancestry,
-    list_calls,
-    read_chains,
-    read_messages,
-)
-from hansard_store.steps.flags import SpanFlag
+from hansard_store.content.messages import CallRow, MessageRef
 
-# Larger runs are not summed up: the answer would take longer than the page that asks for it.
-_MOST_CALLS = 150
-_MOST_TEXTS = 4_000
+# role and separators, as both large providers frame a message
+# Below this no large provider caches a prefix (provider-apis §1.5), so nothing can be lost.
+MIN_CACHEABLE_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class RunBreaks:
-    """Figures of a whole run; tokens are estimates as in provenance.py."""
+class CacheBreak:
+    """Where two prompts stop being equal although what follows partly is."""
 
-    calls: int
-    breaks: int
-    lost_tokens: int
+    position: int  # first message of this call that differs
+    lost_tokens: int  # estimate: unchanged messages behind it, read anew
+    equal_tokens: int  # estimate: the prefix that both calls share
+    cacheable: bool  # the previous prompt was long enough for a provider to cache it
 
 
-def run_breaks(connection: apsw.Connection, run: int) -> RunBreaks | None:
-    """Return what cache breaks cost a run; None for runs too large to sum up on the way.
+def find_cache_break(
+    previous: Sequence[bytes],
+    current: Sequence[bytes],
+    *,
+    unchanged: Sequence[int],
+    sizes: Sequence[int],
+    previous_sizes: Sequence[int],
+) -> CacheBreak | None:
+    """Return where two prompts part, unless one simply goes on where the other ends.
 
-    Each call is laid beside the one it continues: they part where their equal beginning ends, and
-    what stood behind it in both was paid again.
+    Prompts are hashes of messages, `unchanged` positions in the current one, sizes are tokens.
     """
-    calls = [
-        call
-        for call in list_calls(connection, run)
-        if call.role == "llm" and says_something(call) and not call.flags & SpanFlag.DUPLICATE
-    ]
-    if len(calls) > _MOST_CALLS:
+    equal = equal_run(previous, current)
+    if equal in (len(previous), len(current)):
         return None
-    chains = read_chains(connection, [call.input_prefix for call in calls])
-    texts = {ref.text for chain in chains.values() for ref in chain}
-    if len(texts) > _MOST_TEXTS:
-        return None
-    sizes = {
-        text: len(said(message)) / CHARS_PER_TOKEN + MESSAGE_OVERHEAD_TOKENS
-        for text, message in read_messages(connection, texts).items()
-    }
-    ancestry = list_ancestry(connection, run)
-    lost = []
-    for at, call in enumerate(calls):
-        before = baseline_of(call, calls[:at], chains, ancestry)
-        if before is not None:
-            lost.append(_lost(call, before, chains, sizes))
-    broken = [tokens for tokens in lost if tokens is not None]
-    return RunBreaks(len(calls), len(broken), sum(broken))
+    return CacheBreak(
+        position=equal,
+        lost_tokens=sum(sizes[at] for at in unchanged if at >= equal),
+        equal_tokens=sum(sizes[:equal]),
+        cacheable=sum(previous_sizes) >= MIN_CACHEABLE_TOKENS,
+    )
 
 
-def _lost(
+def lost_tokens(
     call: CallRow,
     before: CallRow,
     chains: Mapping[int, Sequence[MessageRef]],

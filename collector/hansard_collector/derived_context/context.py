@@ -10,8 +10,11 @@ from dataclasses import dataclass
 import apsw
 
 from hansard_collector.derived_context.alignment import equal_run
+from hansard_collector.derived_context.cache_breaks import lost_tokens
 from hansard_collector.derived_context.origins import Evidence, Origin, Sent, squeezed
 from hansard_collector.derived_context.provenance import (
+    CHARS_PER_TOKEN,
+    MESSAGE_OVERHEAD_TOKENS,
     Candidate,
     Comparison,
     best_baseline,
@@ -339,3 +342,50 @@ def read_answer(connection: apsw.Connection, call: CallRow) -> list[Message]:
     refs = read_chain(connection, call.output_prefix)
     bodies = read_messages(connection, {ref.text for ref in refs})
     return [bodies[ref.text] for ref in refs]
+
+
+# ---- the cache breaks of a run
+
+# Larger runs are not summed up: the answer would take longer than the page that asks for it.
+_MOST_CALLS = 150
+_MOST_TEXTS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunBreaks:
+    """Figures of a whole run; tokens are estimates as in `provenance`."""
+
+    calls: int
+    breaks: int
+    lost_tokens: int
+
+
+def run_breaks(connection: apsw.Connection, run: int) -> RunBreaks | None:
+    """Return what cache breaks cost a run; None for runs too large to sum up on the way.
+
+    Each call is laid beside the one it continues: they part where their equal beginning ends, and
+    what stood behind it in both was paid again.
+    """
+    calls = [
+        call
+        for call in list_calls(connection, run)
+        if call.role == "llm" and says_something(call) and not call.flags & SpanFlag.DUPLICATE
+    ]
+    if len(calls) > _MOST_CALLS:
+        return None
+    chains = read_chains(connection, [call.input_prefix for call in calls])
+    texts = {ref.text for chain in chains.values() for ref in chain}
+    if len(texts) > _MOST_TEXTS:
+        return None
+    sizes = {
+        text: len(said(message)) / CHARS_PER_TOKEN + MESSAGE_OVERHEAD_TOKENS
+        for text, message in read_messages(connection, texts).items()
+    }
+    ancestry = list_ancestry(connection, run)
+    lost = []
+    for at, call in enumerate(calls):
+        before = baseline_of(call, calls[:at], chains, ancestry)
+        if before is not None:
+            lost.append(lost_tokens(call, before, chains, sizes))
+    broken = [tokens for tokens in lost if tokens is not None]
+    return RunBreaks(len(calls), len(broken), sum(broken))

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from hansard_collector.derived_context.alignment import common_subsequence, equal_run
+from hansard_collector.derived_context.alignment import common_subsequence
+from hansard_collector.derived_context.cache_breaks import CacheBreak, find_cache_break
 from hansard_collector.derived_context.origins import UNKNOWN, Evidence, Origin, Sent, origins_of
 
 # How two versions of a text are related: cut short, or similar in their words. All linear.
@@ -102,10 +103,7 @@ def _words(text: str) -> Counter[str]:
 
 
 CHARS_PER_TOKEN = 4
-MESSAGE_OVERHEAD_TOKENS = 4  # role and separators, as both large providers frame a message
-# Below this no large provider caches a prefix (provider-apis §1.5), so nothing can be lost.
-MIN_CACHEABLE_TOKENS = 1024
-
+MESSAGE_OVERHEAD_TOKENS = 4
 _SIMILAR = 0.5  # share of words in common that makes two texts versions of one message
 _GAP_WINDOW = 6  # neighbours tried for each changed message, so that pairing stays linear
 
@@ -132,16 +130,6 @@ class Row:
     previous_tokens: int = 0
     origin: Origin = UNKNOWN
     after_break: bool = False  # stands behind the point where the equal prefix ends
-
-
-@dataclass(frozen=True, slots=True)
-class CacheBreak:
-    """Where two prompts stop being equal although what follows partly is."""
-
-    position: int  # first message of this call that differs
-    lost_tokens: int  # estimate: unchanged messages behind it, read anew
-    equal_tokens: int  # estimate: the prefix that both calls share
-    cacheable: bool  # the previous prompt was long enough for a provider to cache it
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +173,17 @@ def compare(
     previous_sizes = estimated_tokens(previous, billed=previous_billed)
     rows = list(_rows(previous, current, kept=pairs, moved=moved, changed=changed))
     rows = [_measured(row, sizes, previous_sizes) for row in rows]
-    broken = _cache_break(previous, current, rows, sizes, previous_sizes)
+    broken = find_cache_break(
+        [one.hash for one in previous],
+        [one.hash for one in current],
+        unchanged=[
+            row.current
+            for row in rows
+            if row.change in (Change.KEPT, Change.REORDERED) and row.current is not None
+        ],
+        sizes=sizes,
+        previous_sizes=previous_sizes,
+    )
     if broken is not None:
         rows = [_placed(row, broken.position) for row in rows]
     origins = origins_of(current, evidence or Evidence())
@@ -411,31 +409,6 @@ def _measured(row: Row, sizes: Sequence[int], previous_sizes: Sequence[int]) -> 
     before = previous_sizes[row.previous] if row.previous is not None else 0
     now = sizes[row.current] if row.current is not None else before
     return replace(row, tokens=now, previous_tokens=before)
-
-
-def _cache_break(
-    previous: Sequence[Sent],
-    current: Sequence[Sent],
-    rows: Sequence[Row],
-    sizes: Sequence[int],
-    previous_sizes: Sequence[int],
-) -> CacheBreak | None:
-    """Return where the prompts part, unless one simply goes on where the other ends."""
-    equal = equal_run([one.hash for one in previous], [one.hash for one in current])
-    if equal in (len(previous), len(current)):
-        return None
-    unchanged = {Change.KEPT, Change.REORDERED}
-    lost = sum(
-        row.tokens
-        for row in rows
-        if row.change in unchanged and row.current is not None and row.current >= equal
-    )
-    return CacheBreak(
-        position=equal,
-        lost_tokens=lost,
-        equal_tokens=sum(sizes[:equal]),
-        cacheable=sum(previous_sizes) >= MIN_CACHEABLE_TOKENS,
-    )
 
 
 def _placed(row: Row, position: int) -> Row:

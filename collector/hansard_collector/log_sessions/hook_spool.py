@@ -21,7 +21,7 @@ from typing import Final
 from hansard._hooks.delivery import FOLDER
 from hansard_collector.background import Background
 from hansard_collector.errors import MalformedRequest, StoreBusy
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import (
     Encoding,

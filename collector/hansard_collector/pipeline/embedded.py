@@ -23,7 +23,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
-    from hansard_collector.pipeline.pipeline import Pipeline
+    from hansard_collector.pipeline.ingest_queue import Pipeline
     from hansard_store.approvals.service import ApprovalService
 
 _PATIENCE_MS = 500  # with other writers: the SDK tries again, and a fork waits for it
@@ -44,7 +44,7 @@ def open_embedded(
     Raises StoreError when the store cannot be opened, is damaged or too new. Other processes may
     write to it meanwhile; each takes the write lock in turn.
     """
-    from hansard_collector.pipeline.pipeline import Pipeline
+    from hansard_collector.pipeline.ingest_queue import Pipeline
     from hansard_collector.pipeline.redaction import RetentionPolicy
     from hansard_store.approvals.service import ApprovalService
     from hansard_store.database.data_folder import DataFolder

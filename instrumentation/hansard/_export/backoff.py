@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from hansard._export.otlp.exporter import Answer
+from hansard._export.otlp.exporter import Answer, Outcome
+from hansard._export.spool import Kind
 from hansard._runtime.warnings import recovered, warn_once
 
 _FIRST_WAIT_S: Final = 0.5  # after a failed attempt; doubled up to the longest
@@ -53,3 +54,11 @@ class Contact:
     def rejoice(self) -> None:
         """Tell the program that it is over."""
         recovered("collector", "the collector at %s answers again", self._endpoint)
+
+
+def may_retry(answer: Answer, kind: Kind) -> bool:
+    """Whether the same batch is worth another attempt."""
+    if answer.outcome is Outcome.NOT_RECEIVED:
+        # An endpoint without logs is one; without traces, a mistake.
+        return kind not in (Kind.LOGS, Kind.PAYLOADS)
+    return answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 from hansard import semconv
+from hansard._export.backoff import may_retry
 from hansard._export.dropped import Losses, Reason, Sender, load_losses
 from hansard._export.keepalive import keepalives
 from hansard._export.otlp.batches import Courier, encode, items_of
@@ -72,7 +73,7 @@ def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
             data = b"" if file.kind is Kind.PAYLOADS else encode(file.kind, delivered.refused)
             shelf.refuse(file.kind, len(delivered.refused), data)
         shelf.arrived(file)
-    elif outcome is Outcome.NOT_RECEIVED and not may_do_later(delivered.answer, file.kind):
+    elif outcome is Outcome.NOT_RECEIVED and not may_retry(delivered.answer, file.kind):
         if file.kind is Kind.PAYLOADS:
             warn_once(
                 "payloads not received",
@@ -210,7 +211,7 @@ class OrphanedSpools:
         """Send everything; returns ACCEPTED, or why the rest is still there."""
         while self.due_s <= time.monotonic():
             sent = self.step(courier)
-            if sent is not None and may_do_later(*sent):
+            if sent is not None and may_retry(*sent):
                 return sent[0]
         return ACCEPTED
 
@@ -237,7 +238,7 @@ class OrphanedSpools:
                 for folder, file in entries:
                     folder.arrived(file)
                 return answer, kind
-            if may_do_later(answer, kind):
+            if may_retry(answer, kind):
                 return answer, kind
         self._singly = len(entries)
         return None
@@ -271,11 +272,3 @@ def _items_of(entries: Sequence[_Entry]) -> list[Any] | None:
     except (SpoolError, ValueError):
         return None
     return items if len(items) == sum(file.items for _, file in entries) else None
-
-
-def may_do_later(answer: Answer, kind: Kind) -> bool:
-    """Say whether the same batch is worth another attempt."""
-    if answer.outcome is Outcome.NOT_RECEIVED:
-        # An endpoint without logs is one; without traces, a mistake.
-        return kind not in (Kind.LOGS, Kind.PAYLOADS)
-    return answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL)

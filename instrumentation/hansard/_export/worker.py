@@ -25,10 +25,10 @@ from opentelemetry.context import (
     set_value,
 )
 
-from hansard._export.backoff import Contact
+from hansard._export.backoff import Contact, may_retry
 from hansard._export.dropped import Reason
 from hansard._export.keepalive import OpenSpans
-from hansard._export.orphaned_spools import OrphanedSpools, forward, may_do_later, tell_refused
+from hansard._export.orphaned_spools import OrphanedSpools, forward, tell_refused
 from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import Answer, Outcome
 from hansard._export.otlp.log_records import drop_records, keepalive_records
@@ -320,7 +320,7 @@ class BatchExportWorker:
             flight.is_ready = True
             self._news.notify_all()
         delivered = self._courier.deliver(batch.kind, batch.items)
-        if may_do_later(delivered.answer, batch.kind):
+        if may_retry(delivered.answer, batch.kind):
             self._failed(delivered.answer)
             self._keep_flight(flight)
             return False
@@ -352,7 +352,7 @@ class BatchExportWorker:
 
     def _after(self, answer: Answer, kind: Kind) -> None:
         """Note how the collector is, by its answer."""
-        if may_do_later(answer, kind):
+        if may_retry(answer, kind):
             self._failed(answer)
         else:
             self._arrived()
@@ -362,7 +362,7 @@ class BatchExportWorker:
         answer = self._courier.deliver(Kind.LOGS, drop_records(losses)).answer
         self._report_s = time.monotonic() + _REPORT_S
         self._after(answer, Kind.LOGS)
-        if not may_do_later(answer, Kind.LOGS):
+        if not may_retry(answer, Kind.LOGS):
             self._spool.note_reported(losses)  # refused there: they are not reported again
 
     def _send_open(self) -> None:

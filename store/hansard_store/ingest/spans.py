@@ -30,6 +30,7 @@ from hansard_store.ingest.span_input import Outcome, Placed, ReceivedSpan
 from hansard_store.ingest.stored_spans import SpanRecordWriter
 from hansard_store.policy import checks as policy_checks
 from hansard_store.runs.projection import NO_ROOT, ROOT_FLAGS, Fact, RunState, RunWriter
+from hansard_store.runs.status import status_of_root
 from hansard_store.search.indexes import IndexWriter
 from hansard_store.steps.flags import SpanFlag
 
@@ -559,13 +560,5 @@ def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProject
         return
     run.root_span, run.root_rank, run.root_sort_ns = number, rank, span.sort_ns
     run.name = made.label or span.name
-    run.status = _run_status(span, span.flags | made.flags)
+    run.status = status_of_root(span.flags | made.flags, is_open=span.is_open)
     run.root_flags = made.flags & ROOT_FLAGS
-
-
-def _run_status(root: ReceivedSpan, flags: int) -> str:
-    if root.is_open:
-        return "open"
-    if flags & SpanFlag.CANCELLED:
-        return "cancelled"
-    return "error" if flags & SpanFlag.ERROR else "ok"

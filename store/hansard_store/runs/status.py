@@ -1,4 +1,4 @@
-"""Figures that runs, steps and usage tables share: token sums and effective statuses."""
+"""Status of runs and steps, as it is stored and as it is shown; and token sums."""
 
 from __future__ import annotations
 
@@ -85,3 +85,12 @@ def step_status(
     if end_ns is None and not flags & _TIME_HUGE:
         return run_status("open", alive_until_ns=alive_until_ns, now_ns=now_ns)
     return "ok" if status_code == 1 else "unset"
+
+
+def status_of_root(flags: int, *, is_open: bool) -> str:
+    """Return the status that is stored of a run: that of its root span, by its flags."""
+    if is_open:
+        return "open"
+    if flags & SpanFlag.CANCELLED:
+        return "cancelled"
+    return "error" if flags & SpanFlag.ERROR else "ok"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app

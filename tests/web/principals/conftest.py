@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import WebSettings
 from tests.web.conftest import MakeClient

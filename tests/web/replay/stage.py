@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 import hansard
 from hansard import instrument_client
 from hansard._runtime import recorder as _state
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for

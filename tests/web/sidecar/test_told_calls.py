@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.providers.formats.sse import read_events
 from hansard_compiler.redaction.redactor import Redactor

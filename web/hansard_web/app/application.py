@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.requests import Ingest, Sender
 from hansard_collector.pipeline.turns import Courtesy
 from hansard_collector.receivers.export_response import Reason, Refusal, report

@@ -35,7 +35,7 @@ from fastapi import FastAPI
 from hansard_collector.derivation.rebuild import RebuildContinuation
 from hansard_collector.liveness import SilenceWatch
 from hansard_collector.log_sessions.hook_spool import HookSpoolWatch
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.validation import ItemLimits
 from hansard_collector.receivers.export_response import STORE_WAIT_S, Refusal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.transfer import Imported, export_store, import_files
 from hansard_compiler.redaction.redactor import Redactor

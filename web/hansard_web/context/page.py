@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import apsw
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
-from hansard_collector.derived_context.cache_breaks import RunBreaks, run_breaks
 from hansard_collector.derived_context.context import (
     DerivedContext,
     PlacedCall,
+    RunBreaks,
     derive_context,
+    run_breaks,
     said,
 )
 from hansard_collector.derived_context.origins import Origin

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 
 from hansard._export.otlp.exporter import PRODUCT
-from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_store.database.write_probe import why_not_writable
 from hansard_store.ledger import (
     DropSum,

@@ -61,7 +61,7 @@ async def _url_api(url: str, token: str | None) -> AsyncIterator[Api]:
 @asynccontextmanager
 async def _folder_api(config: Config) -> AsyncIterator[Api]:
     """Yield the API of an app over the data folder, in this process, with a pipeline of its own."""
-    from hansard_collector.pipeline.pipeline import Pipeline
+    from hansard_collector.pipeline.ingest_queue import Pipeline
     from hansard_collector.pipeline.redaction import RetentionPolicy
     from hansard_compiler.redaction.redactor import Redactor
     from hansard_store.database.data_folder import DataFolder
