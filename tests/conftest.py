@@ -37,8 +37,11 @@ def pytest_configure() -> None:
     # A commit that waits for a disk proves no more than one that waits for memory.
     if os.access(_RAM_DISK, os.W_OK) and shutil.disk_usage(_RAM_DISK).free > _ENOUGH_BYTES:
         tempfile.tempdir = os.environ.setdefault("TMPDIR", str(_RAM_DISK))
-    # Second copies of heads go to the user's state folder; those of tests do not.
-    os.environ["XDG_STATE_HOME"] = os.path.join(tempfile.gettempdir(), "hansard-tests-state")
+    # Second copies of heads go to the user's state folder; those of tests do not. Workers have one
+    # each: a store that is made once and copied for all of them goes on differently in each.
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    state = os.path.join(tempfile.gettempdir(), f"hansard-tests-state-{worker}")
+    os.environ["XDG_STATE_HOME"] = state
     os.environ.pop("HANSARD_HEADS_COPY", None)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hansard_web.mcp import route, server
+from hansard_web.mcp import server
 from hansard_web.mcp.tools import TOOLS
 from tests.web.mcp.conftest import AGENT, READER, Office
 
@@ -145,7 +145,7 @@ def test_another_token_gets_nothing_of_a_session(office: Office) -> None:
 def test_when_there_are_too_many_sessions_a_client_is_served_without(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(route, "MOST", 0)
+    monkeypatch.setattr(sessions, "MOST", 0)
 
     wire = Wire(office).begin()
 
@@ -157,9 +157,9 @@ def test_sessions_that_were_ended_make_room(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Wire(office).begin()  # with the first client comes the manager, which keeps its limits
-    monkeypatch.setattr(route, "MOST", 1)
+    monkeypatch.setattr(sessions, "MOST", 1)
     with monkeypatch.context() as at_once:
-        at_once.setattr(route, "IDLE_S", 0.0)  # those of other tests make room
+        at_once.setattr(sessions, "IDLE_S", 0.0)  # those of other tests make room
         first = Wire(office).begin()
 
     assert Wire(office).begin().session_id is None
@@ -171,8 +171,8 @@ def test_sessions_that_went_quiet_make_room(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Wire(office).begin()
-    monkeypatch.setattr(route, "MOST", 1)
-    monkeypatch.setattr(route, "IDLE_S", 0.0)
+    monkeypatch.setattr(sessions, "MOST", 1)
+    monkeypatch.setattr(sessions, "IDLE_S", 0.0)
 
     second = Wire(office).begin()
 

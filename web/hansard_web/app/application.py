@@ -40,7 +40,7 @@ from hansard_web.approvals.worker import make_accounts
 from hansard_web.audit.chain_state import Chains
 from hansard_web.health.api import router as ledger_router
 from hansard_web.live import RunFeed
-from hansard_web.mcp.route import keeping_sessions
+from hansard_web.mcp.sessions import keeping_sessions
 from hansard_web.policy.decider import make_desk
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.current_principal import FormTokens

@@ -12,7 +12,7 @@ import apsw
 from hansard_compiler.diff import Delta, StepPair, align_steps, headline
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import RunTree, TreeRow
-from hansard_web.diff.headline import run_figures
+from hansard_web.diff.figures import run_figures
 from hansard_web.diff.step_facts import MOST_READ, StepsOf, Understanding, steps_of, what_differs
 from hansard_web.diff.steps import StepDiff, compare_steps
 

@@ -51,7 +51,7 @@ from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.context.bodies import native_compilation
-from hansard_web.diff.headline import step_figures
+from hansard_web.diff.figures import step_figures
 from hansard_web.diff.neighbours import neighbours_of
 from hansard_web.diff.step_facts import known_as
 from hansard_web.run_page.picture import Recent
