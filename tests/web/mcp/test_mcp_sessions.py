@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hansard_web.mcp import server
+from hansard_web.mcp import server, sessions
 from hansard_web.mcp.tools import TOOLS
 from tests.web.mcp.conftest import AGENT, READER, Office
 
