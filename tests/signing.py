@@ -17,7 +17,7 @@ from hansard_store.principals.errors import TokenExists
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
 from hansard_web.app.security import is_a_decision
-from hansard_web.principals.current_principal import SESSION_COOKIE
+from hansard_web.principals.dependencies import SESSION_COOKIE
 
 PERSON: Final = "ana"  # who decides where a test names nobody
 

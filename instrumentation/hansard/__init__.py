@@ -164,7 +164,7 @@ _LAZY = {name: module for module, names in _MODULES.items() for name in names}
 def __getattr__(name: str) -> object:
     if name in _LAZY:
         found = getattr(import_module(_LAZY[name]), name)
-        if found.__module__.startswith("hansard._"):
+        if found.__module__.startswith(f"{__name__}._"):
             found.__module__ = __name__  # for help(), tracebacks and pickle: where programs find it
         globals()[name] = found
         return found

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from hansard_collector.pipeline.turns import Courtesy
+from hansard_collector.pipeline.group_commit import Courtesy
 
 
 def test_nobody_is_waited_for_when_nobody_waits() -> None:

@@ -17,8 +17,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
+from hansard_collector.pipeline.group_commit import Job
 from hansard_collector.pipeline.requests import Encoding, IngestRequest, IngestResult, Signal
-from hansard_collector.pipeline.turns import Job
 from hansard_collector.pipeline.validation import ItemLimits
 from hansard_collector.receivers.export_response import Reason, Refusal, submit
 from hansard_store.database.connections import open_for_accountability

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hansard_compiler.policy.shell_commands import parse_permitted, plain_commands, runs_only
+from hansard_compiler.policy.permitted_commands import parse_permitted, plain_commands, runs_only
 
 FRAGMENTS = [
     "ls", "cat", "rm", "rm -rf x", "-l", "x", " ", " ", "  ", "'", '"', "\\", "|", "||", "&", ";",

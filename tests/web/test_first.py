@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from hansard_collector.pipeline.turns import Courtesy
+from hansard_collector.pipeline.group_commit import Courtesy
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_web.app.application import PeopleFirst
 

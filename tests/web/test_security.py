@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_web.app.config import WebSettings, parse_token
 from hansard_web.app.security import CONTENT_SECURITY_POLICY
-from hansard_web.principals.current_principal import SESSION_COOKIE
+from hansard_web.principals.dependencies import SESSION_COOKIE
 from hansard_web.ui.forms import MAX_BYTES, MAX_OPEN_BYTES
 from tests.web.conftest import MakeClient
 from tests.web.html import parse

@@ -7,7 +7,7 @@ import pytest
 from hansard_compiler.errors import ConfigError
 from hansard_store.principals.model import ALL_SCOPES, Scope
 from hansard_web.app.config import Token, parse_token
-from hansard_web.principals.current_principal import FormTokens
+from hansard_web.principals.dependencies import FormTokens
 
 KEY = b"k" * 32
 CLERK, SENDER = Token("clerk-secret"), Token("sender-secret", frozenset({Scope.INGEST}))

@@ -27,7 +27,16 @@ from typing import TypeVar
 
 from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBusy
 from hansard_collector.payloads import PayloadStage
-from hansard_collector.pipeline.group_commit import IngestStore
+from hansard_collector.pipeline.group_commit import (
+    Chunk,
+    Courtesy,
+    Job,
+    Slice,
+    Tally,
+    Turns,
+    next_slice,
+)
+from hansard_collector.pipeline.ingest_store import IngestStore
 from hansard_collector.pipeline.preparation import Preparer
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import (
@@ -39,7 +48,6 @@ from hansard_collector.pipeline.requests import (
     RepeatedRequests,
 )
 from hansard_collector.pipeline.stages import Batch, Thread, Worker, open_batch, run_stages
-from hansard_collector.pipeline.turns import Chunk, Courtesy, Job, Slice, Tally, Turns, next_slice
 from hansard_collector.pipeline.validation import USUAL_LIMITS, ItemLimits
 from hansard_collector.pipeline.writing import ItemWriter, dialect_of
 from hansard_store.database.data_folder import DataFolder

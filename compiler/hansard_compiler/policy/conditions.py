@@ -21,7 +21,7 @@ import re2
 from hansard_compiler.calls import Json
 from hansard_compiler.policy.errors import ConditionError, PolicyRuleError
 from hansard_compiler.policy.file_paths import Directory, is_under, parse_directory
-from hansard_compiler.policy.shell_commands import parse_permitted, runs_only
+from hansard_compiler.policy.permitted_commands import parse_permitted, runs_only
 
 # Patterns that people write into rules: google-re2, so that time is linear in the text.
 

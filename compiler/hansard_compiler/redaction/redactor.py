@@ -3,7 +3,7 @@
 What holds, by test: redacting twice changes nothing; a marker is never taken for a secret; a text
 that parses as JSON still does, with the same structure; rules see through JSON escapes (to any
 depth that occurs), one layer of base64, and chunks of a stream, whose bits of a text are looked
-through together (redaction_streams.py); time is linear in the text (google-re2).
+through together (streams.py); time is linear in the text (google-re2).
 
 Work on a text ends at 1,000 matches, 50,000 near misses, half a million stretches of what might be
 base64, or when it keeps yielding secrets: then the whole value is replaced, under the rule name

@@ -9,9 +9,9 @@ from weakref import WeakSet
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 from hansard import semconv
+from hansard._export.batch_queue import span_bytes
 from hansard._export.dropped import Losses, Sender
 from hansard._export.otlp.log_records import make_record
-from hansard._export.queue import span_bytes
 from hansard._export.redaction import BatchCleaner
 from hansard._export.spool import FOLDER, Kind, Spool
 from hansard._export.worker import BatchExportWorker

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard import semconv
+from hansard._export.batch_queue import items_of
 from hansard._export.otlp.batches import encode
 from hansard._export.otlp.spans import remade, spans_of
-from hansard._export.queue import items_of
 from hansard._export.spool import Kind
 from hansard_compiler.redaction.checks import is_sensitive_key
 from hansard_compiler.retention_modes import RetentionMode

@@ -26,13 +26,13 @@ from opentelemetry.context import (
 )
 
 from hansard._export.backoff import Contact, may_retry
+from hansard._export.batch_queue import Batch, Put, Waiting
 from hansard._export.dropped import Reason
 from hansard._export.keepalive import OpenSpans
 from hansard._export.orphaned_spools import OrphanedSpools, forward, tell_refused
 from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import Answer, Outcome
 from hansard._export.otlp.log_records import drop_records, keepalive_records
-from hansard._export.queue import Batch, Put, Waiting
 from hansard._export.spool import FOLDER, Kind, Spool, SpoolFile
 from hansard._runtime.fork_locks import apart_from_forks
 from hansard._runtime.warnings import warn_once

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansard_store.principals.model import Scope as TokenScope
 from hansard_web.app.security import LOOK_S, InForce
-from hansard_web.principals.current_principal import SESSION_COOKIE
+from hansard_web.principals.dependencies import SESSION_COOKIE
 from tests.journeys.processes import Serving, export, hosting, http_exporter, spans
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, bearer, session_of

@@ -19,9 +19,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hansard_collector.pipeline.group_commit import Courtesy
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.requests import Ingest, Sender
-from hansard_collector.pipeline.turns import Courtesy
 from hansard_collector.receivers.export_response import Reason, Refusal, report
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from hansard_collector.receivers.http_responses import status_response
@@ -43,7 +43,7 @@ from hansard_web.live import RunFeed
 from hansard_web.mcp.sessions import keeping_sessions
 from hansard_web.policy.decider import make_desk
 from hansard_web.principals.attempts import Attempts
-from hansard_web.principals.current_principal import FormTokens
+from hansard_web.principals.dependencies import FormTokens
 from hansard_web.sidecar.request import make_sidecar
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.render import Renderer, make_environment

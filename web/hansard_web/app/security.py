@@ -30,7 +30,7 @@ from hansard_store.principals.service import Principals
 from hansard_store.principals.tokens import PREFIX
 from hansard_web.app.config import WebSettings
 from hansard_web.principals.attempts import Attempts
-from hansard_web.principals.current_principal import SESSION_COOKIE, FormTokens
+from hansard_web.principals.dependencies import SESSION_COOKIE, FormTokens
 from hansard_web.ui.forms import MAX_BYTES, MAX_OPEN_BYTES, bounded, is_form
 
 # Answers under way end with the credential of their request: at sign-out, or once it is revoked.

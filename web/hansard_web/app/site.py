@@ -15,7 +15,7 @@ from hansard_web.app.config import WebSettings
 from hansard_web.app.readers import Readers
 from hansard_web.live import RunFeed
 from hansard_web.principals.attempts import Attempts
-from hansard_web.principals.current_principal import FormTokens
+from hansard_web.principals.dependencies import FormTokens
 from hansard_web.run_page.picture import Pictures, Recent
 from hansard_web.ui.render import Renderer
 

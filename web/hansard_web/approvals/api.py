@@ -38,7 +38,7 @@ from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals import bodies
 from hansard_web.approvals.worker import Accounts, AccountsDep
-from hansard_web.principals.current_principal import is_own_only
+from hansard_web.principals.dependencies import is_own_only
 
 router = noun_router("approvals", route_class=JsonRoute)
 

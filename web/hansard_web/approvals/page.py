@@ -46,7 +46,7 @@ from hansard_web.approvals.page_state import (
     terminal,
 )
 from hansard_web.approvals.worker import AccountsDep
-from hansard_web.principals.current_principal import may_not_decide, must_sign_in, principal_of
+from hansard_web.principals.dependencies import may_not_decide, must_sign_in, principal_of
 from hansard_web.sidecar.errors import InvalidBody
 from hansard_web.ui.format import WAITS
 from hansard_web.ui.forms import OwnForm

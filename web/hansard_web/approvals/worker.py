@@ -25,7 +25,7 @@ from hansard_web.audit.chain_state import HeadKeeper, Tell, telling
 from hansard_web.live import StoreWatch
 from hansard_web.policy.decider import PolicyDesk
 from hansard_web.policy.service import policy_of
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.recorder import Outlet
 from hansard_web.ui.format import plural
 

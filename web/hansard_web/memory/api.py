@@ -28,7 +28,7 @@ from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
 from hansard_web.memory import service as books
 from hansard_web.memory.service import STATES, memory_detail, read_memory_filter
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.request import SidecarService
 
 

@@ -39,7 +39,7 @@ from hansard_web.memory.labels import (
 )
 from hansard_web.memory.record import Record, read_record
 from hansard_web.memory.service import read_memory_filter
-from hansard_web.principals.current_principal import may_not_decide, must_sign_in
+from hansard_web.principals.dependencies import may_not_decide, must_sign_in
 from hansard_web.ui.format import plural
 from hansard_web.ui.forms import OwnForm
 

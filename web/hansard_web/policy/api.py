@@ -35,7 +35,7 @@ from hansard_web.policy.json import (
     version_rules,
 )
 from hansard_web.policy.service import InForce, given_sets
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.errors import VersionRequired
 
 router = noun_router("policy", route_class=JsonRoute)

@@ -16,7 +16,7 @@ from hansard_store.principals.tokens import SESSION_S
 from hansard_web.app.addresses import way_back
 from hansard_web.app.security import address_of, hold_back
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.principals.current_principal import SESSION_COOKIE
+from hansard_web.principals.dependencies import SESSION_COOKIE
 from hansard_web.ui.forms import OwnForm
 
 router = APIRouter()

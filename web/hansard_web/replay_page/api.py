@@ -25,7 +25,7 @@ from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.replay.engine import PLAN_MS, Replays
 from hansard_web.replay.json import replay_body, summary_body
 from hansard_web.replay.request import GoOn, ReplayInput

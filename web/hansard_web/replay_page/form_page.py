@@ -27,7 +27,7 @@ from hansard_web.api.values import Body
 from hansard_web.app.readers import Readers
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.diff.page.detail import PathRow
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.replay.descriptions import BASES, SaidChange, say_change
 from hansard_web.replay.engine import PLAN_MS, Replays
 from hansard_web.replay.fork.forward import following

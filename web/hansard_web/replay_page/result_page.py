@@ -32,7 +32,7 @@ from hansard_web.api.values import Body
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.worker import person
 from hansard_web.diff.steps import compare_steps
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.replay.descriptions import SaidChange, say_change
 from hansard_web.replay.engine import PLAN_MS
 from hansard_web.replay.json import compared_steps, replay_body

@@ -27,7 +27,7 @@ from hansard_store.reports.files import InvalidAcknowledgement, Report
 from hansard_store.reports.state import Correction, recent_corrections
 from hansard_store.tasks.rows import Task, count_tasks, list_tasks
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.principals.current_principal import may_not_decide, must_sign_in
+from hansard_web.principals.dependencies import may_not_decide, must_sign_in
 from hansard_web.reports.api import ReportsDep
 from hansard_web.reports.service import ReportService
 from hansard_web.ui.format import day_time, plural, shorten

@@ -13,7 +13,7 @@ from hansard_store.content.retention import Retention
 from hansard_store.database.idempotency_keys import IdempotencyKeys
 from hansard_store.principals.model import Scope
 from hansard_web.app.site import Site
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.errors import RecordingDisabled
 from hansard_web.sidecar.idempotency import Once
 from hansard_web.sidecar.recorder import Outlet

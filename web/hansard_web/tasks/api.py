@@ -18,7 +18,7 @@ from hansard_web.api.parameters import Cursor, one_of, read_limit
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 
 # The tasks of an app, and who may decide about them.
 

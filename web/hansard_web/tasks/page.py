@@ -33,7 +33,7 @@ from hansard_store.tasks.rows import (
 )
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.memory.labels import text_of, title_of
-from hansard_web.principals.current_principal import may_not_decide, must_sign_in
+from hansard_web.principals.dependencies import may_not_decide, must_sign_in
 from hansard_web.tasks import labels as words
 from hansard_web.tasks.api import TasksDep
 from hansard_web.ui.format import agent_words, plural

@@ -23,7 +23,7 @@ from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.transcripts.bodies import (
     AppendMessages,
     CheckSummary,

@@ -29,7 +29,7 @@ from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import make_private
 from hansard_store.principals.model import Scope
 from hansard_web.approvals.page_state import Badge, read_badge
-from hansard_web.principals.current_principal import principal_of
+from hansard_web.principals.dependencies import principal_of
 from hansard_web.ui import format as figures
 from hansard_web.ui.assets import Assets, package_assets
 from hansard_web.ui.markdown import to_html, verbatim
