@@ -17,7 +17,7 @@ from hansard_compiler.diff import (
     align,
     align_messages,
     align_steps,
-    explanations,
+    headline,
     json_diff,
     mirrored_json,
     mirrored_steps,
@@ -130,7 +130,7 @@ def test_aligned_messages_hold_every_message_once(
     st.dictionaries(st.sampled_from(["tokens.input", "errors", "x"]), st.integers(0, 9) | st.none())
 )
 def test_a_headline_against_itself_says_the_same_everywhere(figures: dict[str, int | None]) -> None:
-    told = explanations(figures, figures)
+    told = headline(figures, figures)
     assert all(one.direction == "same" and not one.is_difference for one in told)
 
 
@@ -225,11 +225,11 @@ def test_a_huge_difference_is_cut_and_says_so() -> None:
 def test_a_figure_says_which_way_it_moved(
     name: str, left: Any, right: Any, direction: str, verdict: str
 ) -> None:
-    (delta,) = explanations({name: left}, {name: right})
+    (delta,) = headline({name: left}, {name: right})
     assert (delta.direction, delta.verdict) == (direction, verdict)
 
 
 def test_what_is_unknown_is_never_counted_as_zero() -> None:
-    (delta,) = explanations({"cost_usd": None}, {"cost_usd": 0.5})
+    (delta,) = headline({"cost_usd": None}, {"cost_usd": 0.5})
     assert delta.delta is None
     assert delta.share is None

@@ -20,8 +20,8 @@ from hansard_store.approvals import decisions, validation
 from hansard_store.approvals import execution as running
 from hansard_store.approvals import proposals as proposing
 from hansard_store.approvals import rows as approvals
+from hansard_store.approvals.claims import lost_claims
 from hansard_store.approvals.errors import ActionBlocked, ClaimRefused, InvalidProposal
-from hansard_store.approvals.execution import lost_claims
 from hansard_store.approvals.json import is_claimed
 from hansard_store.approvals.records import (
     Action,

@@ -124,7 +124,7 @@ def _send_test_spans(config: Config, endpoints: Endpoints | None) -> Iterator[Fi
 def _send_test_span(config: Config, endpoints: Endpoints, protocol: str) -> Finding:
     what = f"test {protocol.partition('/')[0]}"
     # Imported here: the exporters take longer than all other checks together.
-    from hansard_web.health.checks import send_test_span
+    from hansard_web.health.test_span import send_test_span
 
     token = next((t.secret for t in config.token if t.allows(Scope.INGEST)), None)
     trace_id = send_test_span(endpoints, protocol=protocol, token=token)
