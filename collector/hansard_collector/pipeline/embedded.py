@@ -66,7 +66,7 @@ class EmbeddedIngest:
 
     def __init__(self, pipeline: Pipeline, desk: ApprovalService, *, sender: str) -> None:
         from hansard_collector.pipeline.requests import Sender
-        from hansard_store.audit.sealer import SealSchedule
+        from hansard_store.audit.schedule import SealSchedule
 
         pipeline.set_patience(_PATIENCE_MS)
         self._pipeline = pipeline

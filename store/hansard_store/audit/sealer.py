@@ -13,10 +13,9 @@ else altered leaves, and so that stays named after they were sealed again.
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,7 +23,6 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
-from hansard_compiler.errors import HansardError
 from hansard_store.audit import events
 from hansard_store.audit.event_types import Actor, Event, EventType, Head
 from hansard_store.audit.schema_events import alterations_since
@@ -426,39 +424,3 @@ def _append(connection: apsw.Connection, leaves: Leaves, body: Json, after: Head
 def _mac(leaves: Leaves, body: Json, prev_hash: bytes) -> str:
     unsigned = {name: value for name, value in body.items() if name != "mac"}
     return leaves.signature(b"seal", prev_hash + canonical_bytes(unsigned)).hex()
-
-
-# When a process seals: every few seconds while something was written, and when it ends.
-
-_EVERY_S: Final = 5.0
-_AT_LEAST_S: Final = 1.0  # between two seals, however much waits
-_log = logging.getLogger("hansard.store")
-
-
-class SealSchedule:
-    """Seals now and then; used by one thread at a time."""
-
-    def __init__(self, seal: Callable[[], Sealed | None]) -> None:
-        self._seal = seal
-        self._next_s = time.monotonic() + _EVERY_S
-
-    def look(self) -> None:
-        """Seal if it is time; what fails is tried again."""
-        if time.monotonic() >= self._next_s:
-            self._try()
-
-    def end(self) -> None:
-        """Seal what is left, as the process ends; at most some seconds' work."""
-        while (sealed := self._try()) is not None and not sealed.is_all:
-            continue
-
-    def _try(self) -> Sealed | None:
-        self._next_s = time.monotonic() + _EVERY_S
-        try:
-            sealed = self._seal()
-        except (HansardError, OSError) as error:
-            _log.warning("rows are sealed later: %s", error)
-            return None
-        if sealed is not None and not sealed.is_all:
-            self._next_s = time.monotonic() + _AT_LEAST_S
-        return sealed

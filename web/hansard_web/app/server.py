@@ -51,7 +51,7 @@ from hansard_collector.receivers.memory import give_back_free_pages, resident_by
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.audit.sealer import SealSchedule
+from hansard_store.audit.schedule import SealSchedule
 from hansard_store.database.connections import open_for_web
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import keep_reserve

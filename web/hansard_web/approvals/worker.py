@@ -17,7 +17,7 @@ from starlette.requests import Request
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.audit.sealer import SealSchedule
+from hansard_store.audit.schedule import SealSchedule
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import Principal
 from hansard_web.app.site import Site
