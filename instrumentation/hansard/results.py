@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self, TypeAlias
@@ -118,7 +119,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class _Decided:
+class _Decided(ABC):
     """A call that was decided against: what the three classes below share."""
 
     status: ClassVar[str]
@@ -142,8 +143,9 @@ class _Decided:
         return cls(approval["approval_id"], tool, description, by, reason, note, message)
 
     @staticmethod
+    @abstractmethod
     def _outcome(by: str, reason: str, note: str) -> str:
-        raise NotImplementedError
+        """Return what was decided, as a model reads it."""
 
     def for_model(self) -> Json:
         """Return the status with the message, the id of the approval, reason and note."""
