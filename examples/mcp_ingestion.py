@@ -80,7 +80,7 @@ async def offered(client: Client, question: str) -> dict[str, Any]:
     (prompt,) = plain(await client.list_prompts())["prompts"]
     given = {"question": question}
     got = plain(await client.get_prompt(prompt["name"], given))
-    asset = prompt_asset("desk", prompt, got, given=given)
+    asset = prompt_asset("desk", prompt, got, values=given)
     sys.stdout.write(f"prompt asset {asset.name}, {asset.digest[:19]}\n")
     tools = tool_specs("desk", plain(await client.list_tools())["tools"])
     return {"items": [*items, *asset.items(now=now)], "tools": tools}

@@ -109,12 +109,12 @@ def _hash_of(message: Message) -> bytes:
 
 
 def _match_hash_of(message: Message) -> bytes:
-    said = [b"system" if message.role == "developer" else message.role.encode()]
-    for kind, text in _said(message.parts):
+    pieces = [b"system" if message.role == "developer" else message.role.encode()]
+    for kind, text in _hashed_parts(message.parts):
         # Deleting bytes runs in C: 8 µs for 8 KB, a regular expression takes 250.
         data = text.encode("utf-8", "surrogatepass").translate(None, _ASCII_SPACE)
-        said += (b"\0", kind, b"\0", data)
-    return hashlib.sha256(b"".join(said)).digest()
+        pieces += (b"\0", kind, b"\0", data)
+    return hashlib.sha256(b"".join(pieces)).digest()
 
 
 def _framed(field_: str | None) -> bytes:
@@ -141,7 +141,7 @@ def _fields(parts: Sequence[Part]) -> Iterator[str | None]:
             yield from ("other", canonical_json(part.value))
 
 
-def _said(parts: Sequence[Part]) -> Iterator[tuple[bytes, str]]:
+def _hashed_parts(parts: Sequence[Part]) -> Iterator[tuple[bytes, str]]:
     # Adjacent texts count as one: dialects cut a text into parts freely.
     texts = "".join(part.text for part in parts if isinstance(part, TextPart))
     if texts and not texts.isspace():
@@ -224,8 +224,8 @@ def message_problem(value: object) -> str | None:
         if name not in value:
             return f".{name} is missing"
         if not isinstance(value[name], kind):
-            wanted = "a text" if kind is str else "a list"
-            return f".{name} is {_kind_of(value[name])}; expected {wanted}"
+            expected = "a text" if kind is str else "a list"
+            return f".{name} is {_kind_of(value[name])}; expected {expected}"
     for at, part in enumerate(value["parts"]):
         problem = _part_problem(part)
         if problem is not None:

@@ -90,8 +90,8 @@ def _written(value: Any, pieces: int) -> str:
 
 def _in_pieces(value: Any, levels: int) -> str:
     if levels and isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        told = (f"{_encode(key)}:{_in_pieces(value[key], levels - 1)}" for key in sorted(value))
-        return f"{{{','.join(told)}}}"
+        members = (f"{_encode(key)}:{_in_pieces(value[key], levels - 1)}" for key in sorted(value))
+        return f"{{{','.join(members)}}}"
     if levels and isinstance(value, list | tuple):
         # The last level has thousands of values, one for each item of a compile.
         inner = _encode if levels == 1 else partial(_in_pieces, levels=levels - 1)

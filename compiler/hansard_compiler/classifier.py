@@ -66,13 +66,13 @@ class WordOverlap:
         """Return the nearest label; of equally near ones that with more words, then the first."""
         if question.task != "topic":
             return Verdict(None, 0.0, "this classifier knows topics only")
-        said = frozenset(_words(question.text))
+        text_words = frozenset(_words(question.text))
         nearest, best = None, (0.0, 0)
         for label in question.labels:
-            wanted = frozenset(_words(label))
-            common = len(wanted & said)
-            if common and (common / len(wanted), common) > best:
-                nearest, best = label, (common / len(wanted), common)
+            label_words = frozenset(_words(label))
+            common = len(label_words & text_words)
+            if common and (common / len(label_words), common) > best:
+                nearest, best = label, (common / len(label_words), common)
         return Verdict(nearest, best[0])
 
 

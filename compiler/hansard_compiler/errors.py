@@ -37,18 +37,18 @@ class NotFoundError(HansardError):
 
     code = "not_found"
 
-    def __init__(self, kind: str, wanted: str) -> None:
-        super().__init__(f"no {kind} {wanted!r}{_too_short(kind, wanted)}")
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(f"no {kind} {identifier!r}{_too_short(kind, identifier)}")
         self.kind = kind
-        self.wanted = wanted
+        self.identifier = identifier
 
 
-def _too_short(kind: str, wanted: str) -> str:
+def _too_short(kind: str, identifier: str) -> str:
     """Return what to add where somebody gave the beginning of an id, and too little of it."""
-    if kind == "step" and "-" not in wanted:
+    if kind == "step" and "-" not in identifier:
         return "; a step is named by its run and its span, as in 4bf92f35-00f067aa"
-    is_hex = all(digit in "0123456789abcdefABCDEF" for digit in wanted)
-    if kind not in _FOUND_BY_BEGINNING or not is_hex or len(wanted) >= MIN_PREFIX_DIGITS:
+    is_hex = all(digit in "0123456789abcdefABCDEF" for digit in identifier)
+    if kind not in _FOUND_BY_BEGINNING or not is_hex or len(identifier) >= MIN_PREFIX_DIGITS:
         return ""
     return f"; the beginning of an id needs {MIN_PREFIX_DIGITS} digits or more"
 

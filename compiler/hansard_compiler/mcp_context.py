@@ -24,32 +24,32 @@ from hansard_compiler.compile.models import ContextItem, Json, item_hash, parse
 MOST_ID = 512
 
 
-def text_at(given: Mapping[str, Any], name: str, what: str) -> str:
+def text_at(value: Mapping[str, Any], name: str, what: str) -> str:
     """Return a text that must be there; raises InvalidInput."""
-    found = given.get(name) if isinstance(given, Mapping) else None
+    found = value.get(name) if isinstance(value, Mapping) else None
     if not isinstance(found, str) or not found:
         raise InvalidInput(what, [Problem(name, "a text is expected")])
     return found
 
 
-def optional_text(given: Mapping[str, Any], name: str) -> str | None:
+def optional_text(value: Mapping[str, Any], name: str) -> str | None:
     """Return a text, None where there is none."""
-    found = given.get(name)
+    found = value.get(name)
     return found if isinstance(found, str) and found else None
 
 
-def mapping_at(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def mapping_at(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return an object, an empty one where there is none."""
-    found = given.get(name)
+    found = value.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def item_id(server: str, place: str) -> str:
+def item_id(server: str, path: str) -> str:
     """Return the id of what a server has at a place; a long one ends in its hash."""
-    found = f"mcp:{server}:{place}"
+    found = f"mcp:{server}:{path}"
     if len(found) <= MOST_ID:
         return found
-    return f"{found[: MOST_ID - 17]}~{item_hash('other', place)[7:23]}"
+    return f"{found[: MOST_ID - 17]}~{item_hash('other', path)[7:23]}"
 
 
 # Prompts of an MCP server as assets: named, versioned by their content, used again as context.
@@ -74,7 +74,7 @@ class PromptAsset:
     title: str | None
     description: str | None
     arguments: tuple[PromptArgument, ...]
-    given: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, str], ...]
     messages: tuple[tuple[str, str], ...]  # role and text
     digest: str
 
@@ -108,7 +108,7 @@ def prompt_asset(
     listed: Mapping[str, Any],
     got: Mapping[str, Any],
     *,
-    given: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
 ) -> PromptAsset:
     """Return the asset of an entry of `prompts/list` and its `prompts/get`.
 
@@ -116,21 +116,21 @@ def prompt_asset(
     """
     name = text_at(listed, "name", "Prompt")
     arguments = _arguments(listed)
-    values = dict(given or {})
-    missing = [one.name for one in arguments if one.is_required and one.name not in values]
+    filled = dict(values or {})
+    missing = [one.name for one in arguments if one.is_required and one.name not in filled]
     if missing:
         raise InvalidInput("Prompt", [Problem(f"arguments.{one}", "is needed") for one in missing])
     messages = tuple(_message(one) for one in _list(got, "messages"))
     digest = "sha256:" + stable_hash([list(one) for one in messages]).hex()
-    place = f"prompt/{name}" + (f"?{stable_hash(values).hex()[:8]}" if values else "")
+    path = f"prompt/{name}" + (f"?{stable_hash(filled).hex()[:8]}" if filled else "")
     return PromptAsset(
-        id=item_id(server, place),
+        id=item_id(server, path),
         server=server,
         name=name,
         title=optional_text(listed, "title"),
         description=optional_text(listed, "description"),
         arguments=arguments,
-        given=tuple(sorted(values.items())),
+        values=tuple(sorted(filled.items())),
         messages=messages,
         digest=digest,
     )
@@ -147,18 +147,18 @@ def _arguments(listed: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
     )
 
 
-def _list(given: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
-    found = given.get(name)
+def _list(value: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    found = value.get(name)
     if not isinstance(found, Sequence) or isinstance(found, str):
         raise InvalidInput("Prompt", [Problem(name, "a list is expected")])
     return found
 
 
-def _message(given: Mapping[str, Any]) -> tuple[str, str]:
-    role = given.get("role")
+def _message(message: Mapping[str, Any]) -> tuple[str, str]:
+    role = message.get("role")
     if role not in _KINDS:
         raise InvalidInput("Prompt", [Problem("messages.role", "user or assistant is expected")])
-    content = given.get("content")
+    content = message.get("content")
     parts: Sequence[Any] = content if isinstance(content, list) else [content]
     return str(role), "\n".join(_text(part) for part in parts)
 
@@ -172,8 +172,8 @@ def _text(part: Any) -> str:
     resource: Json = dict(mapping_at(part, "resource"))
     if isinstance(resource.get("text"), str):
         return str(resource["text"])
-    told = {"type": part.get("type"), "mimeType": part.get("mimeType"), "uri": resource.get("uri")}
-    return canonical_json({name: one for name, one in told.items() if one is not None})
+    facts = {"type": part.get("type"), "mimeType": part.get("mimeType"), "uri": resource.get("uri")}
+    return canonical_json({name: one for name, one in facts.items() if one is not None})
 
 
 # The roots of a client as the boundary of a workspace: a file outside of them is refused.
@@ -339,9 +339,9 @@ def resource_items(
     more = {"trust_score": trust, "sensitivity": sensitivity}
     items = []
     for part in contents:
-        place = text_at(part, "uri", "Resource")
+        address = text_at(part, "uri", "Resource")
         # A folder's parts name places of their own, and a server may name any.
-        inner = None if workspace is None else workspace.refusal(place)
+        inner = None if workspace is None else workspace.refusal(address)
         if inner is not None:
             items.append(_refused_item(server, part, inner, now=now))
         else:

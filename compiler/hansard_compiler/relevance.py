@@ -47,13 +47,13 @@ class Bm25:
 
     def __call__(self, query: str, texts: Sequence[str]) -> Sequence[int]:
         """Return 0 to 1,000,000 for each text; the best match has 1,000,000 unless it is weak."""
-        said = _said(query)
-        if not said or not texts:
+        sought = _query_terms(query)
+        if not sought or not texts:
             return [0] * len(texts)
-        wanted = [_Wanted(term) for term in said]
-        spotter = pattern_set(one.begins for one in wanted)
-        hits = [_hits(wanted, spotter, text) for text in texts]
-        weights = _weights(said, hits)
+        spotted = [_SpottedTerm(term) for term in sought]
+        spotter = pattern_set(one.begins for one in spotted)
+        hits = [_hits(spotted, spotter, text) for text in texts]
+        weights = _weights(sought, hits)
         total_length = max(1, sum(map(len, texts)))
         raw = [
             self._rate(found, weights, len(text) * len(texts), total_length) if found else 0
@@ -74,13 +74,13 @@ class Bm25:
         )
 
 
-def _said(query: str) -> Counter[str]:
+def _query_terms(query: str) -> Counter[str]:
     """Return a query's terms and how often each is said; of very many those said first."""
-    said = Counter(terms(query))
-    return said if len(said) <= _MOST_TERMS else Counter(dict(list(said.items())[:_MOST_TERMS]))
+    found = Counter(terms(query))
+    return found if len(found) <= _MOST_TERMS else Counter(dict(list(found.items())[:_MOST_TERMS]))
 
 
-class _Wanted:
+class _SpottedTerm:
     """A term of the query, and how it is found in a text without taking the text apart.
 
     Most texts hold few of a query's terms, and `str.find` is ten times as fast as a tokenizer.
@@ -129,7 +129,7 @@ def _begins_word(text: str, at: int) -> bool:
     return not before.isalpha() or (first.isupper() and before.islower())
 
 
-def _hits(wanted: Sequence[_Wanted], spotter: Any, text: str) -> Mapping[int, int]:
+def _hits(sought: Sequence[_SpottedTerm], spotter: Any, text: str) -> Mapping[int, int]:
     """Return how often each term of the query, by number, is in a text; only those that are.
 
     One automaton looks for the beginnings of all terms at once: most texts hold none of them.
@@ -140,7 +140,7 @@ def _hits(wanted: Sequence[_Wanted], spotter: Any, text: str) -> Mapping[int, in
         return _NO_HITS
     if len(lower) != len(text):  # a few letters grow: then the places differ
         text = lower
-    counted = [(number, wanted[number].count(text, lower)) for number in spotted]
+    counted = [(number, sought[number].count(text, lower)) for number in spotted]
     return {number: times for number, times in counted if times}
 
 
@@ -148,12 +148,12 @@ def utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _weights(said: Counter[str], hits: Sequence[Mapping[int, int]]) -> list[int]:
+def _weights(query_terms: Counter[str], hits: Sequence[Mapping[int, int]]) -> list[int]:
     """Return each query term's weight in millionths: rarity, and how often it was said."""
     texts_with = Counter(number for found in hits for number in found)
     return [
         idf(len(hits), texts_with[number]) * min(times, _TWICE)
-        for number, times in enumerate(said.values())
+        for number, times in enumerate(query_terms.values())
     ]
 
 
@@ -191,11 +191,11 @@ _QUERY_KINDS = frozenset({"task"})
 def query_of(state: State, guarded: Mapping[str, Guarded]) -> str:
     """Return what relevance is measured against, without secrets: a compressor is given it too."""
     latest = latest_user_request(state.live)
-    asked = [
+    requests = [
         guarded[item.id].text for item in state.live if item is latest or item.kind in _QUERY_KINDS
     ]
     task = state.ports.redactor.redact_text(state.request.task_summary).text
-    return "\n".join([task, *asked])
+    return "\n".join([task, *requests])
 
 
 # One embedder interface: texts to vectors whose products say how near they are in meaning.
@@ -255,10 +255,10 @@ class Pieces:
 
 def _by_piece(query: str, texts: Sequence[str]) -> list[int] | None:
     """Return the share of the query's words, by weight, that a text holds pieces of."""
-    wanted = _wanted(query)
-    if not wanted or not texts:
+    query_words = _query_words(query)
+    if not query_words or not texts:
         return None
-    pieces = list(dict.fromkeys(piece for word in wanted for piece in word))
+    pieces = list(dict.fromkeys(piece for word in query_words for piece in word))
     number_of = {piece: number for number, piece in enumerate(pieces)}
     spotter = pattern_set(utf8(piece) for piece in pieces)
     found = [frozenset(spotter.Match(utf8(text.lower())) or ()) for text in texts]
@@ -268,7 +268,7 @@ def _by_piece(query: str, texts: Sequence[str]) -> list[int] | None:
         idf(len(texts), texts_with[number]) if texts_with[number] else 0
         for number in range(len(pieces))
     ]
-    taken = [[number_of[piece] for piece in word] for word in wanted]
+    taken = [[number_of[piece] for piece in word] for word in query_words]
     whole = max(1, sum(rarity[number] for word in taken for number in word))
     return [MICRO * _held(one, taken, rarity) // whole if one else 0 for one in found]
 
@@ -283,7 +283,7 @@ def _held(found: frozenset[int], taken: Sequence[Sequence[int]], rarity: Sequenc
     return held
 
 
-def _wanted(query: str) -> list[list[str]]:
+def _query_words(query: str) -> list[list[str]]:
     """Return the pieces of each word of a query that is long enough to have some."""
     words = dict.fromkeys(
         word.lower()[:_LONGEST]
@@ -354,10 +354,10 @@ class _Model:
 
     def nearness(self, query: str, texts: Sequence[str]) -> list[int]:
         """Return the cosine of each text's nearest passage and the query, 0 to 1,000,000."""
-        asked = self._sums([query], most=1_000_000)[1]
-        if not len(asked):
+        vectors = self._sums([query], most=1_000_000)[1]
+        if not len(vectors):
             return [0] * len(texts)
-        target, found = _bounded(asked[0]), [0] * len(texts)
+        target, found = _bounded(vectors[0]), [0] * len(texts)
         length = _square(target)
         for begin in range(0, len(texts), _BATCH):
             owners, sums = self._sums(texts[begin : begin + _BATCH], most=_PASSAGE)

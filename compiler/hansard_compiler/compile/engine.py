@@ -90,8 +90,8 @@ class CompileResult:
     @property
     def scorer(self) -> str:
         """The name and version of what rated relevance; `own` when the caller gave a function."""
-        given = self.state.ports.relevance
-        return OWN_SCORER if given is not None else self.request.compile_config.relevance.scorer
+        relevance = self.state.ports.relevance
+        return OWN_SCORER if relevance is not None else self.request.compile_config.relevance.scorer
 
     def section(self, name: str) -> Section:
         return next(section for section in self.state.sections if section.name == name)
@@ -108,14 +108,14 @@ class CompileResult:
 
     def trail(self, item_id: str) -> list[Json]:
         """Return what every pass that saw an item said of it, in order."""
-        told = [
-            (report.name, report.told.get(item_id, report.usual))
+        named = [
+            (report.name, report.rulings.get(item_id, report.usual))
             for report in self.state.reports
             if item_id in report.seen
         ]
         return [
             {"pass": name, "decision": one.decision, "reason": one.reason.value, "notes": one.note}
-            for name, one in told
+            for name, one in named
         ]
 
     def payloads(self) -> dict[str, bytes]:
@@ -243,9 +243,9 @@ def _pass_json(number: int, state: State) -> Json:
     """Return a pass in numbers: how many items it saw, and how many it told what."""
     report = state.reports[number]
     counts: dict[str, int] = {}
-    for told in report.told.values():
-        counts[told.reason.value] = counts.get(told.reason.value, 0) + 1
-    rest = len(report.seen) - len(report.told)
+    for ruling in report.rulings.values():
+        counts[ruling.reason.value] = counts.get(ruling.reason.value, 0) + 1
+    rest = len(report.seen) - len(report.rulings)
     if rest:
         usual = report.usual.reason.value
         counts[usual] = counts.get(usual, 0) + rest

@@ -44,8 +44,8 @@ class InvalidInput(CompileError):
     code = "invalid_input"
 
     def __init__(self, name: str, problems: Sequence[Problem]) -> None:
-        told = "; ".join(f"{problem.where}: {problem.what}" for problem in problems[:_MOST_NAMED])
-        super().__init__(f"{len(problems)} problem(s) in {name}: {told}")
+        listed = "; ".join(f"{problem.where}: {problem.what}" for problem in problems[:_MOST_NAMED])
+        super().__init__(f"{len(problems)} problem(s) in {name}: {listed}")
         self.problems = list(problems)
 
 
@@ -157,11 +157,11 @@ class RequiredOverBudget(CompileError):
         items: Sequence[tuple[str, str, int]],
     ) -> None:
         largest = sorted(items, key=lambda one: (-one[2], one[0]))[:_MOST_NAMED]
-        told = ", ".join(f"{item_id} ({reason}) {tokens}" for item_id, reason, tokens in largest)
+        listed = ", ".join(f"{item_id} ({reason}) {tokens}" for item_id, reason, tokens in largest)
         super().__init__(
             f"{len(items)} items may never be dropped and need {needed_tokens} tokens; "
             f"{available_tokens} are available (budget {token_budget} less reserve "
-            f"{response_reserve}), {needed_tokens - available_tokens} too few. Largest: {told}"
+            f"{response_reserve}), {needed_tokens - available_tokens} too few. Largest: {listed}"
         )
         self.needed_tokens = needed_tokens
         self.available_tokens = available_tokens
@@ -176,11 +176,11 @@ class RequiredWithheld(CompileError):
     code = "required_withheld"
 
     def __init__(self, items: Sequence[tuple[str, str, tuple[str, ...]]]) -> None:
-        told = ", ".join(
+        listed = ", ".join(
             f"{item_id} ({reason}; rules {', '.join(rules) or 'none'})"
             for item_id, reason, rules in items[:_MOST_NAMED]
         )
-        super().__init__(f"{len(items)} required item(s) may not be shown: {told}")
+        super().__init__(f"{len(items)} required item(s) may not be shown: {listed}")
         self.items = list(items)  # (item id, reason code, rule ids)
 
 

@@ -46,19 +46,19 @@ def request_from(data: Mapping[str, Any]) -> CompilationRequest:
 
     Raises InvalidInput: nothing is guessed of a context item that lacks a field.
     """
-    given = data.get("context_items", [])
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        problem = Problem("context_items", f"found {type(given).__name__}, expected a list")
+    listed = data.get("context_items", [])
+    if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
+        problem = Problem("context_items", f"found {type(listed).__name__}, expected a list")
         raise InvalidInput("CompilationRequest", [problem])
     seen: Counter[str] = Counter()
     items = [
         context_item_data(one, now=data.get("now"), seen=seen, where=f"context_items[{at}]")
-        for at, one in enumerate(given)
+        for at, one in enumerate(listed)
     ]
     return parse(CompilationRequest, {**data, "context_items": items})
 
 
-def check_context_items(given: Sequence[object], *, now: object, where: str) -> None:
+def check_context_items(items: Sequence[object], *, now: object, where: str) -> None:
     """Raise InvalidItem for the first input that no compile could use, named by its place.
 
     Raises MissingProvenance for those without a source. For inputs that are stored for a compile
@@ -67,9 +67,9 @@ def check_context_items(given: Sequence[object], *, now: object, where: str) -> 
     """
     seen: Counter[str] = Counter()
     unsourced: list[str] = []
-    for at, one in enumerate(given):
-        place = f"{where}[{at}]"
-        data = context_item_data(one, now=now, seen=seen, where=place)
+    for at, one in enumerate(items):
+        path_of_item = f"{where}[{at}]"
+        data = context_item_data(one, now=now, seen=seen, where=path_of_item)
         if isinstance(data, Mapping) and "created_at" not in data:
             data = {**data, "created_at": now}
         try:
@@ -78,28 +78,28 @@ def check_context_items(given: Sequence[object], *, now: object, where: str) -> 
             raise
         except InvalidInput as wrong:
             first = wrong.problems[0]
-            raise InvalidItem(place, field=first.where, what=first.what) from None
+            raise InvalidItem(path_of_item, field=first.where, what=first.what) from None
         if item.source_ref is None:
             unsourced.append(item.id)
     if unsourced:
-        raise MissingProvenance(unsourced, of=len(given))
+        raise MissingProvenance(unsourced, of=len(items))
 
 
 def context_item_data(
-    given: object, *, now: object, seen: Counter[str], where: str = "?"
+    value: object, *, now: object, seen: Counter[str], where: str = "?"
 ) -> object:
     """Return the fields of a context item for one input; `seen` counts the ids made so far.
 
     `where` names an input without an id in errors.
     """
-    if isinstance(given, str):
-        return _made("other", given, "text", now=now, seen=seen)
-    if hasattr(given, "__fspath__"):
-        path = str(given.__fspath__())
+    if isinstance(value, str):
+        return _made("other", value, "text", now=now, seen=seen)
+    if hasattr(value, "__fspath__"):
+        path = str(value.__fspath__())
         return _made("file", {"path": path}, "path", now=now, seen=seen, uri=path)
-    if not isinstance(given, Mapping):
-        return given  # a ContextItem already, or refused by the model with its place
-    fields = dict(given)
+    if not isinstance(value, Mapping):
+        return value  # a ContextItem already, or refused by the model with its place
+    fields = dict(value)
     if "kind" in fields or ("id" in fields and "role" not in fields and "type" not in fields):
         if not fields.get("kind"):
             raise InvalidItem(str(fields.get("id", where))[:512], field="kind", what="is missing")
@@ -177,24 +177,24 @@ def _made(
 # --- messages ---------------------------------------------------------------------------------
 
 
-def normal_message(given: Mapping[str, Any]) -> Json:
+def normal_message(sent: Mapping[str, Any]) -> Json:
     """Return a message of any usual form as `{role, parts}`, the form of `calls.py`."""
-    kind = given.get("type")
+    kind = sent.get("type")
     if kind == "function_call":
-        return {"role": "assistant", "parts": [_call(given, id_key="call_id")]}
+        return {"role": "assistant", "parts": [_call(sent, id_key="call_id")]}
     if kind == "function_call_output":
-        result = {"type": "tool_result", "id": given.get("call_id"), "content": given.get("output")}
+        result = {"type": "tool_result", "id": sent.get("call_id"), "content": sent.get("output")}
         return {"role": "tool", "parts": [result]}
-    if kind == "reasoning" and "role" not in given:
-        return {"role": "assistant", "parts": [{"type": "reasoning", "text": _reasoning(given)}]}
-    role = str(given.get("role"))
-    if isinstance(given.get("parts"), list):
-        return {"role": role, "parts": list(given["parts"])}
-    parts = _content_parts(given.get("content"))
-    if given.get("tool_call_id"):
-        content = given.get("content")
-        parts = [{"type": "tool_result", "id": given["tool_call_id"], "content": content}]
-    for call in given.get("tool_calls") or ():
+    if kind == "reasoning" and "role" not in sent:
+        return {"role": "assistant", "parts": [{"type": "reasoning", "text": _reasoning(sent)}]}
+    role = str(sent.get("role"))
+    if isinstance(sent.get("parts"), list):
+        return {"role": role, "parts": list(sent["parts"])}
+    parts = _content_parts(sent.get("content"))
+    if sent.get("tool_call_id"):
+        content = sent.get("content")
+        parts = [{"type": "tool_result", "id": sent["tool_call_id"], "content": content}]
+    for call in sent.get("tool_calls") or ():
         inner = call.get("function", call)
         parts.append(_call({**inner, "id": call.get("id")}, id_key="id"))
     if parts and all(part.get("type") == "tool_result" for part in parts):
@@ -238,9 +238,9 @@ def _call(fields: Mapping[str, Any], *, id_key: str) -> Json:
     return {"type": "tool_call", "id": fields.get(id_key), "name": name, "arguments": arguments}
 
 
-def _reasoning(given: Mapping[str, Any]) -> str:
-    summary = given.get("summary") or given.get("content") or ()
+def _reasoning(item: Mapping[str, Any]) -> str:
+    summary = item.get("summary") or item.get("content") or ()
     if isinstance(summary, str):
         return summary
     texts = [str(one.get("text", "")) for one in summary if isinstance(one, Mapping)]
-    return "\n".join(texts) or canonical_json({"encrypted": bool(given.get("encrypted_content"))})
+    return "\n".join(texts) or canonical_json({"encrypted": bool(item.get("encrypted_content"))})

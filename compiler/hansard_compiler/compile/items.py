@@ -77,33 +77,33 @@ def micro(share: float) -> int:
     return round(share * MICRO)
 
 
-def from_context_item(given: ContextItem, position: int) -> Item:
+def from_context_item(item: ContextItem, position: int) -> Item:
     """Take over a context item as it was given."""
-    content = given.content
-    created_us = unix_us(given.created_at)
-    fresh_us = created_us if given.freshness_ts is None else unix_us(given.freshness_ts)
-    ttl = given.ttl_seconds
-    is_said = given.kind in CONVERSATION
-    links = _links(given.kind, content, given.metadata) if is_said else _NO_LINKS
+    content = item.content
+    created_us = unix_us(item.created_at)
+    fresh_us = created_us if item.freshness_ts is None else unix_us(item.freshness_ts)
+    ttl = item.ttl_seconds
+    is_said = item.kind in CONVERSATION
+    links = _links(item.kind, content, item.metadata) if is_said else _NO_LINKS
     return Item(
-        given.id,
-        given.kind,
+        item.id,
+        item.kind,
         position,
         content,
         content if isinstance(content, str) else text_of(content),
-        given.source_ref,
+        item.source_ref,
         created_us,
         fresh_us,
         None if ttl is None else fresh_us + ttl * MICRO,
-        round(given.trust_score * MICRO),
-        round(given.importance_score * MICRO),
-        given.sensitivity,
-        given.scope,
-        tuple(given.dependencies),
-        given.token_estimate,
-        given.stable_hash,
-        frozenset(given.tags) if given.tags else _NO_TAGS,
-        given.metadata,
+        round(item.trust_score * MICRO),
+        round(item.importance_score * MICRO),
+        item.sensitivity,
+        item.scope,
+        tuple(item.dependencies),
+        item.token_estimate,
+        item.stable_hash,
+        frozenset(item.tags) if item.tags else _NO_TAGS,
+        item.metadata,
         *links,
     )
 

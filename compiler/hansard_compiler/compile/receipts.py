@@ -15,7 +15,7 @@ from hansard_compiler.compile.items import Item
 from hansard_compiler.compile.models import CompilationDecision, Json
 from hansard_compiler.compile.passes.layout import shown_tokens
 from hansard_compiler.compile.passes.score import breakdown, decimal_text
-from hansard_compiler.compile.state import Receipt, State, Told
+from hansard_compiler.compile.state import Receipt, Ruling, State
 from hansard_compiler.compile.visibility import without_secrets
 
 COLUMNS_LIMIT = 4_000
@@ -37,7 +37,7 @@ def originals(state: State) -> dict[str, Any]:
     }
 
 
-def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
+def receipts_of(state: State, contents: Mapping[str, Any]) -> tuple[Receipt, ...]:
     """Return the receipts of all candidates, in the order in which they came."""
     decided, by_pass = _decided(state)
     of_item = {one: section.name for section in state.sections for one in section.item_ids}
@@ -52,39 +52,39 @@ def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
                 remarks=remarks.get(item.id, ()),
                 section=of_item.get(item.id),
                 source=source,
-                original_ref=ref_of(content_bytes(kept[item.id])),
+                original_ref=ref_of(content_bytes(contents[item.id])),
             )
             for item, source in zip(state.items, sources, strict=True)
         ]
     )
 
 
-def _remarks(state: State) -> dict[str, list[Told]]:
+def _remarks(state: State) -> dict[str, list[Ruling]]:
     """Return what passes remark of items that they leave in: it is part of their receipts too.
 
     A dependency that is no candidate, and a contradiction that is not certain.
     """
-    found: dict[str, list[Told]] = {}
+    found: dict[str, list[Ruling]] = {}
     for report in state.reports:
         if report.name in _REMARKING:
-            for item_id, told in report.told.items():
-                if told.note is not None and told.decision == "include":
-                    found.setdefault(item_id, []).append(told)
+            for item_id, ruling in report.rulings.items():
+                if ruling.note is not None and ruling.decision == "include":
+                    found.setdefault(item_id, []).append(ruling)
     return found
 
 
-def _decided(state: State) -> tuple[dict[str, Told], dict[str, str]]:
+def _decided(state: State) -> tuple[dict[str, Ruling], dict[str, str]]:
     """Return what decided about each item, and in which pass.
 
     That is what excluded it, else the last that changed it; the budget says something of everyone.
     """
-    decided: dict[str, Told] = {}
+    decided: dict[str, Ruling] = {}
     by_pass: dict[str, str] = {}
     for report in state.reports:
-        found = report.told
+        found = report.rulings
         if report.name != "budget":
             counting = _CHANGES if report.name in _DECIDING else _LEAVES
-            found = {one: told for one, told in found.items() if told.decision in counting}
+            found = {one: ruling for one, ruling in found.items() if ruling.decision in counting}
         decided.update(found)
         by_pass.update(dict.fromkeys(found, report.name))
     return decided, by_pass
@@ -93,18 +93,18 @@ def _decided(state: State) -> tuple[dict[str, Told], dict[str, str]]:
 def _receipt(
     state: State,
     item: Item,
-    told: Told,
+    ruling: Ruling,
     pass_name: str,
     *,
-    remarks: Sequence[Told],
+    remarks: Sequence[Ruling],
     section: str | None,
     source: str,
     original_ref: str,
 ) -> Receipt:
     guarded = state.guarded.get(item.id)
     shortened = state.shortened.get(item.id)
-    note, related = told.note, told.related
-    if told.decision == "redact" and shortened is not None:
+    note, related = ruling.note, ruling.related
+    if ruling.decision == "redact" and shortened is not None:
         note = f"{note}; compressed as well"
     if remarks:
         note = "; ".join((*([note] if note else ()), *(one.note for one in remarks if one.note)))
@@ -112,9 +112,9 @@ def _receipt(
     return Receipt(
         item.id,
         item.kind,
-        told.decision,
+        ruling.decision,
         pass_name,
-        told.reason,
+        ruling.reason,
         state.scores.get(item.id),
         state.tokens.get(item.id),
         0 if section is None else shown_tokens(state, item.id),
@@ -122,10 +122,10 @@ def _receipt(
         source,
         original_ref,
         None if section is None else _final_ref(state, item, original_ref),
-        told.missed_tokens,
-        told.missed_score,
+        ruling.missed_tokens,
+        ruling.missed_score,
         related,
-        told.rules or (guarded.rules if guarded is not None else ()),
+        ruling.rules or (guarded.rules if guarded is not None else ()),
         () if guarded is None else guarded.removed,
         note,
     )

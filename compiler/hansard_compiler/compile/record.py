@@ -35,7 +35,7 @@ _PIECES: Final = 2  # fields, and what their lists hold
 _PORTS: Final = ("policy", "relevance", "compressor", "renderer")
 
 
-def attributes_of(result: CompileResult, given: Ports) -> Json:
+def attributes_of(result: CompileResult, ports: Ports) -> Json:
     """Return the attributes of a compile's span; `given` are the ports as the caller made them."""
     request, allocation = result.request, result.token_allocation
     named = {
@@ -51,10 +51,10 @@ def attributes_of(result: CompileResult, given: Ports) -> Json:
         "counter": allocation["counter"],
         "scorer": result.scorer,
         "compiler_version": request.compile_config.compiler_version,
-        "ports": [name for name in _PORTS if getattr(given, name) is not None],
+        "ports": [name for name in _PORTS if getattr(ports, name) is not None],
     }
-    told = {f"hansard.compilation.{name}": value for name, value in named.items()}
-    return {**told, **result.columns()}
+    attributes = {f"hansard.compilation.{name}": value for name, value in named.items()}
+    return {**attributes, **result.columns()}
 
 
 # --- payloads ---------------------------------------------------------------------------------
@@ -73,10 +73,10 @@ def stored_request(result: CompileResult) -> StoredRequest:
 
     Where something was cut, the item's `stable_hash` goes too: it no longer fits.
     """
-    stored, kept = result.request.model_dump(mode="json"), result.payloads()
+    stored, payloads = result.request.model_dump(mode="json"), result.payloads()
     originals, is_whole = result.state.originals, True
     for item, receipt in zip(result.state.items, result.receipts, strict=True):
-        original = originals[item.id] if receipt.original_ref in kept else WITHHELD
+        original = originals[item.id] if receipt.original_ref in payloads else WITHHELD
         if original is not item.content:
             _replace(stored, item, original)
             is_whole = False
@@ -123,14 +123,14 @@ def result_bytes(result: CompileResult) -> bytes:
 # --- policy -----------------------------------------------------------------------------------
 
 
-def policy_bytes(given: Ports) -> bytes | None:
+def policy_bytes(ports: Ports) -> bytes | None:
     """Return the rules that were given beside the request as canonical JSON.
 
     None where none were, or where a decider of the program's own was.
     """
-    if not isinstance(given.policy, RuleDecider):
+    if not isinstance(ports.policy, RuleDecider):
         return None
-    document = policy_document(given.policy.policy)
+    document = policy_document(ports.policy.policy)
     return None if document is None else canonical_bytes(document)
 
 
@@ -169,5 +169,5 @@ def checks_bytes(checks: Sequence[PolicyCheck]) -> bytes:
 
 def _subject_of(check: PolicyCheck) -> str:
     """Return what was asked about: an item's id, or a tool's name."""
-    asked = check.facts.get("item") or check.facts.get("tool") or {}
-    return str(asked.get("id") or asked.get("name") or "")
+    subject = check.facts.get("item") or check.facts.get("tool") or {}
+    return str(subject.get("id") or subject.get("name") or "")

@@ -12,7 +12,7 @@ from hansard_compiler.compile.ports import Ports
 from hansard_compiler.compile.reasons import ReasonCode
 
 
-class Told(NamedTuple):
+class Ruling(NamedTuple):
     """What a pass says of one item."""
 
     decision: Decision
@@ -30,11 +30,11 @@ class Report:
 
     name: str
     seen: tuple[str, ...]
-    usual: Told
-    told: Mapping[str, Told]
+    usual: Ruling
+    rulings: Mapping[str, Ruling]
 
-    def __iter__(self) -> Iterator[tuple[str, Told]]:
-        return ((item_id, self.told.get(item_id, self.usual)) for item_id in self.seen)
+    def __iter__(self) -> Iterator[tuple[str, Ruling]]:
+        return ((item_id, self.rulings.get(item_id, self.usual)) for item_id in self.seen)
 
 
 class Score(NamedTuple):
@@ -131,16 +131,16 @@ class State:
     originals: Mapping[str, Any] = field(default_factory=dict)  # contents without secrets
 
     def after(
-        self, name: str, usual: Told, told: Mapping[str, Told] | None = None, **changes: Any
+        self, name: str, usual: Ruling, rulings: Mapping[str, Ruling] | None = None, **changes: Any
     ) -> State:
         """Return the state after a pass: its report added, what it excluded no longer live."""
-        told = told or {}
+        rulings = rulings or {}
         live: Sequence[Item] = changes.pop("live", self.live)
         seen = self.reports[-1].seen if self.reports else ()
         if len(seen) != len(live):  # they only ever get fewer: as many are the same ones
             seen = tuple([item.id for item in live])
-        report = Report(name, seen, usual, told)
-        out = {item_id for item_id, one in told.items() if one.decision == "exclude"}
+        report = Report(name, seen, usual, rulings)
+        out = {item_id for item_id, one in rulings.items() if one.decision == "exclude"}
         if out:
             live = [item for item in live if item.id not in out]
         return replace(self, live=tuple(live), reports=(*self.reports, report), **changes)

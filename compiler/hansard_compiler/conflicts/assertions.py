@@ -166,7 +166,7 @@ def are_of_one_place(a: Item, b: Item, *, is_correction: bool) -> bool:
     A correction is written in another document than what it corrects: of one folder is enough.
     """
     are_parts = not is_correction and not _WHOLE & {a.kind, b.kind}
-    return _place(a, are_parts) == _place(b, are_parts)
+    return _origin_of(a, are_parts) == _origin_of(b, are_parts)
 
 
 def are_labelled_alike(a: Item, b: Item) -> bool:
@@ -183,7 +183,7 @@ def _beside_fact(item: Item) -> tuple[object, ...]:
     return (*left, tags)
 
 
-def _place(item: Item, is_part: bool) -> tuple[object, ...]:
+def _origin_of(item: Item, is_part: bool) -> tuple[object, ...]:
     source = item.source
     if source is None:
         return "", "", _labels(item)

@@ -123,9 +123,9 @@ def _is_known(found: Sentence, at: int, subject: Sequence[Token], value: range) 
     places += [n - 1 for n, one in enumerate(subject) if one.value in ("of", "for", "on") and n]
     named = is_identified(found, value)
     return any(
-        _names_lasting(found.tokens, place, is_named=named)
-        for place in places
-        if 0 <= place < len(found.tokens)
+        _names_lasting(found.tokens, index, is_named=named)
+        for index in places
+        if 0 <= index < len(found.tokens)
     )
 
 
@@ -218,9 +218,9 @@ def is_state(tokens: Sequence[Token], verb_at: int | None) -> bool:
     """Say whether a sentence tells how something is at the moment: `is empty`, `is not running`."""
     if verb_at is None or not is_copula(tokens, verb_at):
         return False
-    said = [one for one in tokens[verb_at + 1 :] if is_content(one)]
-    if not said:
+    content = [one for one in tokens[verb_at + 1 :] if is_content(one)]
+    if not content:
         return False
-    first = str(said[0].value)
+    first = str(content[0].value)
     is_progress = first.endswith("ed") and not _are(tokens, verb_at)  # `the form is not signed`
     return first in words.TRANSIENT or first.endswith("ing") or is_progress

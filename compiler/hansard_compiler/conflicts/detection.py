@@ -66,11 +66,11 @@ def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Cont
     found: dict[tuple[str, str], Contradiction] = {}
     read = [record_of(item.id, texts[item.id]) for item in stating]
     records = {one.item_id: one for one in read if one is not None}
-    told = [item for item in stating if item.id not in records]
+    texts_only = [item for item in stating if item.id not in records]
     for one in (
         *_of_facts(stating, facts),
         *_of_records(stating, records, facts),
-        *_of_texts(told, texts, facts),
+        *_of_texts(texts_only, texts, facts),
     ):
         known = found.get((one.first, one.second))
         if known is None or (one.is_certain and not known.is_certain):
@@ -173,8 +173,8 @@ def _are_alike(a: Statement, b: Statement) -> bool:
     )
 
 
-def _is_typed(told: Hashable) -> bool:
-    return isinstance(told, tuple)
+def _is_typed(value: Hashable) -> bool:
+    return isinstance(value, tuple)
 
 
 def _stated(item: Item, text: str) -> Iterator[Statement]:

@@ -55,14 +55,14 @@ def record_of(item_id: str, text: str) -> Record | None:
     fields = _of_json(text) if text.lstrip()[:1] == "{" else _of_lines(text)
     if not 2 <= len(fields) <= _MOST_FIELDS:
         return None
-    told = {name for name in fields if _is_identity(name)}
-    is_definite = any(_is_reference(name) and not _points_to(name) for name in told)
-    if not any(map(_is_reference, told)):
+    names = {name for name in fields if _is_identity(name)}
+    is_definite = any(_is_reference(name) and not _points_to(name) for name in names)
+    if not any(map(_is_reference, names)):
         first = next(iter(fields))
-        told.add(first)
+        names.add(first)
         is_definite = _is_name(first, fields[first])
-    identity = frozenset((name, fields[name]) for name in told)
-    others = {name: value for name, value in fields.items() if name not in told}
+    identity = frozenset((name, fields[name]) for name in names)
+    others = {name: value for name, value in fields.items() if name not in names}
     return Record(item_id, identity, is_definite, others)
 
 
@@ -111,8 +111,8 @@ def _of_json(text: str) -> dict[str, str]:
         return {}
     return {
         plain: value
-        for name, given in found.items()
-        if (plain := _plain(name)) and (value := _value(given)).casefold() not in _NONE
+        for name, raw in found.items()
+        if (plain := _plain(name)) and (value := _value(raw)).casefold() not in _NONE
     }
 
 
@@ -131,8 +131,8 @@ def _of_lines(text: str) -> dict[str, str]:
     return fields
 
 
-def _value(given: Any) -> str:
-    return given.strip() if isinstance(given, str) else canonical_json(given)
+def _value(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else canonical_json(value)
 
 
 def _plain(name: str) -> str:

@@ -53,16 +53,16 @@ def settle(
         rivals[one.second].append((one.first, one))
     replaced = _replaced(known, found, safe, trust_gap)
     settled = {loser: Settled(winner, how, True) for loser, (winner, how) in replaced.items()}
-    kept: set[str] = set()
+    winners: set[str] = set()
     for item_id in sorted(rivals, key=lambda one: belief(known[one], one in safe)):
         if item_id in settled:
             continue
-        over = [(other, one.how) for other, one in rivals[item_id] if other in kept]
+        over = [(other, one.how) for other, one in rivals[item_id] if other in winners]
         if over:
             best = min(over, key=lambda pair: belief(known[pair[0]], pair[0] in safe))
             settled[item_id] = Settled(*best, open=item_id in safe)
         if not over or item_id in safe:
-            kept.add(item_id)
+            winners.add(item_id)
     return settled
 
 

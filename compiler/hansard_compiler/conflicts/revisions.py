@@ -59,8 +59,8 @@ def _read(text: str) -> Sentence | None:
 
 def _is_ended(text: str) -> bool:
     """Say whether a sentence tells how it was before: `was called Lark before`."""
-    said = terms(text)
-    return "formerly" in said or text.rstrip(".").endswith((" before", " then"))
+    words_of_text = terms(text)
+    return "formerly" in words_of_text or text.rstrip(".").endswith((" before", " then"))
 
 
 # ---- one denies what the other says
@@ -69,13 +69,13 @@ def _is_ended(text: str) -> bool:
 def _denial(a: Sentence, b: Sentence) -> Revision | None:
     if a.is_denied is b.is_denied:
         return None
-    told, denied = (a, b) if b.is_denied else (b, a)
-    said, not_said = _plain(told.tokens), _plain(denied.tokens)
+    stated, denied = (a, b) if b.is_denied else (b, a)
+    words, denial = _plain(stated.tokens), _plain(denied.tokens)
     # Also where more is said: what is not retried is not retried three times.
-    begins_alike = len(not_said) >= _FEWEST and said[: len(not_said)] == not_said
-    if len(not_said) < _FEWEST - 1 or not (said == not_said or begins_alike):
+    begins_alike = len(denial) >= _FEWEST and words[: len(denial)] == denial
+    if len(denial) < _FEWEST - 1 or not (words == denial or begins_alike):
         return None
-    modals = [frozenset(_modals(one)) for one in (told, denied)]
+    modals = [frozenset(_modals(one)) for one in (stated, denied)]
     same = modals[0] == modals[1]
     forbidden = modals[0] <= _PERMITS and modals[1] <= _FORBIDS
     if not (same or forbidden):

@@ -63,14 +63,14 @@ def read_sentence(sentence: str, *, corrects: bool, is_named: bool = False) -> S
     first = tokens[0].value
     if first in words.INDEFINITE:
         return None
-    said = {one.value for one in tokens if one.kind == "word"}
-    kept, is_denied = _kept(tokens)
+    words_of_text = {one.value for one in tokens if one.kind == "word"}
+    framed, is_denied = _framed(tokens)
     return Sentence(
-        kept,
-        _verb_at(kept),
+        framed,
+        _verb_at(framed),
         is_denied,
-        bool(said & words.HEDGES) or first in words.UNRESOLVED,
-        bool(said & words.APPROXIMATE),
+        bool(words_of_text & words.HEDGES) or first in words.UNRESOLVED,
+        bool(words_of_text & words.APPROXIMATE),
         _is_definite(tokens),
         corrects,
         sentence,
@@ -95,12 +95,12 @@ def _uncontracted(found: re.Match[str]) -> str:
     return f"{_WHOLE.get(start, found[1])} not"
 
 
-def _kept(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
+def _framed(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
     """Return the tokens that a frame is made of, and whether they are denied.
 
     An opposite is the word itself, denied; `does not run` is `run`, denied.
     """
-    kept: list[Token] = []
+    framed: list[Token] = []
     is_denied = False
     for token in tokens:
         value = token.value
@@ -111,11 +111,11 @@ def _kept(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
             if value in _LEFT_OUT:
                 continue
             opposite = words.OPPOSITES.get(str(value))
-            if opposite is not None and kept:
+            if opposite is not None and framed:
                 is_denied ^= value not in words.AFFIRMED
                 token = token._replace(value=opposite)
-        kept.append(token)
-    return kept, is_denied
+        framed.append(token)
+    return framed, is_denied
 
 
 def _verb_at(tokens: Sequence[Token]) -> int | None:

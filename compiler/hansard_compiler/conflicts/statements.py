@@ -175,12 +175,12 @@ def _named(item_id: str, found: Sentence) -> Iterator[Statement]:
     sure = not is_placed and certainty.of_named(found, begin, is_functional=is_functional)
     if not sure and not is_attribute:
         return
-    said = tuple(str(one.value) for one in value)
+    name = tuple(str(one.value) for one in value)
     frame = _frame(tokens, begin, len(tokens), "words")
     yield Statement(
         item_id,
         frame,
-        said,
+        name,
         "value",
         sure,
         found.corrects,
@@ -204,10 +204,10 @@ def _named_first(item_id: str, found: Sentence, at: int) -> Iterator[Statement]:
         or certainty.has_identity(subject[:1])
     ):
         return
-    said = tuple(str(one.value) for one in subject)
+    name = tuple(str(one.value) for one in subject)
     frame = _frame(tokens, 0, at, "words")
     sure = certainty.is_identified(found, range(at))
-    yield Statement(item_id, frame, said, "value", sure, found.corrects, found.text)
+    yield Statement(item_id, frame, name, "value", sure, found.corrects, found.text)
 
 
 def _is_description(value: Sequence[Token], text: str) -> bool:
@@ -241,7 +241,7 @@ def _polar(item_id: str, found: Sentence) -> Iterator[Statement]:
 
 
 def _frame(tokens: Sequence[Token], begin: int, end: int, sort: str) -> Frame:
-    kept: set[Hashable] = set()
+    terms: set[Hashable] = set()
     first: Hashable = None
     identity: list[Hashable] = []
     for at, token in enumerate(tokens):
@@ -252,13 +252,13 @@ def _frame(tokens: Sequence[Token], begin: int, end: int, sort: str) -> Frame:
             continue
         value = str(token.value)
         if value in words.OBLIGING:
-            kept.add("must")
+            terms.add("must")
         elif value not in words.JOINING:
-            kept.add(base(value))
+            terms.add(base(value))
             first = first or base(value)
             if (token.is_name and at > 0) or value in words.ORDINALS:
                 identity.append(base(value))
-    return Frame(sort, frozenset(kept), tuple(identity), first)
+    return Frame(sort, frozenset(terms), tuple(identity), first)
 
 
 @lru_cache(maxsize=32_768)

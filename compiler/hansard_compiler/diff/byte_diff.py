@@ -104,8 +104,8 @@ def _hunk(
         (left_starts[first[0] - lead], left_starts[last[1] + trail]),
         (right_starts[first[2] - lead], right_starts[last[3] + trail]),
     )
-    told = [f"{start},{end - start}" for start, end in spans]
-    yield f"@@ bytes -{told[0]} +{told[1]} @@"
+    ranges = [f"{start},{end - start}" for start, end in spans]
+    yield f"@@ bytes -{ranges[0]} +{ranges[1]} @@"
     at = first[0] - lead
     for left, left_end, right, right_end in group:
         yield from (f" {_shortened(one)}" for one in before[at:left])
@@ -135,8 +135,8 @@ def _beside(line: str, other: str | None) -> str:
     end = line[len(line) - tail :] if tail <= 2 * _LONGEST_EQUAL else ""
     if not start and head:
         cut = head - 2 * _LONGEST_EQUAL
-        kept = line[:_LONGEST_EQUAL], line[head - _LONGEST_EQUAL : head]
-        start = f"{kept[0]}[… {cut:,} equal …]{kept[1]}"
+        ends = line[:_LONGEST_EQUAL], line[head - _LONGEST_EQUAL : head]
+        start = f"{ends[0]}[… {cut:,} equal …]{ends[1]}"
     if not end and tail:
         rest = line[len(line) - tail :]
         cut = tail - 2 * _LONGEST_EQUAL

@@ -262,10 +262,10 @@ def _amounts(
 
 def _rules(left: CompileSide, right: CompileSide) -> Iterator[RuleDiff]:
     """Yield the rules that changed, or that applied to other items."""
-    given, taken = _given_rules(left), _given_rules(right)
+    left_rules, right_rules = _given_rules(left), _given_rules(right)
     before, after = _applied(left), _applied(right)
-    for rule_id in sorted(given.keys() | taken.keys() | before.keys() | after.keys()):
-        one, other = given.get(rule_id), taken.get(rule_id)
+    for rule_id in sorted(left_rules.keys() | right_rules.keys() | before.keys() | after.keys()):
+        one, other = left_rules.get(rule_id), right_rules.get(rule_id)
         items, others = before.get(rule_id, ()), after.get(rule_id, ())
         if one == other and items == others:
             continue

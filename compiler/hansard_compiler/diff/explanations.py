@@ -47,11 +47,11 @@ def words_for(item: ItemDiff, changes: Sequence[Change]) -> tuple[str, str]:
     """Return kind and sentence of the changes that, taken back, undo what became of an item."""
     kinds = {_kind(item, one) for one in changes}
     kind = kinds.pop() if len(kinds) == 1 else "several"
-    said = [_sentence(item, one) for one in changes[:_MOST_NAMED]]
+    sentences = [_sentence(item, one) for one in changes[:_MOST_NAMED]]
     if len(changes) > _MOST_NAMED:
-        said.append(f"{len(changes) - _MOST_NAMED} more")
+        sentences.append(f"{len(changes) - _MOST_NAMED} more")
     together = "together: " if len(changes) > 1 else ""
-    return kind, together + ", ".join(said) + _lacking(item, changes)
+    return kind, together + ", ".join(sentences) + _lacking(item, changes)
 
 
 def value_words(value: Any) -> str:
@@ -144,18 +144,18 @@ def _lacking(item: ItemDiff, changes: Sequence[Change]) -> str:
 
 def evidence(item: ItemDiff, diff: CompileDiff) -> Because:
     """Return what the receipts of both sides say of a flip, labelled as not tried."""
-    kind, detail = _told(item, diff)
+    kind, detail = _reason(item, diff)
     return Because(kind, detail, "evidence")
 
 
-def _told(item: ItemDiff, diff: CompileDiff) -> tuple[str, str]:
+def _reason(item: ItemDiff, diff: CompileDiff) -> tuple[str, str]:
     left, right = item.left, item.right
     if left is None or right is None:
         return "input", "was no candidate before" if left is None else "is no candidate now"
     for side, when in ((right, "now"), (left, "before")):
-        told = _told_by(side, when)
-        if told is not None:
-            return told
+        by_side = _reason_by(side, when)
+        if by_side is not None:
+            return by_side
     if {left.reason, right.reason} & set(_NO_ROOM):
         return _told_by_room(item, diff)
     if item.is_redaction_changed:
@@ -163,7 +163,7 @@ def _told(item: ItemDiff, diff: CompileDiff) -> tuple[str, str]:
     return "unknown", f"recorded is only {left.reason} before and {right.reason} now"
 
 
-def _told_by(side: ItemSide, when: str) -> tuple[str, str] | None:
+def _reason_by(side: ItemSide, when: str) -> tuple[str, str] | None:
     related = f" ({side.related})" if side.related else ""
     if side.reason in _RULED:
         rules = f": {', '.join(side.rule_ids)}" if side.rule_ids else ""

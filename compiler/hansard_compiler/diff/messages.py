@@ -40,10 +40,10 @@ def align_messages(
     left: Sequence[MessageMark], right: Sequence[MessageMark]
 ) -> tuple[MessagePair, ...]:
     """Return every message of both sides once, in the order of the conversation."""
-    said = align([one.match_hash for one in left], [one.match_hash for one in right])
+    aligned = align([one.match_hash for one in left], [one.match_hash for one in right])
     pairs: list[tuple[int, int]] = []
     at = other = 0
-    for one, two in [*said, (len(left), len(right))]:
+    for one, two in [*aligned, (len(left), len(right))]:
         roles = align([m.role for m in left[at:one]], [m.role for m in right[other:two]])
         pairs += ((at + i, other + j) for i, j in roles)
         if one < len(left):
@@ -56,18 +56,18 @@ def _without_moved(
     left: Sequence[MessageMark], right: Sequence[MessageMark], pairs: Sequence[tuple[int, int]]
 ) -> dict[int, tuple[int, bool]]:
     """Return left -> (right, whether it moved); a message that stands elsewhere is no change."""
-    kept = {i: (j, False) for i, j in pairs if left[i].match_hash == right[j].match_hash}
-    taken = {j for j, _ in kept.values()}
+    matched = {i: (j, False) for i, j in pairs if left[i].match_hash == right[j].match_hash}
+    taken = {j for j, _ in matched.values()}
     elsewhere: dict[bytes, list[int]] = {}
     for j in range(len(right) - 1, -1, -1):
         if j not in taken:
             elsewhere.setdefault(right[j].match_hash, []).append(j)
     for i, one in enumerate(left):
-        if i not in kept and elsewhere.get(one.match_hash):
-            kept[i] = (elsewhere[one.match_hash].pop(), True)
-    taken = {j for j, _ in kept.values()}
-    rest = {i: (j, False) for i, j in pairs if i not in kept and j not in taken}
-    return kept | rest
+        if i not in matched and elsewhere.get(one.match_hash):
+            matched[i] = (elsewhere[one.match_hash].pop(), True)
+    taken = {j for j, _ in matched.values()}
+    rest = {i: (j, False) for i, j in pairs if i not in matched and j not in taken}
+    return matched | rest
 
 
 def _listed(

@@ -169,14 +169,14 @@ def _longest_rising(pairs: Iterable[Pair]) -> list[Pair]:
     ends: list[int] = []  # smallest second place that ends a chain of each length
     tops: list[int] = []  # the pair that has it
     before = [-1] * len(known)
-    for number, (_, place) in enumerate(known):
-        length = bisect_left(ends, place)
+    for number, (_, index) in enumerate(known):
+        length = bisect_left(ends, index)
         before[number] = tops[length - 1] if length else -1
         if length == len(ends):
-            ends.append(place)
+            ends.append(index)
             tops.append(number)
         else:
-            ends[length], tops[length] = place, number
+            ends[length], tops[length] = index, number
     chain = []
     at = tops[-1] if tops else -1
     while at >= 0:

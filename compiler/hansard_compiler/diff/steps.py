@@ -72,8 +72,8 @@ def _in_gaps(
     at = other = 0
     for one, two in [*pairs, (len(left), len(right))]:
         if at < one and other < two:
-            a = [key(left[place], place) for place in range(at, one)]
-            b = [key(right[place], -1 - place) for place in range(other, two)]
+            a = [key(left[index], index) for index in range(at, one)]
+            b = [key(right[index], -1 - index) for index in range(other, two)]
             yield from ((at + i, other + j) for i, j in align(a, b))
         at, other = one + 1, two + 1
 
@@ -86,8 +86,8 @@ def _by_name(mark: StepMark, _place: int) -> Hashable:
     return mark.kind, mark.name
 
 
-def _by_stand(mark: StepMark, place: int) -> Hashable:
-    return mark.stands_for or place  # a place is on one side only: equal to nothing
+def _by_stand(mark: StepMark, index: int) -> Hashable:
+    return mark.stands_for or index  # a place is on one side only: equal to nothing
 
 
 _KEYS = (_by_content, _by_name, _by_stand)
@@ -98,8 +98,8 @@ def _listed(
 ) -> Iterator[StepPair]:
     at = other = 0
     for one, two in [*pairs, (len(left), len(right))]:
-        yield from (StepPair("only_left", place, None) for place in range(at, one))
-        yield from (StepPair("only_right", None, place) for place in range(other, two))
+        yield from (StepPair("only_left", index, None) for index in range(at, one))
+        yield from (StepPair("only_right", None, index) for index in range(other, two))
         if one < len(left):
             is_same = left[one].content == right[two].content
             yield StepPair("same" if is_same else "changed", one, two)

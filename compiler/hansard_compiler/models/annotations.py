@@ -26,7 +26,7 @@ from hansard_compiler.models.json_schema import (
     any_of,
     both,
     exactly_one,
-    given,
+    having,
     left_out,
 )
 from hansard_compiler.models.memory import Name, Reason, StepId
@@ -99,7 +99,7 @@ Value: TypeAlias = Annotated[
 class ScoreValue(Model):
     """A number, a word, or both."""
 
-    model_config = ConfigDict(json_schema_extra=any_of(given("value"), given("label")))
+    model_config = ConfigDict(json_schema_extra=any_of(having("value"), having("label")))
 
     value: Value | None = None
     label: Label | None = None
@@ -115,12 +115,12 @@ _OF_KINDS: Final = ("name", "score", "explanation", "text", "tag", "expected")
 ON_ONE: Final = exactly_one("run_id", "step_id")
 _SHAPES: Final = [
     both(
-        given(*needed, kind={"const": kind}),
+        having(*needed, kind={"const": kind}),
         left_out(*(name for name in _OF_KINDS if name not in (*needed, *others))),
-        place,
+        target,
     )
     for kind, (needed, others) in _FIELDS.items()
-    for place in ON_ONE
+    for target in ON_ONE
 ]
 
 

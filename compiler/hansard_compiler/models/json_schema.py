@@ -58,7 +58,7 @@ Whole: TypeAlias = Annotated[int, A_NUMBER]
 Real: TypeAlias = Annotated[float, A_NUMBER]
 
 
-def given(*names: str, **kinds: Schema) -> Schema:
+def having(*names: str, **kinds: Schema) -> Schema:
     """Return a schema of objects that have these fields, and none of them null."""
     stated = {name: {"not": {"type": "null"}} for name in names} | kinds
     return {"required": list(stated), "properties": stated}
@@ -84,5 +84,5 @@ def any_of(*branches: Schema) -> Schema:
 def exactly_one(*names: str) -> list[Schema]:
     """Return the branches of objects that have one of these fields and not the others."""
     return [
-        both(given(name), left_out(*(other for other in names if other != name))) for name in names
+        both(having(name), left_out(*(other for other in names if other != name))) for name in names
     ]

@@ -27,7 +27,7 @@ from hansard_compiler.models.json_schema import (
     Schema,
     any_of,
     both,
-    given,
+    having,
     left_out,
 )
 
@@ -93,7 +93,7 @@ class Namespace(Model):
         return {key: value for key, value in self.model_dump().items() if value}
 
 
-class Told(TopLevel):
+class MemoryActor(TopLevel):
     """Who does something with memory, and in which step."""
 
     run_id: RunId | None = None
@@ -113,11 +113,11 @@ class Told(TopLevel):
 
 
 _NOBODY: Final[Schema] = left_out("project", "user", "agent")
-_SOMEBODY: Final[Schema] = {"anyOf": [given(part) for part in ("project", "user", "agent")]}
+_SOMEBODY: Final[Schema] = {"anyOf": [having(part) for part in ("project", "user", "agent")]}
 _ONE_END: Final = (left_out("expires_at"), left_out("ttl_s"))
 _WORKING: Final = [
     both(
-        given("slot", run, memory_type={"const": "working"}),
+        having("slot", run, memory_type={"const": "working"}),
         {"properties": {"namespace": _NOBODY}},
         end,
     )
@@ -126,7 +126,7 @@ _WORKING: Final = [
 ]
 _DURABLE: Final = [
     both(
-        given("subject", memory_type={"not": {"const": "working"}}, namespace=_SOMEBODY),
+        having("subject", memory_type={"not": {"const": "working"}}, namespace=_SOMEBODY),
         left_out("slot", "chain"),
         end,
     )
@@ -134,7 +134,7 @@ _DURABLE: Final = [
 ]
 
 
-class WriteMemory(Told):
+class WriteMemory(MemoryActor):
     """Write one record. A newer one under the same namespace, type, subject and attribute
     supersedes the older; of working memory, one in the same slot. One without an attribute
     supersedes nothing: what it contradicts is named in the answer.
@@ -192,15 +192,15 @@ class WriteMemory(Told):
 
 
 _WHOSE: Final = [
-    given(namespace=_SOMEBODY),
+    having(namespace=_SOMEBODY),
     *(
-        both(given(run), {"properties": {"namespace": _NOBODY}})
+        both(having(run), {"properties": {"namespace": _NOBODY}})
         for run in ("run_id", "step_id", "of_run")
     ),
 ]
 
 
-class ReadMemory(Told):
+class ReadMemory(MemoryActor):
     """Read what is current; all filters must be met.
 
     With a run and without a namespace it is the run's working memory; with a namespace, durable
@@ -235,12 +235,12 @@ class ReadMemory(Told):
     @property
     def is_working(self) -> bool:
         """Whether working memory is read: it is asked for, or nothing else is named."""
-        asked = bool(self.of_run or self.chain or self.slots) or self.memory_types == ["working"]
+        working = bool(self.of_run or self.chain or self.slots) or self.memory_types == ["working"]
         is_named = any(self.namespace.parts)
-        return (asked or not is_named) and bool(self.of_run or self.run)
+        return (working or not is_named) and bool(self.of_run or self.run)
 
 
-class EndMemory(Told):
+class EndMemory(MemoryActor):
     """Say that a record does not hold (or, for a purge, that it must go), and why."""
 
     memory_id: MemoryId
@@ -248,7 +248,7 @@ class EndMemory(Told):
     by: Name
 
 
-class EndApprovedMemory(Told):
+class EndApprovedMemory(MemoryActor):
     """Say that a record does not hold, as the person did who approved the action being run."""
 
     memory_id: MemoryId
@@ -257,7 +257,7 @@ class EndApprovedMemory(Told):
     claim_id: MemoryId
 
 
-class AcceptMemory(Told):
+class AcceptMemory(MemoryActor):
     """Let a record that waits for a review take its place."""
 
     memory_id: MemoryId
@@ -265,7 +265,7 @@ class AcceptMemory(Told):
     reason: Annotated[str, StringConstraints(max_length=2_000)] = ""
 
 
-class UnsupersedeMemory(Told):
+class UnsupersedeMemory(MemoryActor):
     """Let a record stand again that another one superseded."""
 
     memory_id: MemoryId
@@ -281,35 +281,35 @@ def _countable(at: AwareDatetime) -> AwareDatetime:
     return at
 
 
-def as_compile_record(told: Mapping[str, Any]) -> Json:
+def as_compile_record(record: Mapping[str, Any]) -> Json:
     """Return a memory, as it is answered, as a record that a compile takes.
 
     Its namespace is its scope, and its standing goes with it: what does not stand is left out there
     with a receipt that says so.
     """
-    is_working = told["memory_type"] == "working"
+    is_working = record["memory_type"] == "working"
     metadata = {
-        **told["metadata"],
-        "memory_id": told["memory_id"],
-        "memory_state": told["state"],
-        "memory_version": told["version"],
-        "writer": told["writer"],
-        "attribute": told["attribute"],
-        "approval_id": told["approval_id"],
-        "ended_reason": told["ended"]["reason"] if told["ended"] else None,
-        "related_item_id": told["superseded_by"] or told["contests"],
+        **record["metadata"],
+        "memory_id": record["memory_id"],
+        "memory_state": record["state"],
+        "memory_version": record["version"],
+        "writer": record["writer"],
+        "attribute": record["attribute"],
+        "approval_id": record["approval_id"],
+        "ended_reason": record["ended"]["reason"] if record["ended"] else None,
+        "related_item_id": record["superseded_by"] or record["contests"],
     }
     return {
-        "id": told["memory_id"],
-        "memory_type": told["memory_type"],
-        "subject": told["subject"],
-        "content": told["content"],
-        "source_run_id": told["source_run_id"],
-        "source_step_ids": told["source_step_ids"],
-        "confidence": told["confidence"],
-        "freshness_ts": told["freshness_at"],
-        "expires_at": told["expires_at"],
-        "tags": [*told["tags"], f"writer:{told['writer']}"],
-        "scope": {} if is_working else {**told["scope"], **told["namespace"]},
+        "id": record["memory_id"],
+        "memory_type": record["memory_type"],
+        "subject": record["subject"],
+        "content": record["content"],
+        "source_run_id": record["source_run_id"],
+        "source_step_ids": record["source_step_ids"],
+        "confidence": record["confidence"],
+        "freshness_ts": record["freshness_at"],
+        "expires_at": record["expires_at"],
+        "tags": [*record["tags"], f"writer:{record['writer']}"],
+        "scope": {} if is_working else {**record["scope"], **record["namespace"]},
         "metadata": {key: value for key, value in metadata.items() if value not in (None, "")},
     }

@@ -41,11 +41,11 @@ def parse_approvers(metadata: Mapping[str, Any], where: str, *, asks: bool) -> A
 
     `asks`: the rule says require_approval; of any other rule these would do nothing.
     """
-    given = {"approvals_required", "approvers"} & metadata.keys()
-    if not given:
+    present = {"approvals_required", "approvers"} & metadata.keys()
+    if not present:
         return ANYBODY
     if not asks:
-        raise PolicyRuleError(f"{where}.{min(given)}", "only a rule of require_approval has it")
+        raise PolicyRuleError(f"{where}.{min(present)}", "only a rule of require_approval has it")
     required = metadata.get("approvals_required", 1)
     if type(required) is not int or not 1 <= required <= MOST_APPROVERS:
         raise PolicyRuleError(

@@ -23,8 +23,8 @@ class RuleOutcome:
     error: str | None = None
 
     def json(self) -> Json:
-        told = {**rule_json(self.rule), "outcome": self.outcome}
-        return {**told, "error": self.error} if self.error else told
+        made = {**rule_json(self.rule), "outcome": self.outcome}
+        return {**made, "error": self.error} if self.error else made
 
 
 @dataclass(frozen=True, slots=True)

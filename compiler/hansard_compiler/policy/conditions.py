@@ -34,8 +34,8 @@ def compiled_pattern(text: str) -> Any:
         return re2.compile(text, options=options)
     except re2.error as error:
         [why] = error.args or ("",)
-        told = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise ValueError(f"not a pattern: {told}") from None
+        problem = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+        raise ValueError(f"not a pattern: {problem}") from None
 
 
 FIELDS = frozenset(
@@ -82,31 +82,31 @@ def parse_condition(value: Any, where: str, *, depth: int = 0) -> Group:
     if depth > _MAX_DEPTH:
         raise PolicyRuleError(where, f"nested deeper than {_MAX_DEPTH}")
     parts: list[Condition] = []
-    for key, given in value.items():
+    for key, operand in value.items():
         if key in ("all", "any"):
-            parts.append(_parse_list(key, given, f"{where}.{key}", depth))
+            parts.append(_parse_list(key, operand, f"{where}.{key}", depth))
         elif key == "not":
-            parts.append(Group("not", (parse_condition(given, f"{where}.not", depth=depth + 1),)))
+            parts.append(Group("not", (parse_condition(operand, f"{where}.not", depth=depth + 1),)))
         else:
-            parts.extend(_parse_tests(key, given, where))
+            parts.extend(_parse_tests(key, operand, where))
     return Group("all", tuple(parts))
 
 
-def _parse_list(kind: str, given: Any, where: str, depth: int) -> Group:
-    if not isinstance(given, list) or not given:
+def _parse_list(kind: str, conditions: Any, where: str, depth: int) -> Group:
+    if not isinstance(conditions, list) or not conditions:
         raise PolicyRuleError(where, "expected a list of conditions")
     parts = (
         parse_condition(part, f"{where}[{index}]", depth=depth + 1)
-        for index, part in enumerate(given)
+        for index, part in enumerate(conditions)
     )
     return Group(kind, tuple(parts))
 
 
-def _parse_tests(field: str, given: Any, where: str) -> list[Test]:
+def _parse_tests(field: str, operand: Any, where: str) -> list[Test]:
     if field not in FIELDS and not field.startswith(OPEN_FIELDS):
         known = ", ".join(sorted(FIELDS))
         raise PolicyRuleError(f"{where}.{field}", f"no such field; there are {known}, arguments.…")
-    tests = given if isinstance(given, Mapping) else {"equals": given}
+    tests = operand if isinstance(operand, Mapping) else {"equals": operand}
     if not tests:
         raise PolicyRuleError(f"{where}.{field}", "expected an operator")
     return [_parse_test(field, key, value, f"{where}.{field}") for key, value in tests.items()]
@@ -198,12 +198,12 @@ def explain_condition(condition: Condition, facts: Mapping[str, Any]) -> Json:
     if isinstance(condition, Group):
         parts = [explain_condition(part, facts) for part in condition.parts]
         return {condition.kind: parts, **_outcome(condition, facts)}
-    told = {"field": condition.field, "operator": condition.operator, "wanted": condition.value}
+    test = {"field": condition.field, "operator": condition.operator, "wanted": condition.value}
     try:
         found = find_field(facts, condition.field)
     except ValueError:
         found = None  # two values: the outcome says so
-    return {**told, "found": found, **_outcome(condition, facts)}
+    return {**test, "found": found, **_outcome(condition, facts)}
 
 
 def _outcome(condition: Condition, facts: Mapping[str, Any]) -> Json:
@@ -264,20 +264,20 @@ def _permitted(value: Any) -> Any:
     return tuple(map(parse_permitted, value))
 
 
-def _equal(found: Any, wanted: Any) -> bool:
+def _equal(found: Any, target: Any) -> bool:
     # In Python True == 1; in a rule they are two things.
-    return isinstance(found, bool) is isinstance(wanted, bool) and bool(found == wanted)
+    return isinstance(found, bool) is isinstance(target, bool) and bool(found == target)
 
 
-def _is_in(found: Any, wanted: Sequence[Any]) -> bool:
-    return any(_equal(found, one) for one in wanted)
+def _is_in(found: Any, target: Sequence[Any]) -> bool:
+    return any(_equal(found, one) for one in target)
 
 
-def _contains(found: Any, wanted: Any) -> bool:
+def _contains(found: Any, target: Any) -> bool:
     if isinstance(found, str):
-        return _text(wanted) in found
+        return _text(target) in found
     if isinstance(found, list | tuple | set | frozenset):
-        return any(_equal(one, wanted) for one in found)
+        return any(_equal(one, target) for one in found)
     raise TypeError(f"expected a text or list, found {type(found).__name__}")
 
 
@@ -293,18 +293,18 @@ def _command(found: Any, permitted: Any) -> bool:
 
 OPERATORS: dict[str, Operator] = {
     "equals": Operator(_scalar, _equal),
-    "not_equals": Operator(_scalar, lambda found, wanted: not _equal(found, wanted)),
+    "not_equals": Operator(_scalar, lambda found, target: not _equal(found, target)),
     "in": Operator(_values, _is_in),
-    "not_in": Operator(_values, lambda found, wanted: not _is_in(found, wanted)),
+    "not_in": Operator(_values, lambda found, target: not _is_in(found, target)),
     "contains": Operator(_scalar, _contains),
-    "starts_with": Operator(_text, lambda found, wanted: _text(found).startswith(wanted)),
-    "ends_with": Operator(_text, lambda found, wanted: _text(found).endswith(wanted)),
-    "matches": Operator(_pattern, lambda found, wanted: wanted.search(_text(found)) is not None),
+    "starts_with": Operator(_text, lambda found, target: _text(found).startswith(target)),
+    "ends_with": Operator(_text, lambda found, target: _text(found).endswith(target)),
+    "matches": Operator(_pattern, lambda found, target: target.search(_text(found)) is not None),
     "under": Operator(parse_directory, _is_under),
-    "at_least": Operator(_number, lambda found, wanted: _number(found) >= wanted),
-    "at_most": Operator(_number, lambda found, wanted: _number(found) <= wanted),
-    "greater_than": Operator(_number, lambda found, wanted: _number(found) > wanted),
-    "less_than": Operator(_number, lambda found, wanted: _number(found) < wanted),
-    "exists": Operator(_flag, lambda found, wanted: wanted),
+    "at_least": Operator(_number, lambda found, target: _number(found) >= target),
+    "at_most": Operator(_number, lambda found, target: _number(found) <= target),
+    "greater_than": Operator(_number, lambda found, target: _number(found) > target),
+    "less_than": Operator(_number, lambda found, target: _number(found) < target),
+    "exists": Operator(_flag, lambda found, target: target),
     "runs_only": Operator(_permitted, _command),
 }

@@ -25,7 +25,7 @@ class RuleDecider:
     def __init__(self, policy: Policy) -> None:
         self.checks: list[PolicyCheck] = []
         self.policy = policy
-        self._asked: object = None
+        self._request: object = None
         self._step: ContextPolicy | None = None
 
     @classmethod
@@ -56,7 +56,7 @@ class RuleDecider:
 
     def _for(self, subject: Subject) -> ContextPolicy:
         """Return the policy of the step an item is asked about, the same one while it lasts."""
-        asked = (
+        facts = (
             subject.agent,
             subject.task_type,
             subject.environment,
@@ -64,8 +64,8 @@ class RuleDecider:
             subject.model,
             subject.compile_scope,
         )
-        if self._step is None or asked != self._asked:
-            self._asked = asked
+        if self._step is None or facts != self._request:
+            self._request = facts
             self._step = self.policy.for_context(_context(subject))
         return self._step
 

@@ -78,7 +78,7 @@ class Policy:
     def for_context(self, context: PolicyContext) -> ContextPolicy:
         """Return the policy of one step: rules that cannot fit it are put aside once."""
         facts = context_facts(context)
-        kept = [
+        usable = [
             replace(rule, applies_to=_without_context(rule.applies_to))
             for rule in self.rules
             if all(
@@ -87,7 +87,7 @@ class Policy:
                 if key in CONTEXT_FIELDS
             )
         ]
-        return ContextPolicy(self, facts, tuple(kept))
+        return ContextPolicy(self, facts, tuple(usable))
 
     def explain_item(self, context: PolicyContext, item: ItemFacts) -> Json:
         """Return how every rule came out for an item, and what would be decided."""
@@ -124,8 +124,8 @@ class Policy:
             return PolicyCheck(action, effect, "default", None, (), obligations, self.hash, facts)
         ranked = sorted(fitting, key=lambda rule: (rule.effect.rank, *_order(rule)))
         effect, rule, code = self._outcome(action, ranked, failed)
-        told = (RuleOutcome(one, _standing(one, effect, is_winner=one is rule)) for one in ranked)
-        outcomes = (*failed, *told)
+        rest = (RuleOutcome(one, _standing(one, effect, is_winner=one is rule)) for one in ranked)
+        outcomes = (*failed, *rest)
         obligations = _obligations(effect, outcomes)
         return PolicyCheck(action, effect, code, rule, outcomes, obligations, self.hash, facts)
 
@@ -283,7 +283,7 @@ def explain_rule(rule: Rule, action: Action, facts: Facts) -> Json:
     is_action = rule.action in (None, action)
     condition = explain_condition(rule.conditions, facts)
     applies = is_action and all(one["fits"] for one in dimensions)
-    told = {**rule_json(rule), "name": rule.name, "description": rule.description}
+    made = {**rule_json(rule), "name": rule.name, "description": rule.description}
     if not is_action:
         outcome = f"is about {rule.action!r} and not about {action!r}"
     elif not applies:
@@ -292,7 +292,7 @@ def explain_rule(rule: Rule, action: Action, facts: Facts) -> Json:
         outcome = f"cannot be judged: {condition['error']}"
     else:
         outcome = "fits" if condition["holds"] else "its conditions do not hold"
-    return {**told, "outcome": outcome, "dimensions": dimensions, "conditions": condition}
+    return {**made, "outcome": outcome, "dimensions": dimensions, "conditions": condition}
 
 
 def _first_misfit(dimensions: Sequence[Json]) -> str:

@@ -118,14 +118,14 @@ def values_of(facts: Facts, dimension: str) -> Sequence[str]:
 
 def inputs_of(facts: Facts) -> Json:
     """Return what a check was judged on, without content: arguments as their hash."""
-    told = {key: facts.get(key) for key in (*CONTEXT_FIELDS, "scope", "sensitivity")}
+    inputs = {key: facts.get(key) for key in (*CONTEXT_FIELDS, "scope", "sensitivity")}
     if "item" in facts:
         item = facts["item"]
-        told["item"] = {key: item[key] for key in ("id", "kind", "source_type", "source_uri")}
+        inputs["item"] = {key: item[key] for key in ("id", "kind", "source_type", "source_uri")}
     if "tool" in facts:
-        told["tool"] = dict(facts["tool"])
-        told["arguments_hash"] = _hash_of(facts["arguments"])
-    return {key: value for key, value in told.items() if value not in (None, [])}
+        inputs["tool"] = dict(facts["tool"])
+        inputs["arguments_hash"] = _hash_of(facts["arguments"])
+    return {key: value for key, value in inputs.items() if value not in (None, [])}
 
 
 def _hash_of(arguments: Any) -> str | None:

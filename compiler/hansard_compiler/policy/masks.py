@@ -53,8 +53,8 @@ def parse_mask(value: Any, where: str = "mask") -> Mask:
         return WHOLE
     if not isinstance(value, Mapping) or not value or not set(value) <= _KEYS:
         raise PolicyRuleError(where, f"expected a mapping of {sorted(_KEYS)}")
-    for key, given in value.items():
-        if not isinstance(given, list) or not given or not all(isinstance(v, str) for v in given):
+    for key, names in value.items():
+        if not isinstance(names, list) or not names or not all(isinstance(v, str) for v in names):
             raise PolicyRuleError(f"{where}.{key}", "expected a list of texts")
     unknown = sorted(set(value.get("rules", ())) - _NAMES)
     if unknown:

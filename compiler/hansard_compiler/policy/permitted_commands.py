@@ -95,8 +95,8 @@ def _permits(entry: Permitted, words: Sequence[str]) -> bool:
         return False
     if entry.options is None:
         return True
-    given = (word for word in words[len(entry.words) :] if word.startswith("-") and word != "-")
-    return all(word.partition("=")[0] in entry.options for word in given)
+    options = (word for word in words[len(entry.words) :] if word.startswith("-") and word != "-")
+    return all(word.partition("=")[0] in entry.options for word in options)
 
 
 def _is_texts(value: Any) -> bool:

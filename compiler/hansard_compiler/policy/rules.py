@@ -103,14 +103,14 @@ def parse_rule_set(value: Any, *, where: str = "rules") -> RuleSet:
     Raises PolicyRuleError, which says where and what was expected.
     """
     known = {"schema_version", "name", "version", "description", "defaults", "rules"}
-    given = _mapping(value, where, known)
-    if given.get("schema_version") != SCHEMA_VERSION:
-        found = given.get("schema_version")
+    fields = _mapping(value, where, known)
+    if fields.get("schema_version") != SCHEMA_VERSION:
+        found = fields.get("schema_version")
         raise PolicyRuleError(f"{where}.schema_version", f"expected 1, found {found!r}")
-    name, version = (_text(given, key, where, needed=True) for key in ("name", "version"))
-    rules = _list(given.get("rules"), f"{where}.rules")
+    name, version = (_text(fields, key, where, needed=True) for key in ("name", "version"))
+    rules = _list(fields.get("rules"), f"{where}.rules")
     parsed = parse_rules(rules, rule_set=name, version=version, where=f"{where}.rules")
-    defaults = _defaults(given.get("defaults", {}), f"{where}.defaults")
+    defaults = _defaults(fields.get("defaults", {}), f"{where}.defaults")
     return RuleSet(name, version, parsed, defaults, stable_hash(value).hex())
 
 
@@ -132,45 +132,45 @@ def parse_rules(
 
 
 def _rule(value: Any, where: str, rule_set: str, version: str) -> Rule:
-    given = _mapping(value, where, _KEYS)
-    priority = given.get("priority", 0)
+    fields = _mapping(value, where, _KEYS)
+    priority = fields.get("priority", 0)
     if isinstance(priority, bool) or not isinstance(priority, int):
         raise PolicyRuleError(f"{where}.priority", f"expected a whole number, found {priority!r}")
     if abs(priority) > _MOST_PRIORITY:
         raise PolicyRuleError(f"{where}.priority", f"at most {_MOST_PRIORITY}, or as much below 0")
-    metadata = _mapping(given.get("metadata", {}), f"{where}.metadata", None)
-    action, applies_to = _applies_to(given.get("applies_to", {}), f"{where}.applies_to")
-    effect = _effect(given.get("effect"), f"{where}.effect", tuple(Effect))
+    metadata = _mapping(fields.get("metadata", {}), f"{where}.metadata", None)
+    action, applies_to = _applies_to(fields.get("applies_to", {}), f"{where}.applies_to")
+    effect = _effect(fields.get("effect"), f"{where}.effect", tuple(Effect))
     return Rule(
-        id=_text(given, "id", where, needed=True),
+        id=_text(fields, "id", where, needed=True),
         effect=effect,
         rule_set=rule_set,
         version=str(metadata.get("version", version)),
-        name=_text(given, "name", where),
-        description=_text(given, "description", where),
+        name=_text(fields, "name", where),
+        description=_text(fields, "description", where),
         action=action,
         applies_to=applies_to,
-        conditions=parse_condition(given.get("conditions", {}), f"{where}.conditions"),
+        conditions=parse_condition(fields.get("conditions", {}), f"{where}.conditions"),
         priority=priority,
         metadata=metadata,
         approvers=parse_approvers(
             metadata, f"{where}.metadata", asks=effect is Effect.REQUIRE_APPROVAL
         ),
         mask=parse_mask(metadata.get("mask"), f"{where}.metadata.mask"),
-        source=given,
+        source=fields,
     )
 
 
 def _applies_to(value: Any, where: str) -> tuple[str | None, dict[str, tuple[str, ...]]]:
-    given = _mapping(value, where, {"action", *DIMENSIONS})
-    action = given.get("action")
+    parts = _mapping(value, where, {"action", *DIMENSIONS})
+    action = parts.get("action")
     if action is not None and not (isinstance(action, str) and action in ACTIONS):
         raise PolicyRuleError(f"{where}.action", f"expected 'see' or 'do', found {action!r}")
-    patterns = {key: _patterns(given[key], f"{where}.{key}") for key in DIMENSIONS if key in given}
-    for wanted in patterns.get("sensitivity", ()):
-        if not fits([wanted], _SENSITIVITIES):
+    patterns = {key: _patterns(parts[key], f"{where}.{key}") for key in DIMENSIONS if key in parts}
+    for one in patterns.get("sensitivity", ()):
+        if not fits([one], _SENSITIVITIES):
             raise PolicyRuleError(
-                f"{where}.sensitivity", f"expected one of {_SENSITIVITIES}, found {wanted!r}"
+                f"{where}.sensitivity", f"expected one of {_SENSITIVITIES}, found {one!r}"
             )
     return action, patterns
 
@@ -184,8 +184,8 @@ def _patterns(value: Any, where: str) -> tuple[str, ...]:
 
 def _defaults(value: Any, where: str) -> dict[str, Effect]:
     usable = (Effect.ALLOW, Effect.DENY, Effect.REQUIRE_APPROVAL)
-    given = _mapping(value, where, set(ACTIONS))
-    return {key: _effect(one, f"{where}.{key}", usable) for key, one in given.items()}
+    fields = _mapping(value, where, set(ACTIONS))
+    return {key: _effect(one, f"{where}.{key}", usable) for key, one in fields.items()}
 
 
 def _effect(value: Any, where: str, usable: Sequence[Effect]) -> Effect:
@@ -211,8 +211,8 @@ def _list(value: Any, where: str) -> list[Any]:
     return value
 
 
-def _text(given: Mapping[str, Any], key: str, where: str, *, needed: bool = False) -> str:
-    value = given.get(key, "")
+def _text(fields: Mapping[str, Any], key: str, where: str, *, needed: bool = False) -> str:
+    value = fields.get(key, "")
     if not isinstance(value, str) or (needed and not value):
         raise PolicyRuleError(f"{where}.{key}", f"expected a text, found {value!r}")
     return value

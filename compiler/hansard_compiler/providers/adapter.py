@@ -91,10 +91,10 @@ class Adapter:
 
     def count(self, compiled: RenderInput, rendered: Mapping[str, Any]) -> Count:
         """Return the count that `call` would hold against the limit, and who counted."""
-        asked = self.format.count_request(rendered) if self._preflight == "provider" else None
-        if asked is None:
+        route = self.format.count_request(rendered) if self._preflight == "provider" else None
+        if route is None:
             return self.estimate(compiled)
-        path, body = asked
+        path, body = route
         exchange = self._wire.post(path, request_bytes(body), stream=False)
         counted = _object(exchange).get("input_tokens")
         if not isinstance(counted, int):
@@ -124,9 +124,9 @@ class Adapter:
         rendered = self.format.render(compiled)
         self.check_pairs(rendered)
         metadata = self._metadata(compiled, rendered)
-        answer = self._answer(rendered, request_bytes(rendered), on_event)
-        call = replace(answer.call, input=_input(compiled), tools=tuple(compiled.tools))
-        return replace(answer, call=call, metadata=metadata)
+        response = self._answer(rendered, request_bytes(rendered), on_event)
+        call = replace(response.call, input=_input(compiled), tools=tuple(compiled.tools))
+        return replace(response, call=call, metadata=metadata)
 
     def resend(self, request: bytes, *, on_event: OnEvent | None = None) -> Answer:
         """Send stored bytes again, unchanged; nothing is checked or counted."""
@@ -223,8 +223,8 @@ def _response(format: WireFormat, exchange: Exchange) -> Json:
     try:
         joined = format.join_stream(events_of(exchange.last.body))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        told = f"the stream cannot be read: {type(error).__name__}"
-        raise made(failures.InvalidResponse, told, exchange) from None
+        problem = f"the stream cannot be read: {type(error).__name__}"
+        raise made(failures.InvalidResponse, problem, exchange) from None
     if joined is None:
         raise made(failures.StreamBroken, "the stream stopped before its end", exchange)
     return joined
@@ -251,8 +251,8 @@ def _refuse_empty(call: Call, response: Mapping[str, Any], exchange: Exchange) -
     is_said = call.finish_reason is not None or has_list
     if not call.output and not is_said:
         found = ", ".join(sorted(map(str, response))[:8]) or "nothing"
-        told = f"the answer has no message and no finish reason; it has {found:.200}"
-        raise made(failures.InvalidResponse, told, exchange)
+        problem = f"the answer has no message and no finish reason; it has {found:.200}"
+        raise made(failures.InvalidResponse, problem, exchange)
 
 
 def _shortfall(call: Call, exchange: Exchange) -> failures.CallFailed | None:

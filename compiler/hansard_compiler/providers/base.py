@@ -142,7 +142,7 @@ class WireFormat(Protocol):
         """Where requests go, below the base address."""
         ...
 
-    def render(self, given: RenderInput) -> Json:
+    def render(self, request: RenderInput) -> Json:
         """Return the request's body; NotRenderable or FeatureOff where there is none."""
         ...
 
@@ -166,7 +166,7 @@ class WireFormat(Protocol):
         """Return an answer as the message to go on with: every block, signed ones unchanged."""
         ...
 
-    def notes(self, given: RenderInput) -> list[str]:
+    def notes(self, request: RenderInput) -> list[str]:
         """Say what of the input this format leaves out of the request, and why."""
         ...
 

@@ -62,8 +62,8 @@ def _repeats(format: WireFormat) -> bool:
 
 def _says_everything(format: WireFormat) -> bool:
     sent = request_bytes(format.render(_SOUND)).decode()
-    said = ("Answer from the almanac.", "What does the almanac say?", "fair winds", "And tomorrow?")
-    return all(one in sent for one in (*said, "look_up", "Looks something up.", "model-1"))
+    text = ("Answer from the almanac.", "What does the almanac say?", "fair winds", "And tomorrow?")
+    return all(one in sent for one in (*text, "look_up", "Looks something up.", "model-1"))
 
 
 def _leaves_input_alone(format: WireFormat) -> bool:
@@ -91,16 +91,16 @@ def _finds_broken_pairs(format: WireFormat) -> bool:
 def _keeps_foreign_blocks_out(format: WireFormat) -> bool:
     block = provider_block("a provider nobody knows", {"type": "signed", "signature": "f0re1gn"})
     spoken = Message("assistant", (block, TextPart("Fair.")))
-    given = replace(_SOUND, messages=(_ASKED, spoken, *_SOUND.messages[:1]))
-    is_sent = b"f0re1gn" in request_bytes(format.render(given))
-    return bool(format.notes(given)) or is_sent
+    request = replace(_SOUND, messages=(_ASKED, spoken, *_SOUND.messages[:1]))
+    is_sent = b"f0re1gn" in request_bytes(format.render(request))
+    return bool(format.notes(request)) or is_sent
 
 
 def _tells_what_it_leaves_out(format: WireFormat) -> bool:
     spoken = Message("assistant", (ReasoningPart("because-of-the-moon"), TextPart("Fair.")))
-    given = replace(_SOUND, messages=(_ASKED, spoken, _ASKED))
-    is_sent = b"because-of-the-moon" in request_bytes(format.render(given))
-    return bool(format.notes(given)) is not is_sent
+    request = replace(_SOUND, messages=(_ASKED, spoken, _ASKED))
+    is_sent = b"because-of-the-moon" in request_bytes(format.render(request))
+    return bool(format.notes(request)) is not is_sent
 
 
 def _knows_what_it_does_not_know(format: WireFormat) -> bool:

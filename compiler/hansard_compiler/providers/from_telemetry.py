@@ -79,72 +79,72 @@ def rebuilt_from(call: Call) -> Rebuilt:
 
 def sampling_from(call: Call) -> Sampling:
     """Return how the model was to answer, as far as telemetry tells it."""
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, field_name in _SAMPLING.items():
         value = call.parameters.get(name)
         if isinstance(value, int | float | str) and not isinstance(value, bool):
-            told.setdefault(field_name, value)
+            fields.setdefault(field_name, value)
     stop = call.parameters.get("stop_sequences")
     if isinstance(stop, list):
-        told["stop"] = tuple(map(str, stop))
-    return Sampling(**told)
+        fields["stop"] = tuple(map(str, stop))
+    return Sampling(**fields)
 
 
-def mutate_messages(given: Rebuilt, mutations: Sequence[change.Mutation]) -> Rebuilt:
+def mutate_messages(turn: Rebuilt, mutations: Sequence[change.Mutation]) -> Rebuilt:
     """Return the call with changes applied in order. Raises NotReplayable."""
     for number, one in enumerate(mutations, 1):
         if isinstance(one, change.ON_COMPILES):
             detail = f"change {number} ({one.op}) is about items"
             raise NotReplayable(Reason.NO_COMPILATION, detail)
-        given = _applied(given, one)
-    if not any(message.parts for message in given.messages if message.role != "system"):
+        turn = _applied(turn, one)
+    if not any(message.parts for message in turn.messages if message.role != "system"):
         raise NotReplayable(Reason.CONTEXT_EMPTY)
-    return given
+    return turn
 
 
-def _applied(given: Rebuilt, one: change.Mutation) -> Rebuilt:
+def _applied(turn: Rebuilt, one: change.Mutation) -> Rebuilt:
     match one:
         case change.SetModel():
-            return replace(given, model=one.model)
+            return replace(turn, model=one.model)
         case change.SetProvider():
-            return replace(given, provider=one.provider)
+            return replace(turn, provider=one.provider)
         case change.SetSampling():
-            return replace(given, sampling=resampled(given.sampling, one))
+            return replace(turn, sampling=resampled(turn.sampling, one))
         case change.EditMessage():
-            return _edit(given, one)
+            return _edit(turn, one)
         case change.RemoveMessage():
-            return _remove(given, one.position)
+            return _remove(turn, one.position)
         case change.AddMessage():
-            return _add(given, one)
+            return _add(turn, one)
         case change.RemoveTool():
-            return _remove_tool(given, one.name)
+            return _remove_tool(turn, one.name)
     raise NotReplayable(Reason.NO_COMPILATION, one.op)
 
 
 def resampled(sampling: Sampling, one: change.SetSampling) -> Sampling:
     """Return the sampling with what a change names; a null takes the setting away."""
-    told = {name: getattr(one, name) for name in one.model_fields_set - {"op"}}
+    made = {name: getattr(one, name) for name in one.model_fields_set - {"op"}}
     absent = [
         name
-        for name, value in told.items()
+        for name, value in made.items()
         if value in (None, []) and getattr(sampling, name) in (None, ())
     ]
     if absent:
         raise NotReplayable(Reason.FIELD_ABSENT, f"the call sets no {', '.join(sorted(absent))}")
-    if "stop" in told:
-        told["stop"] = tuple(told["stop"] or ())
-    return replace(sampling, **told)
+    if "stop" in made:
+        made["stop"] = tuple(made["stop"] or ())
+    return replace(sampling, **made)
 
 
-def _at(given: Rebuilt, position: int) -> Message:
-    if position >= len(given.messages):
-        many = len(given.messages)
+def _at(turn: Rebuilt, position: int) -> Message:
+    if position >= len(turn.messages):
+        many = len(turn.messages)
         raise NotReplayable(Reason.ITEM_UNKNOWN, f"message {position}: the call has {many}, from 0")
-    return given.messages[position]
+    return turn.messages[position]
 
 
-def _edit(given: Rebuilt, one: change.EditMessage) -> Rebuilt:
-    message = _at(given, one.position)
+def _edit(turn: Rebuilt, one: change.EditMessage) -> Rebuilt:
+    message = _at(turn, one.position)
     if message.role == "tool":
         raise NotReplayable(
             Reason.MUTATION_INVALID,
@@ -152,12 +152,12 @@ def _edit(given: Rebuilt, one: change.EditMessage) -> Rebuilt:
         )
     if one.part is not None:
         return replace(
-            given, messages=_with(given.messages, one.position, _part_edited(message, one))
+            turn, messages=_with(turn.messages, one.position, _part_edited(message, one))
         )
     others = tuple(part for part in message.parts if not isinstance(part, TextPart))
-    said: tuple[Part, ...] = (TextPart(one.text),) if one.text else ()
-    changed = replace(message, parts=(*said, *others))
-    return replace(given, messages=_with(given.messages, one.position, changed))
+    texts: tuple[Part, ...] = (TextPart(one.text),) if one.text else ()
+    changed = replace(message, parts=(*texts, *others))
+    return replace(turn, messages=_with(turn.messages, one.position, changed))
 
 
 def _part_edited(message: Message, one: change.EditMessage) -> Message:
@@ -175,17 +175,17 @@ def _with(messages: tuple[Message, ...], position: int, changed: Message) -> tup
     return (*messages[:position], changed, *messages[position + 1 :])
 
 
-def _add(given: Rebuilt, one: change.AddMessage) -> Rebuilt:
-    position = len(given.messages) if one.position is None else one.position
-    if position > len(given.messages):
-        _at(given, position)
-    if _parts_a_pair(given.messages, position):
+def _add(turn: Rebuilt, one: change.AddMessage) -> Rebuilt:
+    position = len(turn.messages) if one.position is None else one.position
+    if position > len(turn.messages):
+        _at(turn, position)
+    if _parts_a_pair(turn.messages, position):
         raise NotReplayable(
             Reason.BROKEN_PAIRS, f"a message at {position} would part a call from its result"
         )
     message = Message(one.role, (TextPart(one.text),))
-    messages = (*given.messages[:position], message, *given.messages[position:])
-    return replace(given, messages=messages)
+    messages = (*turn.messages[:position], message, *turn.messages[position:])
+    return replace(turn, messages=messages)
 
 
 def _parts_a_pair(messages: Sequence[Message], position: int) -> bool:
@@ -194,19 +194,19 @@ def _parts_a_pair(messages: Sequence[Message], position: int) -> bool:
     return bool(before & after)
 
 
-def _remove(given: Rebuilt, position: int) -> Rebuilt:
-    message = _at(given, position)
+def _remove(turn: Rebuilt, position: int) -> Rebuilt:
+    message = _at(turn, position)
     calls = {part.id for part in _calls(message)}
     results = {part.id for part in _results(message)}
-    left = [one for number, one in enumerate(given.messages) if number != position]
-    kept = [_without_pairs(one, calls=results, results=calls) for one in left]
-    notes = list(given.notes)
+    left = [one for number, one in enumerate(turn.messages) if number != position]
+    unpaired = [_without_pairs(one, calls=results, results=calls) for one in left]
+    notes = list(turn.notes)
     if calls:
         notes.append(f"message {position} was removed with the results of its tool calls")
     if results:
         notes.append(f"message {position} was removed with the tool calls it answers")
     return replace(
-        given, messages=tuple(one for one in kept if one is not None), notes=tuple(notes)
+        turn, messages=tuple(one for one in unpaired if one is not None), notes=tuple(notes)
     )
 
 
@@ -225,13 +225,13 @@ def _without_pairs(
     return replace(message, parts=parts) if parts else None
 
 
-def _remove_tool(given: Rebuilt, name: str) -> Rebuilt:
-    tools = tuple(tool for tool in given.tools if _name_of(tool) != name)
-    if len(tools) == len(given.tools):
+def _remove_tool(turn: Rebuilt, name: str) -> Rebuilt:
+    tools = tuple(tool for tool in turn.tools if _name_of(tool) != name)
+    if len(tools) == len(turn.tools):
         raise NotReplayable(Reason.ITEM_UNKNOWN, f"no tool {name!r} was on offer")
     used = [
         number
-        for number, message in enumerate(given.messages)
+        for number, message in enumerate(turn.messages)
         if any(part.name == name for part in _calls(message))
     ]
     if used:
@@ -239,7 +239,7 @@ def _remove_tool(given: Rebuilt, name: str) -> Rebuilt:
         raise NotReplayable(
             Reason.BROKEN_PAIRS, f"{name!r} was called in message {where}: remove those first"
         )
-    return replace(given, tools=tools)
+    return replace(turn, tools=tools)
 
 
 def _calls(message: Message) -> list[ToolCallPart]:

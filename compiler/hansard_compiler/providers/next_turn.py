@@ -37,10 +37,10 @@ def continued(
         text = JsonText(request)
     except NotEditable as error:
         raise NotRenderable(f"the request cannot be gone on from: {error}") from None
-    said = form.continuation(response)
+    spoken = form.continuation(response)
     member = find(text.root, "model")
     model = "" if member is None else str(value_of(member.value) or "")
-    more = form.render(RenderInput(model=model, messages=(said, Message("tool", tuple(results)))))
+    more = form.render(RenderInput(model=model, messages=(spoken, Message("tool", tuple(results)))))
     key = next((one for one in _CONVERSATION if one in more and find(text.root, one)), None)
     if key is None:
         raise NotRenderable(f"a request to {form.path} holds no conversation to go on with")

@@ -105,18 +105,18 @@ def used_adapter(format: object, exchange: Exchange) -> UsedAdapter:
     )
 
 
-def sampling_of(given: RenderInput) -> Json:
+def sampling_of(call: RenderInput) -> Json:
     """Return how the model was to answer, as far as it was said."""
-    told = asdict(given.sampling)
+    fields = asdict(call.sampling)
     usual = asdict(Sampling())
-    return {name: _plain(value) for name, value in told.items() if value != usual[name]}
+    return {name: _plain(value) for name, value in fields.items() if value != usual[name]}
 
 
-def parameters_of(given: RenderInput) -> Json:
+def parameters_of(call: RenderInput) -> Json:
     """Return what else a caller said of the request, beside the compiled context."""
     usual = _fields_of(RenderInput(model=""))
-    told = {name: value for name, value in _fields_of(given).items() if name not in _FROM_COMPILE}
-    return {name: _plain(value) for name, value in told.items() if value != usual[name]}
+    made = {name: value for name, value in _fields_of(call).items() if name not in _FROM_COMPILE}
+    return {name: _plain(value) for name, value in made.items() if value != usual[name]}
 
 
 def _fields_of(value: object) -> dict[str, Any]:

@@ -31,36 +31,36 @@ class AdapterSettings:
     multiplier: float = 1.0
 
 
-def _responses(given: AdapterSettings) -> Adapter:
-    form = OpenAIResponses(explicit_cache=given.explicit_cache)
-    return _made(form, openai_wire(given.connection), given, "estimate")
+def _responses(settings: AdapterSettings) -> Adapter:
+    form = OpenAIResponses(explicit_cache=settings.explicit_cache)
+    return _made(form, openai_wire(settings.connection), settings, "estimate")
 
 
-def _messages(given: AdapterSettings) -> Adapter:
-    form = AnthropicMessages(extended_thinking=given.extended_thinking, cache_ttl=given.cache_ttl)
-    return _made(form, anthropic_wire(given.connection), given, "provider")
+def _messages(setup: AdapterSettings) -> Adapter:
+    form = AnthropicMessages(extended_thinking=setup.extended_thinking, cache_ttl=setup.cache_ttl)
+    return _made(form, anthropic_wire(setup.connection), setup, "provider")
 
 
-def _chat(given: AdapterSettings) -> Adapter:
-    if given.connection.base_url is None:
+def _chat(settings: AdapterSettings) -> Adapter:
+    if settings.connection.base_url is None:
         raise ConfigError("openai_compatible needs the address of the server: base_url")
     form = OpenAIChat()
-    wire = openai_wire(given.connection, provider=form.provider, needs_key=False, environment={})
-    return _made(form, wire, given, "estimate")
+    wire = openai_wire(settings.connection, provider=form.provider, needs_key=False, environment={})
+    return _made(form, wire, settings, "estimate")
 
 
-def _scripted(given: AdapterSettings) -> Adapter:
-    if given.script is None:
+def _scripted(settings: AdapterSettings) -> Adapter:
+    if settings.script is None:
         raise ConfigError("the scripted model needs a script")
-    return _made(ScriptedFormat(), ScriptedWire(given.script), given, "estimate")
+    return _made(ScriptedFormat(), ScriptedWire(settings.script), settings, "estimate")
 
 
-def _made(form: WireFormat, wire: Wire, given: AdapterSettings, preflight: Preflight) -> Adapter:
+def _made(form: WireFormat, wire: Wire, settings: AdapterSettings, preflight: Preflight) -> Adapter:
     return Adapter(
         form,
         wire,
-        preflight=given.preflight or preflight,
-        multiplier=given.multiplier,
+        preflight=settings.preflight or preflight,
+        multiplier=settings.multiplier,
     )
 
 
@@ -82,9 +82,9 @@ def deltas_of(event: Json) -> list[Json]:
     """
     if "choices" in event:
         return list(openai_chat.deltas(event))
-    said = event.get("text") if event.get("type") == "text" else None  # of the scripted model
+    delta = event.get("text") if event.get("type") == "text" else None  # of the scripted model
     of_apis = (*anthropic_messages.deltas(event), *openai_responses.deltas(event))
-    return [*text_delta("text", said), *of_apis]
+    return [*text_delta("text", delta), *of_apis]
 
 
 _DEFAULTS = AdapterSettings()

@@ -79,9 +79,9 @@ class Script:
 
     def answer_to(self, request: Mapping[str, Any]) -> Json:
         """Return the first answer whose conditions all hold for a request."""
-        for answer in self.answers:
-            if all(_holds(key, value, request) for key, value in answer.get("when", {}).items()):
-                return answer
+        for response in self.answers:
+            if all(_holds(key, value, request) for key, value in response.get("when", {}).items()):
+                return response
         return self.otherwise
 
 
@@ -98,20 +98,20 @@ def read_script(data: bytes) -> Script:
         raise ScriptError("answers: expected a list")
     otherwise = value.get("otherwise", {"fail": "bad_request"})
     named = [*((f"answers[{i}]", one) for i, one in enumerate(answers)), ("otherwise", otherwise)]
-    for where, answer in named:
-        _check(answer, where)
+    for where, response in named:
+        _check(response, where)
     return Script(str(value.get("model", "scripted-1")), tuple(answers), otherwise)
 
 
-def _check(answer: Any, where: str) -> None:
-    if not isinstance(answer, Mapping) or not set(answer) <= _ANSWER_KEYS:
+def _check(response: Any, where: str) -> None:
+    if not isinstance(response, Mapping) or not set(response) <= _ANSWER_KEYS:
         raise ScriptError(f"{where}: expected a mapping of {sorted(_ANSWER_KEYS)}")
-    when = answer.get("when", {})
+    when = response.get("when", {})
     if not isinstance(when, Mapping) or not set(when) <= _CONDITIONS:
         raise ScriptError(f"{where}.when: expected a mapping of {sorted(_CONDITIONS)}")
-    if "fail" in answer and answer["fail"] not in _FAILURES:
+    if "fail" in response and response["fail"] not in _FAILURES:
         raise ScriptError(f"{where}.fail: expected one of {sorted(_FAILURES)}")
-    calls = answer.get("call", [])
+    calls = response.get("call", [])
     if not isinstance(calls, list) or not all(
         isinstance(call, Mapping) and isinstance(call.get("name"), str) for call in calls
     ):
@@ -125,17 +125,17 @@ class ScriptedFormat:
     provider: str = PROVIDER
     path: str = "/scripted"
 
-    def render(self, given: RenderInput) -> Json:
-        system = [{"role": "system", "parts": [{"type": "text", "text": t}]} for t in given.system]
+    def render(self, call: RenderInput) -> Json:
+        system = [{"role": "system", "parts": [{"type": "text", "text": t}]} for t in call.system]
         body: Json = {
-            "model": given.model,
-            "messages": [*system, *(message_json(message) for message in given.messages)],
+            "model": call.model,
+            "messages": [*system, *(message_json(message) for message in call.messages)],
         }
-        if given.tools:
-            body["tools"] = list(given.tools)
-        if given.stream:
+        if call.tools:
+            body["tools"] = list(call.tools)
+        if call.stream:
             body["stream"] = True
-        return {**body, **given.extra}
+        return {**body, **call.extra}
 
     def problems(self, rendered: Mapping[str, Any]) -> list[str]:
         return _problems(_messages(rendered))
@@ -166,7 +166,7 @@ class ScriptedFormat:
     def continuation(self, response: Mapping[str, Any]) -> Message:
         return message_from_json(response["output"][0])
 
-    def notes(self, given: RenderInput) -> list[str]:
+    def notes(self, request: RenderInput) -> list[str]:
         return []
 
 
@@ -211,14 +211,14 @@ class ScriptedWire:
         if not stream:
             return _exchange(path, body, json.dumps(response, ensure_ascii=False).encode())
         events = [*_deltas(line), {"type": "end", "response": response}]
-        told: list[Json] = []
+        sent: list[Json] = []
         try:
             for event in events:
-                told.append(event)
+                sent.append(event)
                 if on_event is not None:
                     on_event(event)
         finally:  # also when the caller leaves the stream
-            exchange = _exchange(path, body, b"".join(map(event_bytes, told)), is_stream=True)
+            exchange = _exchange(path, body, b"".join(map(event_bytes, sent)), is_stream=True)
         return exchange
 
     def close(self) -> None:
@@ -265,8 +265,8 @@ def _response(model: str, line: Json, request: Mapping[str, Any]) -> Json:
 
 def _usage(request: Mapping[str, Any], output: Json) -> Json:
     counter = counter_for(PROVIDER, str(request.get("model")))
-    asked = counter.count_request(_messages(request), request.get("tools") or ())
-    return {"input": asked.total, "output": counter.count_message(message_from_json(output))}
+    counted = counter.count_request(_messages(request), request.get("tools") or ())
+    return {"input": counted.total, "output": counter.count_message(message_from_json(output))}
 
 
 # --- conditions -------------------------------------------------------------------------------
@@ -276,24 +276,24 @@ def _messages(request: Mapping[str, Any]) -> list[Message]:
     return [message_from_json(message) for message in request.get("messages", ())]
 
 
-def _holds(key: str, wanted: Any, request: Mapping[str, Any]) -> bool:
+def _holds(key: str, expected: Any, request: Mapping[str, Any]) -> bool:
     messages = _messages(request)
     if key == "last_user_contains":
-        return str(wanted).lower() in _last_user(messages).lower()
+        return str(expected).lower() in _last_user(messages).lower()
     if key == "last_user_is":
-        return bool(_last_user(messages) == wanted)
+        return bool(_last_user(messages) == expected)
     if key == "any_contains":
-        return str(wanted).lower() in canonical_json(request.get("messages", [])).lower()
+        return str(expected).lower() in canonical_json(request.get("messages", [])).lower()
     if key == "last_result_of":
-        return bool(_last_result(messages)[0] == wanted)
+        return bool(_last_result(messages)[0] == expected)
     if key == "last_result_contains":
-        return str(wanted).lower() in _last_result(messages)[1].lower()
+        return str(expected).lower() in _last_result(messages)[1].lower()
     if key == "answers_so_far":
-        return bool(sum(message.role == "assistant" for message in messages) == wanted)
+        return bool(sum(message.role == "assistant" for message in messages) == expected)
     if key == "has_tool":
         tools = (neutral_tool(tool) for tool in request.get("tools") or ())
-        return wanted in [tool.name for tool in tools if tool is not None]
-    return bool(request.get("model") == wanted)
+        return expected in [tool.name for tool in tools if tool is not None]
+    return bool(request.get("model") == expected)
 
 
 def _last_user(messages: Sequence[Message]) -> str:

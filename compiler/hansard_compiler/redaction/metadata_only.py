@@ -151,15 +151,15 @@ class Withholder:
         held = value.WhichOneof("value")
         if held == "string_value":
             text = value.string_value
-            kept = self._kept(text, kind)
-            if kept != text:
-                value.string_value = kept
-            return int(kept is not text)
+            stored = self._stored_text(text, kind)
+            if stored != text:
+                value.string_value = stored
+            return int(stored is not text)
         if held == "array_value" and kind is not Kind.CONTENT:
             return sum(self._value(item, kind) for item in value.array_value.values)
         return _withhold_value(value)
 
-    def _kept(self, text: str, kind: Kind) -> str:
+    def _stored_text(self, text: str, kind: Kind) -> str:
         """Return a text as it may be stored: itself (the same object), its HMAC or its length."""
         if _is_marker(text) or not text:
             return text
@@ -247,9 +247,9 @@ def _withhold_span_name(span: Any) -> int:
     name = span.name
     if _may_stay(name, _is_event_name):
         return 0
-    kept = {pair.value.string_value for pair in span.attributes if kind_of(pair.key) is Kind.NAME}
+    names = {pair.value.string_value for pair in span.attributes if kind_of(pair.key) is Kind.NAME}
     operation, _, subject = name.partition(" ")
-    if name in kept or (subject in kept and is_code_name(operation)):
+    if name in names or (subject in names and is_code_name(operation)):
         return 0
     span.name = _length_of(name.encode())
     return 1

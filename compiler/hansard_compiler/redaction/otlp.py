@@ -167,13 +167,13 @@ class _Walk:
             for index, item, item_key in _with_flags(value.array_value.values, key):
                 self._value(item, f"{name}[{index}]", key=item_key)
         elif kind == "kvlist_value":
-            said = _name_in(value.kvlist_value.values)
+            announced = _name_in(value.kvlist_value.values)
             for pair in value.kvlist_value.values:
                 own = pair.key
                 pair.key = self._clean(own, f"{name}.key")
                 inner = own if _announces_secret(own) else key
-                if said and own.lower() == "value":
-                    inner = said
+                if announced and own.lower() == "value":
+                    inner = announced
                 self._value(pair.value, f"{name}.{pair.key[:_LABEL_CHARS]}", key=inner)
 
     def _clean(self, text: Any, name: str, *, key: str = "") -> Any:
@@ -215,8 +215,8 @@ def _name_in(pairs: Any) -> str:
     """Return the telling name that a map of a name and a value holds: `{"name": …, "value": …}`."""
     for pair in pairs:
         if pair.key.lower() in ("name", "key"):
-            said: str = pair.value.string_value
-            return said if _NAME.fullmatch(said) and _announces_secret(said) else ""
+            name: str = pair.value.string_value
+            return name if _NAME.fullmatch(name) and _announces_secret(name) else ""
     return ""
 
 

@@ -177,9 +177,9 @@ def clean_chunks(chunks: Sequence[Any], clean: Clean, overlap: _Overlap | None =
     for bits in _texts(chunks):
         if len(bits) == 1 and isinstance(bits[0].holder[bits[0].at], str):
             continue
-        said = [bit.text for bit in bits]
-        made = _cleaned(said, [bit.number for bit in bits], clean, overlap)
-        for bit, before, after in zip(bits, said, made, strict=True):
+        texts = [bit.text for bit in bits]
+        made = _cleaned(texts, [bit.number for bit in bits], clean, overlap)
+        for bit, before, after in zip(bits, texts, made, strict=True):
             if before != after:
                 bit.replace(after)
                 changed.add(bit.number)
@@ -222,21 +222,21 @@ def _wider(path: _Path) -> list[_Path]:
 
 
 def _cleaned(
-    said: Sequence[str], numbers: Sequence[int], clean: Clean, overlap: _Overlap | None
+    bare: Sequence[str], numbers: Sequence[int], clean: Clean, overlap: _Overlap | None
 ) -> list[str]:
     """Return the bits of a text without the secrets that they say together."""
-    made = list(said)
-    runs = _runs(said) if max(map(len, said)) > _LEAST_REPEATED else []
+    made = list(bare)
+    runs = _runs(bare) if max(map(len, bare)) > _LEAST_REPEATED else []
     for run in runs:
         _clean_run(made, run, clean)
-    bits = list(range(len(said)))
-    if 2 * sum(map(len, runs)) >= len(said):  # they repeat: one behind the other, they say nothing
-        if made != said:  # else a secret that repeats itself may have been cut where it does
+    bits = list(range(len(bare)))
+    if 2 * sum(map(len, runs)) >= len(bare):  # they repeat: one behind the other, they say nothing
+        if made != bare:  # else a secret that repeats itself may have been cut where it does
             repeated = {at for run in runs for at in run}
             bits = [at for at in bits if at not in repeated]
         if overlap is not None:  # to the next window, which begins with them, they are left whole
             until = bisect_left(numbers, overlap.left)
-            made[until:] = said[until:]
+            made[until:] = bare[until:]
     texts = [made[at] for at in bits]
     if overlap is not None and texts:
         del texts[_judged(texts, [numbers[at] for at in bits], clean, overlap) :]
@@ -245,13 +245,13 @@ def _cleaned(
     return made
 
 
-def _runs(said: Sequence[str]) -> list[list[int]]:
+def _runs(texts: Sequence[str]) -> list[list[int]]:
     """Return the positions of texts each of which begins with the one before it and adds to it."""
     growing: list[list[int]] = []
     ended = []
-    for at, text in enumerate(said):
+    for at, text in enumerate(texts):
         for run in growing:
-            if text.startswith(said[run[-1]]):
+            if text.startswith(texts[run[-1]]):
                 run.append(at)
                 break
         else:
@@ -262,8 +262,8 @@ def _runs(said: Sequence[str]) -> list[list[int]]:
         run
         for run in (*ended, *growing)
         if len(run) > 1
-        and len(said[run[-2]]) >= _LEAST_REPEATED
-        and 4 * sum(said[one] != said[other] for one, other in pairwise(run)) >= len(run) - 1
+        and len(texts[run[-2]]) >= _LEAST_REPEATED
+        and 4 * sum(texts[one] != texts[other] for one, other in pairwise(run)) >= len(run) - 1
     ]
 
 
@@ -276,17 +276,17 @@ def _clean_run(made: list[str], run: Sequence[int], clean: Clean) -> None:
         made[at] = whole
 
 
-def _judged(said: Sequence[str], numbers: Sequence[int], clean: Clean, overlap: _Overlap) -> int:
+def _judged(texts: Sequence[str], numbers: Sequence[int], clean: Clean, overlap: _Overlap) -> int:
     """Return how many bits of a text that goes on hold what ends among them."""
-    made = clean(said, is_trial=True)
-    if made is None or made == said:
+    made = clean(texts, is_trial=True)
+    if made is None or made == texts:
         return 0
     until = bisect_left(numbers, overlap.left)
     while until and numbers[until - 1] >= overlap.begin:
-        if made[until - 1] == said[until - 1]:
+        if made[until - 1] == texts[until - 1]:
             return until
         until -= 1
-    return len(said)  # none before the overlap is known to be untouched, so nothing is left
+    return len(texts)  # none before the overlap is known to be untouched, so nothing is left
 
 
 def _pieces(chunk: Any) -> Iterator[tuple[_Path, Any, Any]]:

@@ -76,14 +76,16 @@ class Live:
     calls: tuple[LiveCall, ...] = field(default=())
 
     def json(self) -> Json:
-        told = asdict(self)
-        return {**told, "unpriced": list(self.unpriced), "calls": [asdict(c) for c in self.calls]}
+        fields = asdict(self)
+        return {**fields, "unpriced": list(self.unpriced), "calls": [asdict(c) for c in self.calls]}
 
-    def asked(self, said: Sequence[Message], turn: int, pool: Sequence[RecordedResult]) -> Live:
+    def with_calls(
+        self, reply: Sequence[Message], turn: int, pool: Sequence[RecordedResult]
+    ) -> Live:
         """Return it with the calls of an answer noted, unless they are."""
         if self.of_turn(turn):
             return self
-        made = live_calls(said, turn=turn, pool=pool, used=self.calls)
+        made = live_calls(reply, turn=turn, pool=pool, used=self.calls)
         return replace(self, calls=(*self.calls, *made))
 
     def of_turn(self, turn: int) -> list[LiveCall]:
@@ -99,8 +101,8 @@ def live_from(stored: Mapping[str, Any]) -> Live:
         LiveCall(**{name: value for name, value in one.items() if name in of_call})
         for one in stored.get("calls", ())
     )
-    given = {name: value for name, value in stored.items() if name in known}
-    return Live(**{**given, "unpriced": tuple(given.get("unpriced", ())), "calls": calls})
+    saved = {name: value for name, value in stored.items() if name in known}
+    return Live(**{**saved, "unpriced": tuple(saved.get("unpriced", ())), "calls": calls})
 
 
 def call_key(name: str, arguments: Any) -> str:
@@ -125,12 +127,12 @@ def results_in(messages: Iterable[Message], step_id: str) -> list[RecordedResult
 
 
 def live_calls(
-    said: Sequence[Message], *, turn: int, pool: Sequence[RecordedResult], used: Iterable[LiveCall]
+    reply: Sequence[Message], *, turn: int, pool: Sequence[RecordedResult], used: Iterable[LiveCall]
 ) -> list[LiveCall]:
     """Return the calls of an answer, those with the recorded result that nobody used yet."""
     taken = {one.recorded_number for one in used}
     made = []
-    for number, part in enumerate(calls_in(said)):
+    for number, part in enumerate(calls_in(reply)):
         call = LiveCall(turn, part.id or f"call_{number}", part.name, part.arguments)
         at = next(
             (at for at, one in enumerate(pool) if one.key == call.key and at not in taken), None
@@ -202,16 +204,16 @@ def _changed(live: Live, call_id: str, **news: Any) -> Live:
     return replace(live, calls=calls)
 
 
-def result_parts(calls: Sequence[LiveCall], said: Sequence[Message]) -> list[ToolResultPart]:
+def result_parts(calls: Sequence[LiveCall], reply: Sequence[Message]) -> list[ToolResultPart]:
     """Return the results as they are told to the model, each under its call's own id."""
-    ids = [part.id for part in calls_in(said)]
+    ids = [part.id for part in calls_in(reply)]
     return [
-        ToolResultPart(call_id, _told(call), call.name)
+        ToolResultPart(call_id, _result_content(call), call.name)
         for call_id, call in zip(ids, calls, strict=True)
     ]
 
 
-def _told(call: LiveCall) -> Any:
+def _result_content(call: LiveCall) -> Any:
     if not call.is_error:
         return call.result
     return call.result if isinstance(call.result, str) else {"error": call.result}

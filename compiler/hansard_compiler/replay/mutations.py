@@ -184,18 +184,18 @@ class ReplayRecipe(Model):
 _LIST: TypeAdapter[list[Mutation]] = TypeAdapter(list[Mutation])
 
 
-def parse_mutations(given: Sequence[Any]) -> list[Mutation]:
+def parse_mutations(changes: Sequence[Any]) -> list[Mutation]:
     """Return checked mutations; raises NotReplayable with the place of the first problem."""
-    if len(given) > MOST:
-        raise NotReplayable(Reason.MUTATION_INVALID, f"{len(given)} changes; at most {MOST}")
+    if len(changes) > MOST:
+        raise NotReplayable(Reason.MUTATION_INVALID, f"{len(changes)} changes; at most {MOST}")
     try:
-        return _LIST.validate_python(list(given))
+        return _LIST.validate_python(list(changes))
     except ValidationError as wrong:
         first = wrong.errors(include_url=False, include_input=False, include_context=False)[0]
         at, *inside = map(str, first["loc"])
         where = ".".join(inside[1:]) or ".".join(inside)
-        told = f"change {int(at) + 1}" + (f", {where}" if where else "")
-        raise NotReplayable(Reason.MUTATION_INVALID, f"{told}: {first['msg']}") from None
+        position = f"change {int(at) + 1}" + (f", {where}" if where else "")
+        raise NotReplayable(Reason.MUTATION_INVALID, f"{position}: {first['msg']}") from None
 
 
 def plain_change(one: Mutation) -> Json:
@@ -207,13 +207,13 @@ def recipe_of(
     replay_id: str, run_id: str, step_id: str, mutations: Sequence[Mutation], notes: str | None
 ) -> ReplayRecipe:
     """Return the stored form; the last override of a kind counts, items keep their order."""
-    told: Json = {}
+    overrides: Json = {}
     compile_overrides: Json = {}
     for one in mutations:
         if isinstance(one, SetModel):
-            told["model_override"] = one.model
+            overrides["model_override"] = one.model
         elif isinstance(one, SetProvider):
-            told["provider_override"] = one.provider
+            overrides["provider_override"] = one.provider
         elif isinstance(one, SetBudget | SetWeights | SetPolicy):
             compile_overrides |= one.model_dump(mode="json", exclude={"op"}, exclude_none=True)
     return ReplayRecipe(
@@ -223,5 +223,5 @@ def recipe_of(
         compile_overrides=compile_overrides,
         context_mutations=[plain_change(one) for one in mutations],
         notes=notes,
-        **told,
+        **overrides,
     )

@@ -146,12 +146,12 @@ def _conversation(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEff
     if not isinstance(node, Array):
         return
     for number, element in enumerate(node.elements):
-        place = f"{at}[{number}]"
-        yield from _item(element.value, own, place)
+        path = f"{at}[{number}]"
+        yield from _item(element.value, own, path)
         content = find(element.value, "content")
         if content is not None and isinstance(content.value, Array):
             for inner, block in enumerate(content.value.elements):
-                yield from _item(block.value, own, f"{place}.content[{inner}]")
+                yield from _item(block.value, own, f"{path}.content[{inner}]")
 
 
 def _item(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
@@ -233,8 +233,8 @@ def _is_local(node: Object) -> bool:
 
 def _stores(root: Object) -> bool:
     """Whether the answer is stored: the Responses API does, unless it is told not to."""
-    given = [value_of(one.value) for one in root.members if one.key == "store"]
-    return not given or any(one is not False for one in given)
+    names = [value_of(one.value) for one in root.members if one.key == "store"]
+    return not names or any(one is not False for one in names)
 
 
 def _is_set(node: Node) -> bool:

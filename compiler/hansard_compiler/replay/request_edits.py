@@ -298,13 +298,13 @@ def every_entry(edit: RequestEdit) -> list[Entry]:
     system = None if api.system is None else find(edit.root, api.system)
     if system is not None and value_of(system.value):
         found.append(Entry(system, None, is_system=True))
-    said = find(edit.root, api.entries)
-    if said is None:
+    member = find(edit.root, api.entries)
+    if member is None:
         return found
-    if isinstance(said.value, Array):
-        return found + [Entry(one, at) for at, one in enumerate(said.value.elements)]
-    if isinstance(said.value, Scalar) and said.value.text.startswith('"'):
-        found.append(Entry(said, None))
+    if isinstance(member.value, Array):
+        return found + [Entry(one, at) for at, one in enumerate(member.value.elements)]
+    if isinstance(member.value, Scalar) and member.value.text.startswith('"'):
+        found.append(Entry(member, None))
     return found
 
 
@@ -577,7 +577,7 @@ def _without_pairs(entry: Entry, *, calls: set[str], results: set[str]) -> bool:
         return text_at(node, "call_id") in calls
     if entry.kind in _RESULTS or entry.role == "tool":
         return bool(set(result_ids(entry)) & results)
-    for key, kind, wanted, name in (
+    for key, kind, ids, name in (
         ("tool_calls", None, calls, "id"),
         ("content", "tool_use", calls, "id"),
         ("content", "tool_result", results, "tool_use_id"),
@@ -588,7 +588,7 @@ def _without_pairs(entry: Entry, *, calls: set[str], results: set[str]) -> bool:
         before = len(member.value.elements)
         for at in range(before - 1, -1, -1):
             one = member.value.elements[at]
-            if (kind is None or _type(one) == kind) and text_at(one.value, name) in wanted:
+            if (kind is None or _type(one) == kind) and text_at(one.value, name) in ids:
                 json_edit.remove_at(member.value, at)
         left = [one for one in member.value.elements if _type(one) not in _THINKING]
         if len(member.value.elements) < before and not left:
@@ -694,7 +694,7 @@ def with_words(
     """
     edit = opened(data, path)
     found = [one for one in every_entry(edit) if one.role == "assistant" and one.kind == "message"]
-    says = [one for one in found if _said(one) == before]
+    says = [one for one in found if _text_of(one) == before]
     makes = [one for one in found if calls and set(calls) <= set(call_ids(one))]
     both = [one for one in says if one in makes]
     for entry in (*reversed(both), *reversed(makes), *reversed(says)):
@@ -707,5 +707,5 @@ def with_words(
     return None
 
 
-def _said(entry: Entry) -> str:
+def _text_of(entry: Entry) -> str:
     return "\n".join(str(value_of(one.value)) for one, _ in texts_in(entry))

@@ -76,14 +76,14 @@ def lost_paths(recorded: Json, rendered: Json) -> list[str]:
     return found if len(found) <= _SHOWN else [*found[:_SHOWN], f"{len(found) - _SHOWN} more"]
 
 
-def added_fields(told: Mapping[str, Any], api: str) -> Json:
+def added_fields(made: Mapping[str, Any], api: str) -> Json:
     """Return the parameters of telemetry that are fields of an API as they are.
 
     Those that a render has of its own (messages, tools, sampling) are left out.
     """
     known = FIELDS.get(api, frozenset()) - _RENDERED
-    found = {name: value for name, value in told.items() if name in known and value is not None}
-    count = told.get("choice_count")
+    found = {name: value for name, value in made.items() if name in known and value is not None}
+    count = made.get("choice_count")
     return {**found, "n": count} if api == CHAT and count is not None else found
 
 

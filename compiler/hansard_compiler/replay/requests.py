@@ -47,8 +47,8 @@ def mutate_request(
         try:
             request = apply(request, one)
         except (ValidationError, InvalidInput, PolicyRuleError) as error:
-            told = _first(error) if isinstance(error, ValidationError) else str(error)
-            detail = f"change {number} ({one.op}): {told}"
+            problem = _first(error) if isinstance(error, ValidationError) else str(error)
+            detail = f"change {number} ({one.op}): {problem}"
             raise NotReplayable(Reason.MUTATION_INVALID, detail) from None
     return request
 
@@ -106,8 +106,8 @@ def _remove_item(request: CompilationRequest, one: change.RemoveItem) -> Compila
 
 
 def _remove_tool(request: CompilationRequest, one: change.RemoveTool) -> CompilationRequest:
-    wanted = f"tool:{one.name}"
-    return _without(request, [wanted] if wanted in item_ids(request) else [], what=wanted)
+    item_id = f"tool:{one.name}"
+    return _without(request, [item_id] if item_id in item_ids(request) else [], what=item_id)
 
 
 def _without(request: CompilationRequest, found: Sequence[str], *, what: str) -> CompilationRequest:
@@ -118,11 +118,11 @@ def _without(request: CompilationRequest, found: Sequence[str], *, what: str) ->
 
 
 def _add_item(request: CompilationRequest, one: change.AddItem) -> CompilationRequest:
-    given = dict(one.item)
-    if given.get("kind"):
-        given.setdefault("created_at", request.now)
-        given.setdefault("source_ref", {"source_type": "user", "title": "added in a replay"})
-    data = context_item_data(given, now=request.now, seen=Counter())
+    fields = dict(one.item)
+    if fields.get("kind"):
+        fields.setdefault("created_at", request.now)
+        fields.setdefault("source_ref", {"source_type": "user", "title": "added in a replay"})
+    data = context_item_data(fields, now=request.now, seen=Counter())
     item = parse(ContextItem, data)
     if item.id in item_ids(request):
         raise NotReplayable(Reason.MUTATION_INVALID, f"an item {item.id!r} is there already")
@@ -142,10 +142,10 @@ def _edit_item(request: CompilationRequest, one: change.EditItem) -> Compilation
     return request.model_copy(update=changed)
 
 
-def _edited(given: Any, model: type[Any], one: change.EditItem) -> Any:
-    if given.id != one.item_id:
-        return given
-    data = given.model_dump()
+def _edited(item: Any, model: type[Any], one: change.EditItem) -> Any:
+    if item.id != one.item_id:
+        return item
+    data = item.model_dump()
     data.pop("stable_hash", None)
     return parse(model, {**data, "content": one.content})
 
@@ -236,9 +236,9 @@ def with_text(content: Json | str, text: str) -> Json | str:
     if not isinstance(parts, list):
         return text
     others = [part for part in parts if not _is_text(part)]
-    said: Json = {"type": "text", "text": text}
+    text_part: Json = {"type": "text", "text": text}
     at = next((number for number, part in enumerate(parts) if _is_text(part)), 0)
-    return {**content, "parts": [*others[:at], said, *others[at:]]}  # type: ignore[dict-item]
+    return {**content, "parts": [*others[:at], text_part, *others[at:]]}  # type: ignore[dict-item]
 
 
 def _is_text(part: Any) -> bool:

@@ -32,16 +32,16 @@ class Divergence:
     def sentence(self) -> str:
         """What parted, in words; never the values."""
         recorded = self.expected["name"] if self.expected else None
-        asked = self.found["name"] if self.found else None
+        name = self.found["name"] if self.found else None
         at = "" if self.number is None else f"tool call {self.number + 1}: "
         match self.kind:
             case "other_arguments":
-                told = ", ".join(self.differs[:_SHOWN]) or "its arguments"
-                return f"{at}{asked} was asked for with another {told}"
+                parts = ", ".join(self.differs[:_SHOWN]) or "its arguments"
+                return f"{at}{name} was asked for with another {parts}"
             case "other_tool":
-                return f"{at}{asked} was asked for, recorded was {recorded}"
+                return f"{at}{name} was asked for, recorded was {recorded}"
             case "extra_call":
-                return f"{at}{asked} was asked for, and was not when it was recorded"
+                return f"{at}{name} was asked for, and was not when it was recorded"
             case "missing_call":
                 return f"{at}{recorded} was not asked for any more"
         return "the answer has other words, and what came next was said to the recorded ones"
@@ -55,14 +55,14 @@ def first_divergence(recorded: Sequence[Message], found: Sequence[Message]) -> D
     before, now = calls_in(recorded), calls_in(found)
     for number, (was, is_now) in enumerate(zip(before, now, strict=False)):
         if was.name != is_now.name:
-            return Divergence("other_tool", number, _told(was), _told(is_now))
+            return Divergence("other_tool", number, _facts(was), _facts(is_now))
         if canonical_json(was.arguments) != canonical_json(is_now.arguments):
             differs = tuple(_differing(was.arguments, is_now.arguments))
-            return Divergence("other_arguments", number, _told(was), _told(is_now), differs)
+            return Divergence("other_arguments", number, _facts(was), _facts(is_now), differs)
     if len(now) > len(before):
-        return Divergence("extra_call", len(before), None, _told(now[len(before)]))
+        return Divergence("extra_call", len(before), None, _facts(now[len(before)]))
     if len(now) < len(before):
-        return Divergence("missing_call", len(now), _told(before[len(now)]), None)
+        return Divergence("missing_call", len(now), _facts(before[len(now)]), None)
     return None
 
 
@@ -86,12 +86,12 @@ def with_answer(
     Calls keep their recorded ids: the recorded results name them. None where the recorded answer is
     not in there.
     """
-    wanted = [one.match_hash for one in recorded]
+    hashed = [one.match_hash for one in recorded]
     hashes = [one.match_hash for one in messages]
-    for at in range(len(hashes) - len(wanted), -1, -1):
-        if wanted and hashes[at : at + len(wanted)] == wanted:
-            new = _with_ids(found, calls_in(messages[at : at + len(wanted)]))
-            return (*messages[:at], *new, *messages[at + len(wanted) :])
+    for at in range(len(hashes) - len(hashed), -1, -1):
+        if hashed and hashes[at : at + len(hashed)] == hashed:
+            new = _with_ids(found, calls_in(messages[at : at + len(hashed)]))
+            return (*messages[:at], *new, *messages[at + len(hashed) :])
     return None
 
 
@@ -113,7 +113,7 @@ def text_of(messages: Sequence[Message]) -> str:
     return "\n".join(texts)
 
 
-def _told(part: ToolCallPart) -> Json:
+def _facts(part: ToolCallPart) -> Json:
     return {"name": part.name, "arguments": part.arguments}
 
 

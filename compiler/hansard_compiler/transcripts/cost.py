@@ -99,11 +99,11 @@ def break_even_turns(tokens: int) -> int | None:
 
 def _advice(tokens: int, turns: int | None, window: int) -> tuple[Advice, str]:
     share = tokens / window
-    told = f"{tokens:,} tokens are {share:.0%} of a window of {window:,}"
+    usage = f"{tokens:,} tokens are {share:.0%} of a window of {window:,}"
     if share >= _NOW_SHARE:
-        return "now", f"{told}: fold before the next long result does not fit"
+        return "now", f"{usage}: fold before the next long result does not fit"
     if share >= _SOON_SHARE:
-        return "soon", f"{told}: fold at the next resting point"
+        return "soon", f"{usage}: fold at the next resting point"
     if turns is not None and turns <= _WORTH_TURNS and tokens >= _LEAST_WORTH:
-        return "soon", f"{told}; a fold pays for itself after {turns} more turns"
-    return "none", told
+        return "soon", f"{usage}; a fold pays for itself after {turns} more turns"
+    return "none", usage

@@ -59,7 +59,7 @@ class Entry:
 class NewMessage:
     """A message that is to be appended. An id makes it safe to send twice."""
 
-    given: Given
+    message: Given
     id: bytes | None = None
     trace_id: bytes | None = None
     span_id: bytes | None = None
@@ -68,7 +68,7 @@ class NewMessage:
 
 def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES) -> Entry:
     """Return a message as it will be stored; raises InvalidMessage."""
-    body = _checked(cleaned(shaped(new.given), clean))
+    body = _checked(cleaned(shaped(new.message), clean))
     role, originals = body.pop("role"), []
     if role == "tool" and not new.is_evidence:
         originals = _clip_results(body["parts"], max(clip_bytes, MIN_CLIP_BYTES))
@@ -87,15 +87,15 @@ def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES)
     )
 
 
-def shaped(given: Given) -> Json:
+def shaped(message: Given) -> Json:
     """Return a message with its parts, from the short forms too; raises InvalidMessage.
 
     `{"role": "user", "content": "text"}` and the same for an assistant; of a tool
     `{"role": "tool", "id": …, "content": any}`.
     """
-    if not isinstance(given, Message | Mapping):
+    if not isinstance(message, Message | Mapping):
         raise InvalidMessage("a message is an object or a Message; several are appended one by one")
-    body = message_json(given) if isinstance(given, Message) else dict(given)
+    body = message_json(message) if isinstance(message, Message) else dict(message)
     role = body.get("role")
     if role not in ROLES:
         raise InvalidMessage(f"the role is {role!r:.40}; a transcript holds {', '.join(ROLES)}")
@@ -168,13 +168,13 @@ def _clip_results(parts: list[Json], limit: int) -> list[Original]:
         if len(data) <= limit or part.get("clip"):
             continue
         original = Original(data, "text/plain" if is_text else "application/json")
-        kept, kept_bytes = clipped(text, len(data), original.ref, limit=limit)
-        part["content"] = kept
+        shown, shown_bytes = clipped(text, len(data), original.ref, limit=limit)
+        part["content"] = shown
         part["clip"] = {
             "payload": original.ref,
             "media_type": original.media_type,
             "size_bytes": len(data),
-            "kept_bytes": kept_bytes,
+            "kept_bytes": shown_bytes,
         }
         found.append(original)
     return found

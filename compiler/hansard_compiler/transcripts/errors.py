@@ -29,8 +29,8 @@ class InvalidConversationId(TranscriptError, ValueError):
 
     code = "invalid_conversation_id"
 
-    def __init__(self, wanted: str, kind: str) -> None:
-        super().__init__(f"{wanted[:80]!r} is no id of a {kind}")
+    def __init__(self, value: str, kind: str) -> None:
+        super().__init__(f"{value[:80]!r} is no id of a {kind}")
 
 
 class InvalidMessage(TranscriptError, ValueError):

@@ -193,7 +193,7 @@ def decode(log: LogId, row: Row) -> StoredMessage:
             {"role": row.role, **upgraded(rest, row.schema_version)}
         )
     except ValidationError as error:
-        raise UndecodableMessage(str(log), row.position, _told(error)) from None
+        raise UndecodableMessage(str(log), row.position, _problem_text(error)) from None
     except json.JSONDecodeError as error:
         why = f"no JSON: {error.msg} (character {error.pos})"
         raise UndecodableMessage(str(log), row.position, why) from None
@@ -225,7 +225,7 @@ def _plain(part: Mapping[str, Any]) -> Json:
     return {**dict.fromkeys(absent), **part}
 
 
-def _told(error: ValidationError) -> str:
+def _problem_text(error: ValidationError) -> str:
     """Say what is wrong and where, without the values."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))

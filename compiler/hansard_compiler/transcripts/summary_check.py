@@ -104,7 +104,7 @@ def check_fold(messages: Iterable[tuple[int, Json]], summary: str) -> FoldCheck:
     looked, lost = 0, []
     seen: set[str] = set()
     for position, body in messages:
-        for kind, sentence in _wanted(body):
+        for kind, sentence in _kept_parts(body):
             if sentence in seen:
                 continue
             seen.add(sentence)
@@ -115,7 +115,7 @@ def check_fold(messages: Iterable[tuple[int, Json]], summary: str) -> FoldCheck:
     return FoldCheck(looked, tuple(lost[:MOST_FOUND]), is_cut=len(lost) > MOST_FOUND)
 
 
-def _wanted(body: Json) -> Iterator[tuple[Kind, str]]:
+def _kept_parts(body: Json) -> Iterator[tuple[Kind, str]]:
     if body["role"] == "tool":
         return
     for part in body["parts"]:
@@ -157,18 +157,18 @@ def _lost(
     stretches: Sequence[_Stretch],
     known: str,
 ) -> Lost | None:
-    wanted = _words(sentence)
-    if not wanted:
+    words = _words(sentence)
+    if not words:
         return None
-    best = max(stretches, key=lambda one: (len(wanted & one.terms), one.is_negated), default=None)
-    shared = wanted & best.terms if best else frozenset()
+    best = max(stretches, key=lambda one: (len(words & one.terms), one.is_negated), default=None)
+    shared = words & best.terms if best else frozenset()
     named = [one for one in _named(sentence) if _folded(one) not in known]
-    is_kept = len(shared) >= _ENOUGH * len(wanted)
+    is_kept = len(shared) >= _ENOUGH * len(words)
     is_negated = _NEGATION.search(sentence) is not None
     is_turned = is_kept and is_negated and best is not None and not best.is_negated
     if is_kept and not named and not is_turned:
         return None
-    absent = _spelled(sentence, wanted - shared) if not is_kept else []
+    absent = _spelled(sentence, words - shared) if not is_kept else []
     missing = tuple(dict.fromkeys((*named, *absent)))
     return Lost(kind, position, role, sentence, missing, is_negation_lost=is_turned)
 

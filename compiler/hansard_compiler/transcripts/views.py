@@ -148,17 +148,17 @@ def refuse_orphans(message: Json, before: Iterable[Json]) -> None:
     `before` are the messages before it, the newest first; they are read as far as needed. A result
     and a call belong together by id, or in order where one of them has none.
     """
-    wanted = [one.get("id") for one in message["parts"] if one["type"] == "tool_result"]
+    unmatched = [one.get("id") for one in message["parts"] if one["type"] == "tool_result"]
     answered: list[str | None] = []  # by results in between
     earlier = iter(before)
-    while wanted and (one := next(earlier, None)) is not None:
+    while unmatched and (one := next(earlier, None)) is not None:
         for part in reversed(one["parts"]):
             if part["type"] == "tool_result":
                 answered.append(part.get("id"))
             elif part["type"] == "tool_call" and not _take(answered, part.get("id")):
-                _take(wanted, part.get("id"))
-    if wanted:
-        raise ResultWithoutCall(wanted)
+                _take(unmatched, part.get("id"))
+    if unmatched:
+        raise ResultWithoutCall(unmatched)
 
 
 def _take(results: list[str | None], call_id: str | None) -> bool:

@@ -80,7 +80,7 @@ class HttpTranscripts:
         return [_stored(log, one) for one in self._post(_path(log), body)["items"]]
 
     def _told(self, new: NewMessage) -> Json:
-        message = cleaned(shaped(new.given), self._clean)
+        message = cleaned(shaped(new.message), self._clean)
         told: Json = {
             "message": message,
             "message_id": (new.id or secrets.token_bytes(16)).hex(),

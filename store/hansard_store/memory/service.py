@@ -26,8 +26,8 @@ from hansard_compiler.models.memory import (
     Change,
     EndApprovedMemory,
     EndMemory,
+    MemoryActor,
     ReadMemory,
-    Told,
     UnsupersedeMemory,
     WriteMemory,
 )
@@ -355,7 +355,7 @@ class MemoryService:
         connection: apsw.Connection,
         kind: AccessKind,
         found: memories.Found,
-        asked: Told,
+        asked: MemoryActor,
         by: Who,
         body: Json,
         *,
@@ -413,7 +413,7 @@ class MemoryService:
     def _decider(self, stated: str) -> Who:
         return self._authority.decider(self._retention.clean_text(stated))
 
-    def _toucher(self, asked: Told) -> Toucher:
+    def _toucher(self, asked: MemoryActor) -> Toucher:
         agent = None if asked.agent is None else self._retention.clean_text(asked.agent)
         return Toucher(self._origin, asked.run, asked.step_id, agent)
 

@@ -228,9 +228,9 @@ def test_what_is_no_tool_is_an_error(listed: list[Json]) -> None:
 
 @pytest.mark.covers("MC-08")
 def test_a_prompt_is_an_asset_that_can_be_used_again() -> None:
-    asset = prompt_asset("desk", BRIEF, GOT, given={"lines": "2"})
-    same = prompt_asset("desk", BRIEF, GOT, given={"lines": "2"})
-    other = prompt_asset("desk", BRIEF, {"messages": GOT["messages"][:1]}, given={"lines": "3"})
+    asset = prompt_asset("desk", BRIEF, GOT, values={"lines": "2"})
+    same = prompt_asset("desk", BRIEF, GOT, values={"lines": "2"})
+    other = prompt_asset("desk", BRIEF, {"messages": GOT["messages"][:1]}, values={"lines": "3"})
 
     items = asset.items(now=NOW)
     decisions = decided(items)

@@ -12,7 +12,7 @@ from hansard_compiler.models.json_schema import (
     Schema,
     any_of,
     both,
-    given,
+    having,
     left_out,
 )
 from hansard_store.approvals.errors import InvalidProposal
@@ -84,7 +84,7 @@ class PolicyNoteInput(_Part):
 
 _OF_CHANNEL: Final[list[Schema]] = [
     {"properties": {"one_per_channel": {"const": False}}},
-    given("channel"),
+    having("channel"),
 ]
 
 
@@ -157,8 +157,8 @@ class ProposalInput(_Part):
 
 
 _PROPOSED: Final = [
-    *(both(given("tool"), {"properties": {"batch": {"maxItems": 0}}}, of) for of in _OF_CHANNEL),
-    both(given(batch={"minItems": 1}), left_out("tool")),
+    *(both(having("tool"), {"properties": {"batch": {"maxItems": 0}}}, of) for of in _OF_CHANNEL),
+    both(having(batch={"minItems": 1}), left_out("tool")),
 ]
 
 
@@ -188,7 +188,7 @@ class Approve(_Body):
         json_schema_extra=any_of(
             both({"properties": {"batch": {"const": False}}}, left_out("revisions")),
             both(
-                given(batch={"const": True}, revisions={"minProperties": 1}),
+                having(batch={"const": True}, revisions={"minProperties": 1}),
                 left_out("arguments", "note", "revision"),
             ),
         )
@@ -281,7 +281,7 @@ class Undo(_Body):
 
 # What an event of each type needs.
 _EVENTS: Final = [
-    given(needed, type={"enum": list(types)})
+    having(needed, type={"enum": list(types)})
     for types, names in {
         (EventType.MESSAGE_INBOUND, EventType.MESSAGE_OUTBOUND): ("channel", "conversation"),
         (
@@ -330,19 +330,19 @@ class NoteEvent(BaseModel):
     )
 
 
-def action_of(given: ActionInput | None) -> Action | None:
+def action_of(having: ActionInput | None) -> Action | None:
     """Return an action as the store has it."""
-    return None if given is None else Action(given.tool, given.arguments)
+    return None if having is None else Action(having.tool, having.arguments)
 
 
-def _told(given: PolicyNoteInput | None) -> PolicyNote | None:
-    if given is None:
+def _told(having: PolicyNoteInput | None) -> PolicyNote | None:
+    if having is None:
         return None
     return PolicyNote(
-        rule_ids=tuple(given.rule_ids),
-        reason=given.reason,
-        obligations=tuple(given.obligations),
-        receipts=tuple(given.receipts),
+        rule_ids=tuple(having.rule_ids),
+        reason=having.reason,
+        obligations=tuple(having.obligations),
+        receipts=tuple(having.receipts),
     )
 
 

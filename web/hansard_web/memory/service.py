@@ -25,8 +25,8 @@ from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import (
     EndApprovedMemory,
     EndMemory,
+    MemoryActor,
     ReadMemory,
-    Told,
     WriteMemory,
 )
 from hansard_store.approvals.rows import find_id
@@ -46,7 +46,7 @@ from hansard_web.memory.record import use_json, uses_of
 if TYPE_CHECKING:
     from hansard_web.sidecar.request import SidecarService
 
-_T = TypeVar("_T", bound=Told)
+_T = TypeVar("_T", bound=MemoryActor)
 Attributes: TypeAlias = Mapping[str, AttributeValue | None]
 
 
@@ -124,7 +124,7 @@ class _Step:
 
     @classmethod
     def begin(
-        cls, sidecar_service: SidecarService | None, asked: Told, attributes: Attributes
+        cls, sidecar_service: SidecarService | None, asked: MemoryActor, attributes: Attributes
     ) -> _Step | None:
         """Begin one; None where the run is told by another program, or by none."""
         if sidecar_service is None or asked.run is None:

@@ -14,7 +14,7 @@ from hansard_compiler.models.json_schema import (
     Whole,
     any_of,
     both,
-    given,
+    having,
     left_out,
 )
 from hansard_web.sidecar.bodies import Body, Name
@@ -47,10 +47,10 @@ class CompileInput(Body):
 _EMPTY: Final[Schema] = {"maxItems": 0}
 _ASKS: Final = [
     both(
-        given("compilation_id"),
+        having("compilation_id"),
         {"properties": {"messages": _EMPTY, "system": _EMPTY, "tools": _EMPTY}},
     ),
-    both(given("provider", "model", messages={"minItems": 1}), left_out("compilation_id")),
+    both(having("provider", "model", messages={"minItems": 1}), left_out("compilation_id")),
 ]
 
 

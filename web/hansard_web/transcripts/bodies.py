@@ -63,7 +63,7 @@ class MessageInput(BaseModel):
     def new(self) -> NewMessage:
         trace_id, _, span_id = (self.step_id or "").partition("-")
         return NewMessage(
-            given=self.message,
+            message=self.message,
             id=bytes.fromhex(self.message_id) if self.message_id else None,
             trace_id=bytes.fromhex(trace_id) or None,
             span_id=bytes.fromhex(span_id) or None,

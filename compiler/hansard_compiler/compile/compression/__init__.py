@@ -104,11 +104,11 @@ _NEVER = frozenset({"evidence", "approval", "blocking", "verbatim"})
 def may_compress(state: State) -> Callable[[Item], bool]:
     """Return the rule of one compile: which of its items may be shortened."""
     settings = state.request.compile_config.compression
-    asked = sorted(
+    times = sorted(
         (item.created_us for item in state.live if item.kind == "user_msg"), reverse=True
     )
     turns = settings.fresh_turns
-    current_us = asked[min(turns, len(asked)) - 1] if asked and turns else None
+    current_us = times[min(turns, len(times)) - 1] if times and turns else None
 
     def may(item: Item) -> bool:
         if not settings.enabled or item.kind not in COMPRESSIBLE or item.id in state.required:

@@ -56,31 +56,31 @@ class _Selection:
         self._counter = counter
         self._ends = _ends(pieces)
         self._costs = [counter.count(piece) for piece in pieces]
-        self._kept: list[int] = []  # in the order of the text
+        self._selected: list[int] = []  # in the order of the text
         self._marks: dict[int, int] = {}  # what a gap mark costs, by its digits
         self._begun: dict[int, str] = {}  # the one piece that is cut, and what is kept of it
 
     @property
     def is_short(self) -> bool:
         """Whether more could be said and too little is."""
-        if len(self._kept) == len(self._pieces):
+        if len(self._selected) == len(self._pieces):
             return False
         return 100 * self._used() < _FILLED_PCT * self._target
 
     def fill(self, ranked: Sequence[int]) -> None:
         """Take what fits, best first, until nothing more does."""
         for _ in range(_MOST_ROUNDS):
-            before, left = len(self._kept), self._target - self._used()
+            before, left = len(self._selected), self._target - self._used()
             for at in ranked:
                 cost = None if self._has(at) else self._added(at)
                 if cost is not None and cost <= left:
                     self._keep(at)
                     left -= cost
-            while self._kept and self._used() > self._target:
+            while self._selected and self._used() > self._target:
                 # Joined pieces may count for more than their sum: give up the least of them.
                 self._drop(next(at for at in reversed(ranked) if self._has(at)))
-                before = len(self._kept)
-            if len(self._kept) == before:
+                before = len(self._selected)
+            if len(self._selected) == before:
                 return
 
     def swap(self, ranked: Sequence[int]) -> None:
@@ -88,17 +88,17 @@ class _Selection:
         others = sorted((self._costs[at], at) for at in ranked if not self._has(at))
         for at in [one for one in reversed(ranked) if self._has(one)][:_MOST_SWAPPED]:
             room = self._target - self._used() + self._costs[at]
-            place = bisect_left(others, (room + 1, 0)) - 1
-            if place < 0 or others[place][0] <= self._costs[at]:
+            nearest = bisect_left(others, (room + 1, 0)) - 1
+            if nearest < 0 or others[nearest][0] <= self._costs[at]:
                 continue
-            _, other = others[place]
+            _, other = others[nearest]
             self._drop(at)
             self._keep(other)
             if self._used() > self._target:
                 self._drop(other)
                 self._keep(at)
                 continue
-            others.pop(place)
+            others.pop(nearest)
             if not self.is_short:
                 return
 
@@ -113,13 +113,13 @@ class _Selection:
             if self.cut(ranked):
                 return
             self._keep(at)
-        kept = list(self._kept)
+        before = list(self._selected)
         for at in least:
-            self._kept = [one for one in kept if one != at]
+            self._selected = [one for one in before if one != at]
             self.fill([one for one in ranked if one != at])
             if not self.is_short or self.cut(ranked):
                 return
-        self._kept = kept
+        self._selected = before
 
     def cut(self, ranked: Sequence[int]) -> bool:
         """Begin the best piece that is left, as far as there is room, at the end of a word.
@@ -145,28 +145,28 @@ class _Selection:
         return False
 
     def text(self) -> str | None:
-        return joined(self._pieces, self._kept, self._begun) if self._kept else None
+        return joined(self._pieces, self._selected, self._begun) if self._selected else None
 
     def _used(self) -> int:
         made = self.text()
         return 0 if made is None else self._counter.count(made)
 
     def _has(self, at: int) -> bool:
-        place = bisect_left(self._kept, at)
-        return place < len(self._kept) and self._kept[place] == at
+        index = bisect_left(self._selected, at)
+        return index < len(self._selected) and self._selected[index] == at
 
     def _keep(self, at: int) -> None:
-        self._kept.insert(bisect_left(self._kept, at), at)
+        self._selected.insert(bisect_left(self._selected, at), at)
 
     def _drop(self, at: int) -> None:
-        self._kept.pop(bisect_left(self._kept, at))
+        self._selected.pop(bisect_left(self._selected, at))
 
     def _added(self, at: int) -> int:
         """Return what a piece costs more: itself, and how the marks beside it change."""
-        place = bisect_left(self._kept, at)
-        begin = self._kept[place - 1] + 1 if place else 0
-        end = self._kept[place] if place < len(self._kept) else len(self._pieces)
-        before = self._gap(begin, end) if self._kept else 0
+        index = bisect_left(self._selected, at)
+        begin = self._selected[index - 1] + 1 if index else 0
+        end = self._selected[index] if index < len(self._selected) else len(self._pieces)
+        before = self._gap(begin, end) if self._selected else 0
         return self._costs[at] + self._gap(begin, at) + self._gap(at + 1, end) - before
 
     def _gap(self, begin: int, end: int) -> int:
@@ -190,17 +190,17 @@ def _ends(pieces: Sequence[str]) -> list[int]:
 
 
 def joined(
-    pieces: Sequence[str], kept: Collection[int], begun: Mapping[int, str] | None = None
+    pieces: Sequence[str], selected: Collection[int], begun: Mapping[int, str] | None = None
 ) -> str:
     """Join the kept pieces; each gap says how many characters are left out.
 
     Of a piece in `begun` only that beginning is kept.
     """
-    wanted = set(kept)
+    chosen = set(selected)
     out: list[str] = []
     gap = 0
     for at, piece in enumerate(pieces):
-        if at not in wanted:
+        if at not in chosen:
             gap += len(piece)
             continue
         shown = begun.get(at, piece) if begun else piece

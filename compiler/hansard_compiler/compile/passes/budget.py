@@ -14,7 +14,7 @@ from hansard_compiler.compile.passes.dependencies import closure
 from hansard_compiler.compile.passes.layout import is_persistent
 from hansard_compiler.compile.passes.score import NANO
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 
 
 def run(state: State) -> State:
@@ -31,13 +31,13 @@ def run(state: State) -> State:
     if refused:
         raise RequiredWithheld(refused)
     done = Allocator(state, withheld=withheld).allocate()
-    foreseen = dict.fromkeys(withheld, Told("include", ReasonCode.FORESEEN))
-    usual = Told("exclude", ReasonCode.OVER_BUDGET)
-    told = {**done.told, **foreseen}
+    foreseen = dict.fromkeys(withheld, Ruling("include", ReasonCode.FORESEEN))
+    usual = Ruling("exclude", ReasonCode.OVER_BUDGET)
+    rulings = {**done.rulings, **foreseen}
     return state.after(
         "budget",
         usual,
-        told,
+        rulings,
         allotted=done.allotted,
         classes=done.classes,
         shortened={one: (str(made.text), made.tokens) for one, made in done.shortened.items()},
@@ -73,8 +73,8 @@ _CLASS_OF_KIND = {
     "summary": 6, "other": 6,
 }  # fmt: skip
 _MOST_WALKED = 256
-_PINNED = Told("include", ReasonCode.PINNED)
-_WITHIN_BUDGET = Told("include", ReasonCode.WITHIN_BUDGET)
+_PINNED = Ruling("include", ReasonCode.PINNED)
+_WITHIN_BUDGET = Ruling("include", ReasonCode.WITHIN_BUDGET)
 
 
 def class_of(item: Item) -> int:
@@ -91,7 +91,7 @@ class Allocation:
     """What was decided so far, and what is left."""
 
     free: int
-    told: dict[str, Told] = field(default_factory=dict)
+    rulings: dict[str, Ruling] = field(default_factory=dict)
     allotted: dict[str, int] = field(default_factory=dict)  # tokens an item must be shortened to
     shortened: dict[str, Shortened] = field(default_factory=dict)
     classes: dict[str, int] = field(default_factory=dict)
@@ -133,9 +133,9 @@ class Allocator:
         if not self._config.previous_selected:
             return plain
         steady = self._filled(done, margin=round(self._config.hysteresis_margin * NANO))
-        for item_id, told in steady.told.items():
-            if told.reason is ReasonCode.WITHIN_BUDGET and not plain.has(item_id):
-                steady.told[item_id] = told._replace(reason=ReasonCode.KEPT_STABLE)
+        for item_id, ruling in steady.rulings.items():
+            if ruling.reason is ReasonCode.WITHIN_BUDGET and not plain.has(item_id):
+                steady.rulings[item_id] = ruling._replace(reason=ReasonCode.KEPT_STABLE)
         return steady
 
     def _take_required(self, done: Allocation) -> None:
@@ -152,11 +152,11 @@ class Allocator:
             )
         done.free -= needed
         for item_id, reason in required.items():
-            done.told[item_id] = Told("include", reason)
+            done.rulings[item_id] = Ruling("include", reason)
             done.classes[item_id] = 1
 
     def _filled(self, start: Allocation, *, margin: int) -> Allocation:
-        done = Allocation(start.free, dict(start.told), classes=dict(start.classes))
+        done = Allocation(start.free, dict(start.rulings), classes=dict(start.classes))
         for item_id in self._state.required:
             for needed in self._state.needs.get(item_id, ()):
                 self._offer(done, (needed,), class_=1, needed_by=item_id)
@@ -235,7 +235,7 @@ class Allocator:
         done.free -= cost
         for one in bundle:
             done.classes[one] = class_ if one in members else class_of(self._items[one])
-            done.told[one] = self._told_in(one, members, needed_by)
+            done.rulings[one] = self._ruling_in(one, members, needed_by)
         return True
 
     def _shortened(self, allotted: Mapping[str, int]) -> dict[str, Shortened]:
@@ -274,9 +274,9 @@ class Allocator:
             return tokens
         return settings.min_tokens
 
-    def _told_in(self, item_id: str, members: Sequence[str], needed_by: str | None) -> Told:
+    def _ruling_in(self, item_id: str, members: Sequence[str], needed_by: str | None) -> Ruling:
         if needed_by is not None or item_id not in members:
-            return Told("include", ReasonCode.DEPENDENCY, related=needed_by or members[0])
+            return Ruling("include", ReasonCode.DEPENDENCY, related=needed_by or members[0])
         return _PINNED if self._state.scores[item_id].pin > 0 else _WITHIN_BUDGET
 
     def _allotted(self, bundle: Sequence[str], free: int) -> dict[str, int]:
@@ -314,10 +314,10 @@ class Allocator:
         note = f"needs more than {_MOST_WALKED} others: lacks at least this" if at_least else None
         self._leave_out(done, unit, ReasonCode.OVER_BUDGET, tokens=tokens, score=score, note=note)
         for cause, what in failed.items():
-            why = Told("exclude", ReasonCode.GROUP_WITHHELD, related=cause)
-            done.told.update(dict.fromkeys(unit.members, why))
+            why = Ruling("exclude", ReasonCode.GROUP_WITHHELD, related=cause)
+            done.rulings.update(dict.fromkeys(unit.members, why))
             reason = ReasonCode.COMPRESSION_FAILED
-            done.told[cause] = Told("exclude", reason, what.note, None, tokens, score)
+            done.rulings[cause] = Ruling("exclude", reason, what.note, None, tokens, score)
 
     def _leave_out(
         self,
@@ -329,9 +329,9 @@ class Allocator:
         tokens: int | None = None,
         note: str | None = None,
     ) -> None:
-        told = Told("exclude", reason, note, None, tokens, score)
+        ruling = Ruling("exclude", reason, note, None, tokens, score)
         for one in unit.members:
-            done.told[one] = told
+            done.rulings[one] = ruling
 
 
 def _floor(config: CompileConfig) -> int | None:

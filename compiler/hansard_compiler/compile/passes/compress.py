@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hansard_compiler.compile.compression import Shortened, Shortener
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 
-_NOT_COMPRESSED = Told("include", ReasonCode.NOT_COMPRESSED)
+_NOT_COMPRESSED = Ruling("include", ReasonCode.NOT_COMPRESSED)
 
 
 def run(state: State) -> State:
@@ -19,17 +19,17 @@ def run(state: State) -> State:
         return state.after("compress", _NOT_COMPRESSED)
     if state.request.compile_config.compiler_version == 1:
         return _of_version1(state)
-    told = {one: _compressed(state.remarks.get(one)) for one in state.shortened}
-    return state.after("compress", _NOT_COMPRESSED, told)
+    rulings = {one: _compressed(state.remarks.get(one)) for one in state.shortened}
+    return state.after("compress", _NOT_COMPRESSED, rulings)
 
 
-def _compressed(note: str | None) -> Told:
-    return Told("compress", ReasonCode.COMPRESSED_TO_FIT, note)
+def _compressed(note: str | None) -> Ruling:
+    return Ruling("compress", ReasonCode.COMPRESSED_TO_FIT, note)
 
 
 def _of_version1(state: State) -> State:
     """Shorten to what was allotted, or leave the item out."""
-    told: dict[str, Told] = {}
+    rulings: dict[str, Ruling] = {}
     shortened: dict[str, tuple[str, int]] = {}
     shortener = Shortener(state)
     for item in state.live:
@@ -40,19 +40,19 @@ def _of_version1(state: State) -> State:
         if made.text is None:
             missed = state.tokens[item.id] - most
             reason = ReasonCode.COMPRESSION_FAILED
-            told[item.id] = Told("exclude", reason, made.note, missed_tokens=missed)
+            rulings[item.id] = Ruling("exclude", reason, made.note, missed_tokens=missed)
         else:
             shortened[item.id] = (made.text, made.tokens)
-            told[item.id] = _compressed(made.note)
-    _take_groups_out(state, told, shortened)
-    return state.after("compress", _NOT_COMPRESSED, told, shortened=shortened)
+            rulings[item.id] = _compressed(made.note)
+    _take_groups_out(state, rulings, shortened)
+    return state.after("compress", _NOT_COMPRESSED, rulings, shortened=shortened)
 
 
 def _take_groups_out(
-    state: State, told: dict[str, Told], shortened: dict[str, tuple[str, int]]
+    state: State, rulings: dict[str, Ruling], shortened: dict[str, tuple[str, int]]
 ) -> None:
-    for item_id in [one for one, what in told.items() if what.decision == "exclude"]:
+    for item_id in [one for one, what in rulings.items() if what.decision == "exclude"]:
         for member in state.groups.get(item_id, ()):
             if member != item_id:
                 shortened.pop(member, None)
-                told[member] = Told("exclude", ReasonCode.GROUP_WITHHELD, related=item_id)
+                rulings[member] = Ruling("exclude", ReasonCode.GROUP_WITHHELD, related=item_id)

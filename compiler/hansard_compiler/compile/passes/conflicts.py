@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hansard_compiler.compile.items import MICRO, Item, micro
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 from hansard_compiler.compile.version1.conflicts import contradictions as contradictions_of_version1
 from hansard_compiler.conflicts import Contradiction, Settled, contradictions, settle
 
@@ -21,7 +21,7 @@ def run(state: State) -> State:
 
     Items that may contradict each other are kept and marked `possible_conflict`.
     """
-    usual = Told("include", ReasonCode.CONSISTENT)
+    usual = Ruling("include", ReasonCode.CONSISTENT)
     config = state.request.compile_config
     if not config.detect_conflicts:
         return state.after("conflicts", usual)
@@ -33,25 +33,25 @@ def run(state: State) -> State:
     certain = [one for one in found if one.is_certain]
     settled = settle(state.live, certain, required=state.required, trust_gap=gap)
     known = {item.id: item for item in state.live}
-    told = {item_id: _told(known, item_id, one) for item_id, one in settled.items()}
+    rulings = {item_id: _ruling(known, item_id, one) for item_id, one in settled.items()}
     for one in settled.values():
-        if one.winner not in told:
-            told[one.winner] = Told("include", ReasonCode.CONFLICT_WON)
-    for item_id, mark in _marks(found, told).items():
-        told.setdefault(item_id, mark)
-    return _without_losers(state.after("conflicts", usual, told), told)
+        if one.winner not in rulings:
+            rulings[one.winner] = Ruling("include", ReasonCode.CONFLICT_WON)
+    for item_id, mark in _marks(found, rulings).items():
+        rulings.setdefault(item_id, mark)
+    return _without_losers(state.after("conflicts", usual, rulings), rulings)
 
 
-def _marks(found: Sequence[Contradiction], told: Mapping[str, Told]) -> dict[str, Told]:
+def _marks(found: Sequence[Contradiction], rulings: Mapping[str, Ruling]) -> dict[str, Ruling]:
     """Return what is said of items that are kept although another may contradict them."""
-    out = {item_id for item_id, one in told.items() if one.decision == "exclude"}
+    out = {item_id for item_id, one in rulings.items() if one.decision == "exclude"}
     others: dict[str, dict[str, str]] = defaultdict(dict)
     for one in found:
         if not one.is_certain and not out & {one.first, one.second}:
             others[one.first][one.second] = one.how
             others[one.second][one.first] = one.how
     return {
-        item_id: Told(
+        item_id: Ruling(
             "include",
             ReasonCode.POSSIBLE_CONFLICT,
             f"possible_conflict: may differ in {next(iter(hows.values()))} from "
@@ -67,18 +67,18 @@ def _named(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _without_losers(state: State, told: Mapping[str, Told]) -> State:
+def _without_losers(state: State, rulings: Mapping[str, Ruling]) -> State:
     """Let what depends on a loser depend on its winner; a group goes on without one."""
     live = {item.id for item in state.live}
-    instead = {one: what.related for one, what in told.items() if what.decision == "exclude"}
+    instead = {one: what.related for one, what in rulings.items() if what.decision == "exclude"}
     if not instead:
         return state
     needs = {
         item_id: tuple(
             dict.fromkeys(
                 one
-                for wanted in needed
-                if (one := instead.get(wanted, wanted)) in live and one != item_id
+                for needed_id in needed
+                if (one := instead.get(needed_id, needed_id)) in live and one != item_id
             )
         )
         for item_id, needed in state.needs.items()
@@ -96,14 +96,14 @@ def _without_losers(state: State, told: Mapping[str, Told]) -> State:
     )
 
 
-def _told(known: dict[str, Item], item_id: str, settled: Settled) -> Told:
+def _ruling(known: dict[str, Item], item_id: str, settled: Settled) -> Ruling:
     if settled.open:
         reason = ReasonCode.CONFLICT_OPEN
-        return Told("include", reason, f"differ in {settled.how}", settled.winner)
+        return Ruling("include", reason, f"differ in {settled.how}", settled.winner)
     winner, loser = known[settled.winner], known[item_id]
     note = f"differ in {settled.how}; {_believed(winner, loser)}"
     reason = ReasonCode.SUPERSEDED if settled.superseded else ReasonCode.CONFLICT_LOST
-    return Told("exclude", reason, note, settled.winner)
+    return Ruling("exclude", reason, note, settled.winner)
 
 
 def _believed(winner: Item, loser: Item) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hansard_compiler.compile.config import FIRST_VERSION, SENSITIVITIES
 from hansard_compiler.compile.items import Item
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 
 # What is said twice was said twice: copies of a message must be of the same moment too.
 _SAID = frozenset({"user_msg", "assistant_msg", "tool_result"})
@@ -23,25 +23,25 @@ def run(state: State) -> State:
     is_first = state.request.compile_config.compiler_version == FIRST_VERSION
     copies = _copies(state.live)
     if not copies:
-        return state.after("dedupe", Told("include", ReasonCode.UNIQUE))
-    told, aliases = {}, {}
-    required, kept = dict(state.required), {}
+        return state.after("dedupe", Ruling("include", ReasonCode.UNIQUE))
+    rulings, aliases = {}, {}
+    required, merged = dict(state.required), {}
     for group in copies:
         best = min(group, key=lambda item: (-item.trust, -item.fresh_us, item.position))
-        kept[best.id] = _merged(best, group)
+        merged[best.id] = _merged(best, group)
         if not is_first:
-            kept[best.id] = kept[best.id]._replace(also=_elsewhere(best, group))
+            merged[best.id] = merged[best.id]._replace(also=_elsewhere(best, group))
         for item in group:
             if item is best:
                 continue
-            told[item.id] = Told("exclude", ReasonCode.DUPLICATE, related=best.id)
+            rulings[item.id] = Ruling("exclude", ReasonCode.DUPLICATE, related=best.id)
             aliases[item.id] = best.id
             reason = required.pop(item.id, None)
             if reason is not None:
                 required.setdefault(best.id, reason)
-    live = tuple(kept.get(item.id, item) for item in state.live)
-    usual = Told("include", ReasonCode.UNIQUE)
-    return state.after("dedupe", usual, told, live=live, aliases=aliases, required=required)
+    live = tuple(merged.get(item.id, item) for item in state.live)
+    usual = Ruling("include", ReasonCode.UNIQUE)
+    return state.after("dedupe", usual, rulings, live=live, aliases=aliases, required=required)
 
 
 def _copies(items: Sequence[Item]) -> list[list[Item]]:

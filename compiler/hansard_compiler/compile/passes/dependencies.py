@@ -8,7 +8,7 @@ from dataclasses import replace
 from hansard_compiler.compile.errors import DependencyCycle, OrphanToolResult
 from hansard_compiler.compile.items import CONVERSATION, Item
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 
 
 def run(state: State) -> State:
@@ -20,23 +20,23 @@ def run(state: State) -> State:
     """
     refuse_orphans(state.items)
     present = {item.id for item in state.live}
-    told: dict[str, Told] = {}
+    rulings: dict[str, Ruling] = {}
     needs: dict[str, tuple[str, ...]] = {}
     for item in state.live:
         if item.dependencies:
-            wanted = [state.aliases.get(one, one) for one in item.dependencies]
-            needs[item.id] = tuple(dict.fromkeys(one for one in wanted if one in present))
+            needed = [state.aliases.get(one, one) for one in item.dependencies]
+            needs[item.id] = tuple(dict.fromkeys(one for one in needed if one in present))
             if item.id in needs[item.id] and item.id not in item.dependencies:
                 # What it needs is a copy of it.
                 needs[item.id] = tuple(one for one in needs[item.id] if one != item.id)
-            absent = [one for one in wanted if one not in present]
+            absent = [one for one in needed if one not in present]
             if absent:
                 note = "depends on what is no candidate: " + ", ".join(absent[:5])
-                told[item.id] = Told("include", ReasonCode.CONSIDERED, note)
+                rulings[item.id] = Ruling("include", ReasonCode.CONSIDERED, note)
     groups = _with_rings(state, needs)
-    needs = {one: wanted for one, wanted in needs.items() if wanted}
-    usual = Told("include", ReasonCode.CONSIDERED)
-    after = state.after("dependencies", usual, told, needs=needs, groups=groups)
+    needs = {one: needed for one, needed in needs.items() if needed}
+    usual = Ruling("include", ReasonCode.CONSIDERED)
+    after = state.after("dependencies", usual, rulings, needs=needs, groups=groups)
     return _required_groups(after)
 
 
@@ -46,9 +46,9 @@ def _with_rings(state: State, needs: dict[str, tuple[str, ...]]) -> dict[str, tu
     if not found:
         return groups
     if state.request.compile_config.cycles == "refuse":
-        given = rings({item.id: item.dependencies for item in state.live if item.dependencies})
-        if given:
-            raise DependencyCycle(given)
+        cycles = rings({item.id: item.dependencies for item in state.live if item.dependencies})
+        if cycles:
+            raise DependencyCycle(cycles)
     joined = Groups()
     for group in {*groups.values(), *map(tuple, found)}:
         joined.join(group)
@@ -104,26 +104,26 @@ def inseparable(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
     """Return the groups of calls, results and reasoning; items that stand alone are left out."""
     groups = Groups()
     of_link: dict[str, list[str]] = {}
-    said = [item for item in items if item.kind in CONVERSATION]
-    for item in said:
+    spoken = [item for item in items if item.kind in CONVERSATION]
+    for item in spoken:
         for call_id in (*item.calls, *item.answers):
             of_link.setdefault("call " + call_id, []).append(item.id)
-        answer = item.metadata.get("response_id")
-        if answer:
-            of_link.setdefault(f"response {answer}", []).append(item.id)
+        response_id = item.metadata.get("response_id")
+        if response_id:
+            of_link.setdefault(f"response {response_id}", []).append(item.id)
     for linked in of_link.values():
         groups.join(linked)
-    for pair in _reasoning_pairs(said):
+    for pair in _reasoning_pairs(spoken):
         groups.join(pair)
-    return groups.members([item.id for item in said])
+    return groups.members([item.id for item in spoken])
 
 
-def _reasoning_pairs(said: Sequence[Item]) -> Iterator[tuple[str, str]]:
+def _reasoning_pairs(spoken: Sequence[Item]) -> Iterator[tuple[str, str]]:
     """Pair reasoning that is an item of its own with what the assistant said or did next."""
-    if not any(item.is_reasoning for item in said):
+    if not any(item.is_reasoning for item in spoken):
         return
     waiting: Item | None = None
-    for item in sorted(said, key=lambda item: (item.created_us, item.position)):
+    for item in sorted(spoken, key=lambda item: (item.created_us, item.position)):
         if waiting is not None and item.kind == "assistant_msg":
             yield waiting.id, item.id
         if item.kind == "assistant_msg":
@@ -134,10 +134,10 @@ def _reasoning_pairs(said: Sequence[Item]) -> Iterator[tuple[str, str]]:
 
 def refuse_orphans(items: Sequence[Item]) -> None:
     """Raise OrphanToolResult when a result answers a call that no candidate makes."""
-    said = [item for item in items if item.kind in CONVERSATION]
-    made = {call_id for item in said for call_id in item.calls}
+    spoken = [item for item in items if item.kind in CONVERSATION]
+    made = {call_id for item in spoken for call_id in item.calls}
     orphans = [
-        (item.id, call_id) for item in said for call_id in item.answers if call_id not in made
+        (item.id, call_id) for item in spoken for call_id in item.answers if call_id not in made
     ]
     if orphans:
         raise OrphanToolResult(orphans, calls=len(made))

@@ -10,19 +10,19 @@ from hansard_compiler.canonical import stable_hash
 from hansard_compiler.compile.items import CONVERSATION, Item, text_of
 from hansard_compiler.compile.models import Json
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Section, State, Told
+from hansard_compiler.compile.state import Ruling, Section, State
 
 
 def run(state: State) -> State:
     """Lay out the live items; each is told its section."""
     laid_out = sections(state)
-    told = {
-        item_id: Told("include", PLACED[section.name])
+    rulings = {
+        item_id: Ruling("include", PLACED[section.name])
         for section in laid_out
         for item_id in section.item_ids
     }
-    usual = Told("include", PLACED[laid_out[1].name])
-    return state.after("layout", usual, told, sections=laid_out)
+    usual = Ruling("include", PLACED[laid_out[1].name])
+    return state.after("layout", usual, rulings, sections=laid_out)
 
 
 # Where each item stands: stable prefix, task context, volatile suffix, and what is sent of it.
@@ -91,8 +91,8 @@ def _placed(state: State) -> dict[str, list[Item]]:
 
 def latest_user_request(items: Sequence[Item]) -> Item | None:
     """Return the latest thing the user said, None when nobody asked anything."""
-    asked = [item for item in items if item.kind == "user_msg"]
-    return max(asked, key=lambda item: (item.created_us, item.position), default=None)
+    requests = [item for item in items if item.kind == "user_msg"]
+    return max(requests, key=lambda item: (item.created_us, item.position), default=None)
 
 
 def _ordered(items: list[Item]) -> list[Item]:
@@ -102,12 +102,12 @@ def _ordered(items: list[Item]) -> list[Item]:
     """
     material = [item for item in items if item.kind not in CONVERSATION]
     material.sort(key=lambda item: (_ORDER[item.kind], item.created_us, item.id))
-    said = [item for item in items if item.kind in CONVERSATION]
-    said.sort(key=lambda item: (item.created_us, item.position))
-    results = {call_id: item for item in said for call_id in item.answers}
-    made = {call_id for item in said for call_id in item.calls}
+    spoken = [item for item in items if item.kind in CONVERSATION]
+    spoken.sort(key=lambda item: (item.created_us, item.position))
+    results = {call_id: item for item in spoken for call_id in item.answers}
+    made = {call_id for item in spoken for call_id in item.calls}
     done: dict[str, Item] = {}
-    for item in said:
+    for item in spoken:
         if any(call_id in made for call_id in item.answers):
             continue  # comes with its call
         done.setdefault(item.id, item)
@@ -169,20 +169,20 @@ def _clean_header(state: State, item: Item) -> str:
 
 def _parts(state: State, item: Item, shortened: str | None) -> list[Any]:
     content = state.guarded[item.id].content
-    given = content.get("parts") if isinstance(content, Mapping) else None
+    parts = content.get("parts") if isinstance(content, Mapping) else None
     if item.kind == "tool_result" and item.answers:
-        return _result_parts(item, content, given, shortened)
-    if isinstance(given, list) and shortened is None:
-        return given
+        return _result_parts(item, content, parts, shortened)
+    if isinstance(parts, list) and shortened is None:
+        return parts
     text = shortened or (content if isinstance(content, str) else text_of(content))
     if item.kind == "tool_result":  # of no call that is known: told as material
         text = f"{_clean_header(state, item)}\n{text}"
     return [{"type": "text", "text": text}]
 
 
-def _result_parts(item: Item, content: Any, given: Any, shortened: str | None) -> list[Any]:
-    if isinstance(given, list) and shortened is None:
-        return given
+def _result_parts(item: Item, content: Any, parts: Any, shortened: str | None) -> list[Any]:
+    if isinstance(parts, list) and shortened is None:
+        return parts
     text = content if shortened is None else shortened
     return [{"type": "tool_result", "id": call_id, "content": text} for call_id in item.answers]
 

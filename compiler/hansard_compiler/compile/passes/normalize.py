@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from hansard_compiler.compile.items import from_context_item, from_memory, from_tool
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 
 
 def run(state: State) -> State:
     """Take over context items, then memories, then tool definitions."""
     request = state.request
-    items = [from_context_item(given, at) for at, given in enumerate(request.context_items)]
+    items = [from_context_item(one, at) for at, one in enumerate(request.context_items)]
     for record in request.memory_records:
         items.append(from_memory(record, position=len(items), now_us=state.now_us))
     for spec in request.tool_specs:
         items.append(from_tool(spec, position=len(items)))
-    told = {
-        item.id: Told("include", ReasonCode.NORMALIZED, note=f"given as {shape}")
+    rulings = {
+        item.id: Ruling("include", ReasonCode.NORMALIZED, note=f"given as {shape}")
         for item in items
         if (shape := item.metadata.get("coerced_from"))
     }
-    usual = Told("include", ReasonCode.NORMALIZED)
-    return state.after("normalize", usual, told, items=tuple(items), live=tuple(items))
+    usual = Ruling("include", ReasonCode.NORMALIZED)
+    return state.after("normalize", usual, rulings, items=tuple(items), live=tuple(items))

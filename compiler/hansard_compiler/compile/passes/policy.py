@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from hansard_compiler.compile.passes.budget import withheld_with_groups
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Guarded, State, Told
+from hansard_compiler.compile.state import Guarded, Ruling, State
 
 
 def run(state: State) -> State:
     """Apply the verdicts that every pass since the scores has already worked under."""
-    told: dict[str, Told] = {}
+    rulings: dict[str, Ruling] = {}
     for item_id, cause in withheld_with_groups(state).items():
         guarded = state.guarded[item_id]
         reason = guarded.withheld or ReasonCode.GROUP_WITHHELD
-        told[item_id] = Told("exclude", reason, related=cause, rules=guarded.rules)
+        rulings[item_id] = Ruling("exclude", reason, related=cause, rules=guarded.rules)
     for item in state.live:
         guarded = state.guarded[item.id]
-        if item.id in told:
+        if item.id in rulings:
             continue
         if guarded.removed:
-            told[item.id] = Told("redact", _why(guarded), _cut(guarded), rules=guarded.rules)
+            rulings[item.id] = Ruling("redact", _why(guarded), _cut(guarded), rules=guarded.rules)
         elif guarded.rules:
-            told[item.id] = Told("include", ReasonCode.ALLOWED, rules=guarded.rules)
-    return state.after("policy", Told("include", ReasonCode.ALLOWED), told)
+            rulings[item.id] = Ruling("include", ReasonCode.ALLOWED, rules=guarded.rules)
+    return state.after("policy", Ruling("include", ReasonCode.ALLOWED), rulings)
 
 
 def _why(guarded: Guarded) -> ReasonCode:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.compile.receipts import originals, receipts_of
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 
 
 def run(state: State) -> State:
     """Make one receipt for every candidate, those long out included."""
-    usual = Told("include", ReasonCode.RECORDED)
-    kept = originals(state)
-    return state.after("record", usual, receipts=receipts_of(state, kept), originals=kept)
+    usual = Ruling("include", ReasonCode.RECORDED)
+    contents = originals(state)
+    return state.after("record", usual, receipts=receipts_of(state, contents), originals=contents)

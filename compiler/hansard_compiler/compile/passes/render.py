@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hansard_compiler.compile.passes.layout import payload
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 
 
 def run(state: State) -> State:
@@ -13,4 +13,4 @@ def run(state: State) -> State:
     renderer = state.ports.renderer
     if renderer is not None:
         made = renderer(made)
-    return state.after("render", Told("include", ReasonCode.RENDERED), payload=made)
+    return state.after("render", Ruling("include", ReasonCode.RENDERED), payload=made)

@@ -13,7 +13,7 @@ from hansard_compiler.compile.items import MICRO, Item, counted_text, micro
 from hansard_compiler.compile.passes.layout import frame_tokens, latest_user_request
 from hansard_compiler.compile.ports import TokenCounter
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Guarded, Score, State, Told
+from hansard_compiler.compile.state import Guarded, Ruling, Score, State
 from hansard_compiler.compile.visibility import guard_all
 from hansard_compiler.relevance import query_of, scorer_named
 
@@ -137,7 +137,7 @@ def run(state: State) -> State:
     guarded = guard_all(state)
     scores = _scores(state, guarded)
     tokens = _tokens(state, guarded)
-    usual = Told("include", ReasonCode.SCORED)
+    usual = Ruling("include", ReasonCode.SCORED)
     return state.after("score", usual, guarded=guarded, scores=scores, tokens=tokens)
 
 

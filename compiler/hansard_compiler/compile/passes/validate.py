@@ -17,7 +17,7 @@ from hansard_compiler.compile.models import size_bytes
 from hansard_compiler.compile.passes.dependencies import inseparable
 from hansard_compiler.compile.passes.layout import latest_user_request
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import State, Told
+from hansard_compiler.compile.state import Ruling, State
 
 _ANY = "*"
 _MOST_BYTES_A_CHARACTER = 4
@@ -31,57 +31,59 @@ def run(state: State) -> State:
     """
     config = state.request.compile_config
     _refuse(state.live, most_bytes=config.max_item_bytes)
-    told = not_standing(state.live) | _removed(state)
+    rulings = not_standing(state.live) | _removed(state)
     for item in state.live:
-        if item.scope and item.id not in told and not in_scope(item.scope, config.scope):
-            told[item.id] = _out_of_scope(item, config.scope)
-    inside = [item for item in state.live if item.id not in told]
+        if item.scope and item.id not in rulings and not in_scope(item.scope, config.scope):
+            rulings[item.id] = _out_of_scope(item, config.scope)
+    inside = [item for item in state.live if item.id not in rulings]
     groups = inseparable(state.live)
     required = required_of(inside, kinds=config.required_kinds, groups=groups)
     for item in inside:
         expires_us = item.expires_us
         if expires_us is not None and expires_us <= state.now_us and item.id not in required:
             late_s = (state.now_us - expires_us) // MICRO
-            told[item.id] = Told("exclude", ReasonCode.EXPIRED, f"{late_s} s past its time")
-    _take_groups_out(told, groups, required)
-    return state.after("validate", Told("include", ReasonCode.VALID), told, required=required)
+            rulings[item.id] = Ruling("exclude", ReasonCode.EXPIRED, f"{late_s} s past its time")
+    _take_groups_out(rulings, groups, required)
+    return state.after("validate", Ruling("include", ReasonCode.VALID), rulings, required=required)
 
 
-def _removed(state: State) -> dict[str, Told]:
+def _removed(state: State) -> dict[str, Ruling]:
     """Leave out what a replay is to do without, whatever else would be said of it."""
     removed = set(state.request.removed_items)
-    told = Told("exclude", ReasonCode.REMOVED_BY_REPLAY)
-    return {item.id: told for item in state.live if item.id in removed} if removed else {}
+    ruling = Ruling("exclude", ReasonCode.REMOVED_BY_REPLAY)
+    return {item.id: ruling for item in state.live if item.id in removed} if removed else {}
 
 
 def _take_groups_out(
-    told: dict[str, Told], groups: Mapping[str, tuple[str, ...]], required: Mapping[str, ReasonCode]
+    out: dict[str, Ruling],
+    groups: Mapping[str, tuple[str, ...]],
+    required: Mapping[str, ReasonCode],
 ) -> None:
     """Leave out what cannot be parted from what is out: results of a call, reasoning before it."""
-    for item_id in list(told):
+    for item_id in list(out):
         for member in groups.get(item_id, ()):
-            told.setdefault(member, Told("exclude", ReasonCode.GROUP_WITHHELD, related=item_id))
-    broken = [one for one in required if one in told]
+            out.setdefault(member, Ruling("exclude", ReasonCode.GROUP_WITHHELD, related=item_id))
+    broken = [one for one in required if one in out]
     if broken:
         raise RequiredWithheld([(one, ReasonCode.GROUP_WITHHELD, ()) for one in broken])
 
 
-def in_scope(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+def in_scope(scope: Mapping[str, Any], within: Mapping[str, Any]) -> bool:
     """Say whether every key of an item's scope is met; a key the compile lacks is not."""
-    return all(_meets(value, given.get(key)) for key, value in wanted.items())
+    return all(_meets(value, within.get(key)) for key, value in scope.items())
 
 
-def _meets(wanted: Any, given: Any) -> bool:
-    if wanted == _ANY:
+def _meets(expected: Any, value: Any) -> bool:
+    if expected == _ANY:
         return True
-    if isinstance(wanted, list):
-        return given in wanted
-    return given is not None and bool(wanted == given)
+    if isinstance(expected, list):
+        return value in expected
+    return value is not None and bool(expected == value)
 
 
-def _out_of_scope(item: Item, scope: Mapping[str, Any]) -> Told:
+def _out_of_scope(item: Item, scope: Mapping[str, Any]) -> Ruling:
     keys = [key for key, value in item.scope.items() if not _meets(value, scope.get(key))]
-    return Told("exclude", ReasonCode.OUT_OF_SCOPE, f"differs in {', '.join(sorted(keys))}")
+    return Ruling("exclude", ReasonCode.OUT_OF_SCOPE, f"differs in {', '.join(sorted(keys))}")
 
 
 def _refuse(items: Sequence[Item], *, most_bytes: int) -> None:
@@ -148,12 +150,12 @@ _REASONS: Final = {
 }
 
 
-def not_standing(items: Iterable[Item]) -> dict[str, Told]:
+def not_standing(items: Iterable[Item]) -> dict[str, Ruling]:
     """Return why memories are to be left out, as their records tell; those that stand are not in.
 
     Nothing required is spared: a constraint that a person took back is none.
     """
-    told: dict[str, Told] = {}
+    rulings: dict[str, Ruling] = {}
     for item in items:
         if item.kind != "memory":
             continue
@@ -161,10 +163,10 @@ def not_standing(items: Iterable[Item]) -> dict[str, Told]:
         if reason is not None:
             related = item.metadata.get("related_item_id")
             note = item.metadata.get("ended_reason")
-            told[item.id] = Told(
+            rulings[item.id] = Ruling(
                 "exclude",
                 reason,
                 note=str(note) if note else None,
                 related=str(related) if related else None,
             )
-    return told
+    return rulings

@@ -26,23 +26,23 @@ class Extract:
     ) -> str | None:
         """Return an extract of at most `target_tokens`, or None when not one piece fits."""
         pieces = _pieces_of(text)
-        wanted = frozenset(terms(query))
-        ranked = sorted(range(len(pieces)), key=lambda at: (-_weight(pieces[at], at, wanted), at))
+        sought = frozenset(terms(query))
+        ranked = sorted(range(len(pieces)), key=lambda at: (-_weight(pieces[at], at, sought), at))
         costs = [counter.count(piece) for piece in pieces]
         gap_cost = counter.count(mark(len(text)))
-        kept: set[int] = set()
+        chosen: set[int] = set()
         left = target_tokens
         for at in ranked:
             cost = costs[at] + gap_cost
             if cost <= left and pieces[at].strip():
-                kept.add(at)
+                chosen.add(at)
                 left -= cost
-        while kept:
-            made = joined(pieces, kept)
+        while chosen:
+            made = joined(pieces, chosen)
             if counter.count(made) <= target_tokens:
                 return made
             # Joined pieces may count for more than their sum: give up the least of them.
-            kept.discard(next(at for at in reversed(ranked) if at in kept))
+            chosen.discard(next(at for at in reversed(ranked) if at in chosen))
         return None
 
 
@@ -55,8 +55,8 @@ def _pieces_of(text: str) -> list[str]:
     return ["".join(found[at : at + step]) for at in range(0, len(found), step)]
 
 
-def _weight(piece: str, at: int, wanted: frozenset[str]) -> int:
+def _weight(piece: str, at: int, sought: frozenset[str]) -> int:
     """Return how much a piece says, in hundredths: words of the query against its length."""
-    said = terms(piece)
-    hits = len(wanted.intersection(said))
-    return 100 * (hits + (_FIRST_BONUS if at == 0 else 0)) - min(len(said), 60)
+    found = terms(piece)
+    hits = len(sought.intersection(found))
+    return 100 * (hits + (_FIRST_BONUS if at == 0 else 0)) - min(len(found), 60)

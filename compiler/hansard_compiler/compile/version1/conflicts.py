@@ -183,11 +183,11 @@ def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
         before = [word for word in before if word not in _CORRECTING]
         after = [word for word in after if word not in _CORRECTING]
     subject, value = frozenset(before), frozenset(after)
-    said = subject | value, frozenset(numbers), negated, corrects
+    claim = subject | value, frozenset(numbers), negated, corrects
     has_form = verb_at is not None and 2 <= len(subject) <= _LONGEST_SUBJECT
     if not has_form or len(value) > _LONGEST_VALUE:
-        return Claim(item_id, *said)
-    return Claim(item_id, *said, subject, value)
+        return Claim(item_id, *claim)
+    return Claim(item_id, *claim, subject, value)
 
 
 def _read(sentence: str) -> _Read:
@@ -362,7 +362,7 @@ def _ranked(claims: Sequence[Claim]) -> tuple[dict[str, int], int]:
     counts.update(word for claim in claims for word in claim.subject)
     ranked = sorted(counts, key=lambda word: (counts[word], word))
     rare = sum(1 for times in counts.values() if times <= _COMMON)
-    return {word: place for place, word in enumerate(ranked)}, rare
+    return {word: rank for rank, word in enumerate(ranked)}, rare
 
 
 def _buckets(claim: Claim, rank: Mapping[str, int], common: int) -> Iterator[Hashable]:

@@ -36,15 +36,15 @@ def parse_directory(value: Any) -> Directory:
     Without a system, a drive or a share is Windows' and a path from `/` is POSIX'. On Windows case
     never counts. Raises ValueError.
     """
-    given = value if isinstance(value, Mapping) else {"path": value}
-    unknown = sorted(map(str, set(given) - _KEYS))
+    fields = value if isinstance(value, Mapping) else {"path": value}
+    unknown = sorted(map(str, set(fields) - _KEYS))
     if unknown:
         raise ValueError(f"expected path, system and ignore_case, found {', '.join(unknown)}")
-    text, ignore_case = given.get("path"), given.get("ignore_case", False)
+    text, ignore_case = fields.get("path"), fields.get("ignore_case", False)
     if not isinstance(text, str) or not isinstance(ignore_case, bool):
         raise ValueError(f"expected a path, or a mapping with one, found {value!r}")
     roots = tuple(
-        (system, _RESOLVERS[system](text)) for system in _systems(text, given.get("system"))
+        (system, _RESOLVERS[system](text)) for system in _systems(text, fields.get("system"))
     )
     return Directory(text, ignore_case, roots)
 

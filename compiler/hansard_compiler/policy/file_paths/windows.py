@@ -77,12 +77,12 @@ def _anchored(path: str, text: str) -> tuple[str, str]:
 
 def _name(path: str, part: str, *, is_literal: bool) -> str:
     name = part.partition(":")[0]
-    kept = name.rstrip(". ")
-    if not kept or (is_literal and kept != name):
+    stem = name.rstrip(". ")
+    if not stem or (is_literal and stem != name):
         raise unclear(path, f"versions of Windows read {part!r} differently")
-    if _SHORT_NAME.search(kept):
+    if _SHORT_NAME.search(stem):
         raise unclear(path, f"{part!r} may be the short name of another file")
-    if _RESERVED.match(kept):
+    if _RESERVED.match(stem):
         raise unclear(path, f"{part!r} is a device")
     check_name(path, part)
-    return kept
+    return stem

@@ -85,24 +85,24 @@ class AnthropicMessages:
     provider: str = PROVIDER
     path: str = "/v1/messages"
 
-    def render(self, given: RenderInput) -> Json:
-        self._refuse(given)
-        tools = [_tool(tool) for tool in given.tools]
-        system: list[Json] = [{"type": "text", "text": text} for text in given.system]
-        messages, marked = _messages(given)
-        if self.cache_ttl and given.boundary:
-            self._mark(given.boundary, tools, system, marked)
-        sampling = given.sampling
+    def render(self, request: RenderInput) -> Json:
+        self._refuse(request)
+        tools = [_tool(tool) for tool in request.tools]
+        system: list[Json] = [{"type": "text", "text": text} for text in request.system]
+        messages, marked = _messages(request)
+        if self.cache_ttl and request.boundary:
+            self._mark(request.boundary, tools, system, marked)
+        sampling = request.sampling
         body = {
-            "model": given.model,
+            "model": request.model,
             "max_tokens": _first(sampling.max_output_tokens, self.default_max_tokens),
             **known(
                 {
                     "tools": tools or None,
-                    "tool_choice": _tool_choice(given.tool_choice),
+                    "tool_choice": _tool_choice(request.tool_choice),
                     "system": system or None,
-                    "thinking": given.reasoning,
-                    "output_config": _output_config(given),
+                    "thinking": request.reasoning,
+                    "output_config": _output_config(request),
                     "stop_sequences": list(sampling.stop) or None,
                     "temperature": sampling.temperature,
                     "top_p": sampling.top_p,
@@ -110,16 +110,16 @@ class AnthropicMessages:
             ),
             "messages": messages,
         }
-        return {**body, **({"stream": True} if given.stream else {}), **given.extra}
+        return {**body, **({"stream": True} if request.stream else {}), **request.extra}
 
-    def _refuse(self, given: RenderInput) -> None:
-        if given.reasoning is not None and not self.extended_thinking:
+    def _refuse(self, request: RenderInput) -> None:
+        if request.reasoning is not None and not self.extended_thinking:
             raise FeatureOff(
                 "extended thinking is off: make the adapter with extended_thinking=True"
             )
-        if given.sampling.seed is not None:
+        if request.sampling.seed is not None:
             raise NotRenderable("the Messages API takes no seed")
-        if given.previous_response_id is not None:
+        if request.previous_response_id is not None:
             raise NotRenderable("the Messages API holds no conversation: send all messages")
 
     def _mark(
@@ -160,19 +160,19 @@ class AnthropicMessages:
         blocks = [block for block in response.get("content") or () if isinstance(block, Mapping)]
         return Message("assistant", tuple(_kept_block(block) for block in blocks))
 
-    def notes(self, given: RenderInput) -> list[str]:
-        return left_out(given, self.provider)
+    def notes(self, request: RenderInput) -> list[str]:
+        return left_out(request, self.provider)
 
 
 # --- rendering --------------------------------------------------------------------------------
 
 
-def _messages(given: RenderInput) -> tuple[list[Json], list[Json]]:
+def _messages(request: RenderInput) -> tuple[list[Json], list[Json]]:
     """Return the messages, and the blocks of those that stand in the stable prefix."""
-    boundary = given.boundary.messages if given.boundary else 0
+    boundary = request.boundary.messages if request.boundary else 0
     messages: list[Json] = []
     marked: list[Json] = []
-    for index, message in enumerate(given.messages):
+    for index, message in enumerate(request.messages):
         role = "user" if message.role == "tool" else message.role
         role = "system" if role == "developer" else role
         blocks = [block for part in message.parts if (block := _block(part)) is not None]
@@ -196,8 +196,8 @@ def _block(part: Part) -> Json | None:
         # The API refuses a text of white space alone.
         return {"type": "text", "text": part.text} if part.text.strip() else None
     if isinstance(part, ToolCallPart):
-        given = part.arguments
-        arguments = dict(given) if isinstance(given, Mapping) else {"arguments": given}
+        raw = part.arguments
+        arguments = dict(raw) if isinstance(raw, Mapping) else {"arguments": raw}
         return {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": arguments}
     if isinstance(part, ToolResultPart):
         content = result_text(part.content)
@@ -217,15 +217,15 @@ def _media(part: MediaPart) -> Json:
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def _id(given: str | None) -> str:
+def _id(call_id: str | None) -> str:
     """Return an id as the API accepts it: ids of other providers hold other characters."""
-    return _UNSAFE.sub("_", given or "")
+    return _UNSAFE.sub("_", call_id or "")
 
 
-def _tool(given: Json) -> Json:
-    tool = neutral_tool(given)
+def _tool(definition: Json) -> Json:
+    tool = neutral_tool(definition)
     if tool is None:
-        return dict(given)
+        return dict(definition)
     strict = {"strict": tool.strict} if tool.strict is not None else {}
     described = {"description": tool.description} if tool.description else {}
     return {"name": tool.name, **described, "input_schema": tool.parameters, **strict}
@@ -238,11 +238,11 @@ def _tool_choice(choice: str | None) -> Json | None:
     return {"type": word} if word else {"type": "tool", "name": choice}
 
 
-def _output_config(given: RenderInput) -> Json | None:
-    effort = {"effort": given.sampling.effort} if given.sampling.effort else {}
-    schema = given.output_schema
-    wanted = {"format": {"type": "json_schema", "schema": schema}} if schema else {}
-    return {**effort, **wanted} or None
+def _output_config(request: RenderInput) -> Json | None:
+    effort = {"effort": request.sampling.effort} if request.sampling.effort else {}
+    schema = request.output_schema
+    output_format = {"format": {"type": "json_schema", "schema": schema}} if schema else {}
+    return {**effort, **output_format} or None
 
 
 def _first(value: int | None, default: int) -> int:
@@ -334,8 +334,8 @@ def _add(block: Json, delta: Body) -> None:
         append(block, _PIECES, delta.get(_PIECES))
     elif kind == "citations_delta":
         before: Any = block.get("citations")
-        kept = before if isinstance(before, list) else []
-        block["citations"] = [*kept, delta.get("citation")]
+        citations = before if isinstance(before, list) else []
+        block["citations"] = [*citations, delta.get("citation")]
     elif isinstance(kind, str) and kind in _APPENDED:
         append(block, _APPENDED[kind], delta.get(_APPENDED[kind]))
 

@@ -93,11 +93,11 @@ def known(values: Mapping[str, Any]) -> Json:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def append(into: dict[str, Any], key: str, said: object) -> None:
+def append(into: dict[str, Any], key: str, delta: object) -> None:
     """Put a piece of a text behind those that came before it."""
     before = into.get(key)
-    if isinstance(said, str):
-        into[key] = (before if isinstance(before, str) else "") + said
+    if isinstance(delta, str):
+        into[key] = (before if isinstance(before, str) else "") + delta
 
 
 # --- the normal form ---------------------------------------------------------------------------
@@ -130,11 +130,11 @@ def media_url(part: MediaPart) -> str:
     raise NotRenderable(f"the bytes of {part.payload!r} must be put in place before rendering")
 
 
-def left_out(given: RenderInput, provider: str) -> list[str]:
+def left_out(request: RenderInput, provider: str) -> list[str]:
     """Say which parts a provider gets no form of: unsigned reasoning, another provider's blocks."""
     return [
         f"message {index}: {reason}"
-        for index, message in enumerate(given.messages)
+        for index, message in enumerate(request.messages)
         for part in message.parts
         if (reason := _left_out(part, provider))
     ]
@@ -229,15 +229,15 @@ def neutral_tool(tool: Mapping[str, Any]) -> Tool | None:
     """Return a tool in its neutral form; None for a provider's built-in one, to pass as it is."""
     if tool.get("type") not in (None, "function"):
         return None
-    told = tool.get("function")
-    given = told if isinstance(told, Mapping) else tool
-    name = given.get("name")
+    function = tool.get("function")
+    fields = function if isinstance(function, Mapping) else tool
+    name = fields.get("name")
     if not isinstance(name, str) or not name:
-        raise NotRenderable(f"a tool without a name: {sorted(given)}")
-    parameters = given.get("parameters") or given.get("input_schema")
+        raise NotRenderable(f"a tool without a name: {sorted(fields)}")
+    parameters = fields.get("parameters") or fields.get("input_schema")
     return Tool(
         name,
-        given.get("description") or "",
+        fields.get("description") or "",
         dict(parameters) if parameters else {"type": "object", "properties": {}},
-        given.get("strict"),
+        fields.get("strict"),
     )

@@ -64,27 +64,27 @@ class OpenAIChat:
     max_tokens_field: str = "max_tokens"  # OpenAI's own newer models: max_completion_tokens
     path: str = "/chat/completions"
 
-    def render(self, given: RenderInput) -> Json:
-        if given.previous_response_id is not None:
+    def render(self, request: RenderInput) -> Json:
+        if request.previous_response_id is not None:
             raise NotRenderable("chat completions hold no conversation: send all messages")
-        sampling = given.sampling
-        body: Json = {"model": given.model, "messages": _messages(given)}
+        sampling = request.sampling
+        body: Json = {"model": request.model, "messages": _messages(request)}
         body |= known(
             {
-                "tools": [_tool(tool) for tool in given.tools] or None,
-                "tool_choice": _tool_choice(given.tool_choice),
+                "tools": [_tool(tool) for tool in request.tools] or None,
+                "tool_choice": _tool_choice(request.tool_choice),
                 self.max_tokens_field: sampling.max_output_tokens,
                 "temperature": sampling.temperature,
                 "top_p": sampling.top_p,
                 "stop": list(sampling.stop) or None,
                 "seed": sampling.seed,
                 "reasoning_effort": sampling.effort,
-                "response_format": _response_format(given.output_schema),
+                "response_format": _response_format(request.output_schema),
             }
         )
-        if given.stream:
+        if request.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        return {**body, **(given.reasoning or {}), **given.extra}
+        return {**body, **(request.reasoning or {}), **request.extra}
 
     def problems(self, rendered: Mapping[str, Any]) -> list[str]:
         return chat_problems(rendered.get("messages") or [])
@@ -110,21 +110,21 @@ class OpenAIChat:
 
     def continuation(self, response: Mapping[str, Any]) -> Message:
         parts = find({"c": (response.get("choices") or [{}])[0]}, "c.message") or {}
-        kept = (part for part in _read(parts) if not isinstance(part, ReasoningPart))
-        return Message("assistant", tuple(kept))
+        content = (part for part in _read(parts) if not isinstance(part, ReasoningPart))
+        return Message("assistant", tuple(content))
 
-    def notes(self, given: RenderInput) -> list[str]:
-        return left_out(given, self.provider)
+    def notes(self, request: RenderInput) -> list[str]:
+        return left_out(request, self.provider)
 
 
 # --- rendering --------------------------------------------------------------------------------
 
 
-def _messages(given: RenderInput) -> list[Json]:
+def _messages(request: RenderInput) -> list[Json]:
     messages: list[Json] = []
-    if given.system:
-        messages.append({"role": "system", "content": "\n\n".join(given.system)})
-    for message in given.messages:
+    if request.system:
+        messages.append({"role": "system", "content": "\n\n".join(request.system)})
+    for message in request.messages:
         results = [part for part in message.parts if isinstance(part, ToolResultPart)]
         messages.extend(
             {"role": "tool", "tool_call_id": part.id or "", "content": result_text(part.content)}
@@ -167,13 +167,13 @@ def _call(part: ToolCallPart) -> Json:
     return {"id": part.id or "", "type": "function", "function": function}
 
 
-def _tool(given: Json) -> Json:
-    tool = neutral_tool(given)
+def _tool(definition: Json) -> Json:
+    tool = neutral_tool(definition)
     if tool is None:
-        return given
+        return definition
     strict = {"strict": tool.strict} if tool.strict is not None else {}
-    told = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": {**told, **strict}}
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": {**function, **strict}}
 
 
 def _tool_choice(choice: str | None) -> str | Json | None:

@@ -82,48 +82,48 @@ class OpenAIResponses:
     provider: str = PROVIDER
     path: str = "/responses"
 
-    def render(self, given: RenderInput) -> Json:
-        if given.sampling.stop or given.sampling.seed is not None:
+    def render(self, request: RenderInput) -> Json:
+        if request.sampling.stop or request.sampling.seed is not None:
             raise NotRenderable("the Responses API takes neither stop sequences nor a seed")
-        marks_system = self._marks_system(given)
-        body: Json = {"model": given.model}
-        if given.system and not marks_system:
-            body["instructions"] = "\n\n".join(given.system)
-        body["input"] = self._input(given, marks_system)
+        marks_system = self._marks_system(request)
+        body: Json = {"model": request.model}
+        if request.system and not marks_system:
+            body["instructions"] = "\n\n".join(request.system)
+        body["input"] = self._input(request, marks_system)
         body |= known(
             {
-                "tools": [_tool(tool) for tool in given.tools] or None,
-                "tool_choice": _tool_choice(given.tool_choice),
-                "max_output_tokens": given.sampling.max_output_tokens,
-                "temperature": given.sampling.temperature,
-                "top_p": given.sampling.top_p,
-                "reasoning": _reasoning(given),
-                "text": _text_format(given.output_schema),
-                "prompt_cache_key": _cache_key(given.stable_prefix_hash),
-                "previous_response_id": given.previous_response_id,
+                "tools": [_tool(tool) for tool in request.tools] or None,
+                "tool_choice": _tool_choice(request.tool_choice),
+                "max_output_tokens": request.sampling.max_output_tokens,
+                "temperature": request.sampling.temperature,
+                "top_p": request.sampling.top_p,
+                "reasoning": _reasoning(request),
+                "text": _text_format(request.output_schema),
+                "prompt_cache_key": _cache_key(request.stable_prefix_hash),
+                "previous_response_id": request.previous_response_id,
             }
         )
-        body["store"] = given.previous_response_id is not None
+        body["store"] = request.previous_response_id is not None
         if "reasoning" in body and not body["store"]:
             body["include"] = ["reasoning.encrypted_content"]
-        if given.stream:
+        if request.stream:
             body |= {"stream": True, "stream_options": {"include_obfuscation": False}}
-        return {**body, **given.extra}
+        return {**body, **request.extra}
 
-    def _marks_system(self, given: RenderInput) -> bool:
-        boundary = given.boundary
+    def _marks_system(self, request: RenderInput) -> bool:
+        boundary = request.boundary
         is_marked = self.explicit_cache and boundary is not None and not boundary.messages
-        return is_marked and bool(given.system)
+        return is_marked and bool(request.system)
 
-    def _input(self, given: RenderInput, marks_system: bool) -> list[Json]:
+    def _input(self, request: RenderInput, marks_system: bool) -> list[Json]:
         items: list[Json] = []
         if marks_system:
-            content = [{"type": "input_text", "text": text} for text in given.system]
+            content = [{"type": "input_text", "text": text} for text in request.system]
             items.append({"type": "message", "role": "developer", "content": content})
             _mark(items)
-        end_of_prefix = given.boundary.messages if given.boundary else 0
-        for index, message in enumerate(given.messages):
-            if index >= given.held_messages:
+        end_of_prefix = request.boundary.messages if request.boundary else 0
+        for index, message in enumerate(request.messages):
+            if index >= request.held_messages:
                 items.extend(_items(message))
             if self.explicit_cache and index + 1 == end_of_prefix:
                 _mark(items)
@@ -162,8 +162,8 @@ class OpenAIResponses:
         items = [item for item in response.get("output") or () if isinstance(item, Mapping)]
         return Message("assistant", tuple(part for item in items for part in _kept_item(item)))
 
-    def notes(self, given: RenderInput) -> list[str]:
-        return left_out(given, self.provider)
+    def notes(self, request: RenderInput) -> list[str]:
+        return left_out(request, self.provider)
 
 
 # --- rendering --------------------------------------------------------------------------------
@@ -233,12 +233,12 @@ def _mark(items: list[Json]) -> None:
             return
 
 
-def _tool(given: Json) -> Json:
-    tool = neutral_tool(given)
+def _tool(definition: Json) -> Json:
+    tool = neutral_tool(definition)
     if tool is None:
-        return given
-    told = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", **told, "strict": bool(tool.strict)}
+        return definition
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", **function, "strict": bool(tool.strict)}
 
 
 def _tool_choice(choice: str | None) -> str | Json | None:
@@ -246,9 +246,9 @@ def _tool_choice(choice: str | None) -> str | Json | None:
     return choice if is_word else {"type": "function", "name": choice}
 
 
-def _reasoning(given: RenderInput) -> Json | None:
-    effort = {"effort": given.sampling.effort} if given.sampling.effort else {}
-    return {**effort, **(given.reasoning or {})} or None
+def _reasoning(request: RenderInput) -> Json | None:
+    effort = {"effort": request.sampling.effort} if request.sampling.effort else {}
+    return {**effort, **(request.reasoning or {})} or None
 
 
 def _text_format(schema: Json | None) -> Json | None:
@@ -311,7 +311,7 @@ def assemble(events: Iterable[Body]) -> Streamed:
     """Return the response that the last event holds, or what had come of it until then."""
     body: Json = {}
     items: dict[int, Any] = {}
-    said: dict[int, Json] = {}
+    texts: dict[int, Json] = {}
     error: Body | None = None
     for event in events:
         kind = event.get("type")
@@ -320,22 +320,22 @@ def assemble(events: Iterable[Body]) -> Streamed:
             return Streamed(found, bool(found), error)
         index = integer(event.get("output_index")) or 0
         if kind == "error":
-            told = mapping(event.get("error"))
-            error = told or {**event, "type": event.get("code")}
+            failure = mapping(event.get("error"))
+            error = failure or {**event, "type": event.get("code")}
         elif kind == "response.output_item.done":
             items[index] = event.get("item")
         elif kind == "response.output_text.delta":
-            append(said.setdefault(index, {}), "text", event.get("delta"))
+            append(texts.setdefault(index, {}), "text", event.get("delta"))
         else:
             body |= mapping(event.get("response"))
-    return Streamed({**body, "output": _so_far(items, said)}, False, error)
+    return Streamed({**body, "output": _so_far(items, texts)}, False, error)
 
 
-def _so_far(items: dict[int, Any], said: dict[int, Json]) -> list[Any]:
+def _so_far(items: dict[int, Any], texts: dict[int, Json]) -> list[Any]:
     """Whole items, and the text of those that were cut off."""
     cut = {
         index: {"type": "message", "role": "assistant", "content": pieces.get("text", "")}
-        for index, pieces in said.items()
+        for index, pieces in texts.items()
         if index not in items
     }
     every = {**items, **cut}
@@ -429,9 +429,9 @@ PATH = "/responses/compact"
 _KEPT = ("model", "input", "instructions", "previous_response_id", "prompt_cache_key")
 
 
-def render_compaction(given: RenderInput) -> Json:
+def render_compaction(request: RenderInput) -> Json:
     """Return the body that asks for a conversation to be compacted."""
-    rendered = OpenAIResponses().render(given)
+    rendered = OpenAIResponses().render(request)
     return {key: rendered[key] for key in _KEPT if key in rendered}
 
 

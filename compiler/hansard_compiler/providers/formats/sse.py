@@ -74,8 +74,8 @@ def event_bytes(event: Json) -> bytes:
 # `registry.deltas_of`.
 
 
-def text_delta(kind: str, said: object) -> Iterator[Json]:
-    found = text(said)
+def text_delta(kind: str, delta: object) -> Iterator[Json]:
+    found = text(delta)
     if found is not None:
         yield {"type": kind, "text": found}
 

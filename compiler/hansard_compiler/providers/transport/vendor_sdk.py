@@ -61,16 +61,16 @@ class OfficialWire:
         from hansard_compiler.providers.transport.http_recording import recording
 
         tell_sending(path, body)
-        with recording() as kept:
+        with recording() as record:
             problem: Exception | None = None
             try:
                 self._send(package, client, path, body, stream=stream, on_event=on_event)
             except (package.APIError, import_module("httpx2").HTTPError, _Unreadable) as error:
                 problem = error
-                if kept.attempts and kept.attempts[-1].status is None:
-                    kept.lose(error)
+                if record.attempts and record.attempts[-1].status is None:
+                    record.lose(error)
             finally:  # also when what `on_event` raised goes through to the caller
-                exchange = Exchange(self.provider, path, body, stream, tuple(kept.attempts))
+                exchange = Exchange(self.provider, path, body, stream, tuple(record.attempts))
                 tell_exchange(exchange)
         self._judge(exchange, problem)
         return exchange
@@ -120,7 +120,7 @@ class OfficialWire:
         """Raise the failure an exchange amounts to; return when there is none."""
         attempt = exchange.last
         if attempt is None:
-            raise made(failures.ConnectionFailed, _told(problem), exchange)
+            raise made(failures.ConnectionFailed, _problem_text(problem), exchange)
         if attempt.status is not None and attempt.status >= 400:
             raise failure_of(exchange)
         if attempt.error is None and attempt.status is not None:
@@ -132,11 +132,11 @@ class OfficialWire:
         raise made(kind, f"the connection broke ({attempt.error})", exchange)
 
     def _judge_stream(self, exchange: Exchange, problem: Exception | None) -> None:
-        told = _told_error(exchange) if exchange.is_stream else None
-        if told is not None:
-            raise failure_in_stream(told, exchange)
+        error = _stream_error(exchange) if exchange.is_stream else None
+        if error is not None:
+            raise failure_in_stream(error, exchange)
         if problem is not None:
-            raise made(failures.InvalidResponse, _told(problem), exchange)
+            raise made(failures.InvalidResponse, _problem_text(problem), exchange)
 
 
 class _Unreadable(Exception):
@@ -156,7 +156,7 @@ def _readable(events: Iterable[Any]) -> Iterator[Any]:
         yield event
 
 
-def _told_error(exchange: Exchange) -> Json | None:
+def _stream_error(exchange: Exchange) -> Json | None:
     """Return the error that a stream's events tell, None where they tell none."""
     assert exchange.last is not None
     try:
@@ -167,12 +167,12 @@ def _told_error(exchange: Exchange) -> Json | None:
         if event.get("type") == "response.failed":
             return dict((event.get("response") or {}).get("error") or {"code": "server_error"})
         if event.get("type") == "error" or (event.get("error") and "choices" not in event):
-            told = event.get("error")
-            return dict(told) if isinstance(told, dict) else {**event, "type": None}
+            found = event.get("error")
+            return dict(found) if isinstance(found, dict) else {**event, "type": None}
     return None
 
 
-def _told(problem: Exception | None) -> str:
+def _problem_text(problem: Exception | None) -> str:
     return f"{type(problem).__name__.lstrip('_')}: {problem}" if problem else "no answer"
 
 

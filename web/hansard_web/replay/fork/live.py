@@ -228,7 +228,7 @@ class LiveFork:
 
     def _calls(self, at: Standing) -> list[LiveCall]:
         """Return the calls of an answer; those that are new are noted."""
-        self._live = self._live.asked(at.answer.call.output, at.number, self._pool)
+        self._live = self._live.with_calls(at.answer.call.output, at.number, self._pool)
         self._note(self._live, None, None)
         return self._live.of_turn(at.number)
 

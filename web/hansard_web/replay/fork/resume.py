@@ -68,7 +68,7 @@ def resumed(
         under=f"{row.run_id}-{first.parent_span_id}", permission=permission,
     )  # fmt: skip
     pool = recorded_results(connection, source)
-    live = live_from((row.report or {}).get("live") or {}).asked(
+    live = live_from((row.report or {}).get("live") or {}).with_calls(
         at.answer.call.output, at.number, pool
     )
     return Resumed(row, _told(live, asked, by), source, pool, at, run, permission)
