@@ -58,11 +58,11 @@ def record_read(span: OpenSpan, items: Sequence[Mapping[str, Any]]) -> None:
         span.keep(semconv.MEMORY_RECORDS, [_brief(one) for one in items])
 
 
-def record_write(span: OpenSpan, answer: Mapping[str, Any]) -> None:
+def record_write(span: OpenSpan, response: Mapping[str, Any]) -> None:
     """Record the outcome of a write."""
-    memory = answer.get("memory", {})
+    memory = response.get("memory", {})
     span.span.set_attribute(semconv.MEMORY_RECORD_ID, str(memory.get("memory_id", "")))
-    outcome = answer.get("outcome", memory.get("state", ""))
+    outcome = response.get("outcome", memory.get("state", ""))
     span.span.set_attribute(semconv.MEMORY_OUTCOME, str(outcome))
 
 
@@ -105,10 +105,10 @@ def step_context_of(run: Run | str | None, step: Step | str | None) -> StepConte
 def read_as_step(parent: StepContext, query: Json) -> Json:
     """Read memory, as a step."""
 
-    def record_result(span: OpenSpan, answer: Json) -> None:
+    def record_result(span: OpenSpan, response: Json) -> None:
         if query.get("text"):
             span.keep_text(semconv.MEMORY_QUERY, str(query["text"]))
-        record_read(span, answer["items"])
+        record_read(span, response["items"])
 
     return _in_step("read", parent, query, read_attributes(query), record_result)
 
@@ -142,15 +142,15 @@ def _in_step(
     identity = {"run_id": run_id, "step_id": step_id, "agent": parent.agent}
     body = {**fields, **{key: value for key, value in identity.items() if value is not None}}
     try:
-        answer = backend_of_this_process().memory.ask(verb, body, token=token)
+        response = backend_of_this_process().memory.ask(verb, body, token=token)
     except BaseException as error:
         _end(span, error)
         raise
     if span is not None:
         with quietly("memory"):
-            record_result(span, answer)
+            record_result(span, response)
         _end(span, None)
-    return answer
+    return response
 
 
 def _begin(parent: StepContext, attributes: Attributes) -> OpenSpan | None:

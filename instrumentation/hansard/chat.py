@@ -161,7 +161,7 @@ class ChatGate:
         self.last_evaluation: Evaluation[bool] | None = None
         self._is_batching = batch
         # The draft of each approval that was shown; None before the first message of this process.
-        self._asked: dict[str, int] | None = None
+        self._shown: dict[str, int] | None = None
         self._agent = agent
         self._evaluator = evaluator
 
@@ -224,7 +224,7 @@ class ChatGate:
                 yield from self._check_waiting(is_message=False)
                 pending = yield from self._pending()
                 waiting = [one for one in pending if one["approval_id"] == approval_id]
-                shown = self._asked or {}
+                shown = self._shown or {}
                 if verdict == "yes" and any(
                     one["revision"] != shown.get(approval_id, 1) for one in waiting
                 ):
@@ -256,12 +256,12 @@ class ChatGate:
 
     def _check_waiting(self, *, is_message: bool) -> Flow[None]:
         """Raise AwaitRequired at once for what a running event loop would have to await."""
-        asked: list[Any] = [self.channel.send, self.channel.ask]
+        callables: list[Any] = [self.channel.send, self.channel.ask]
         if isinstance(self.channel, TextChannel):
-            asked.append(self.channel.write)
+            callables.append(self.channel.write)
         if is_message:
-            asked += [self._agent, self._evaluator]
-        if any(map(may_be_async, asked)):
+            callables += [self._agent, self._evaluator]
+        if any(map(may_be_async, callables)):
             yield can_wait(AwaitRequired("this chat", _INSTEAD))
 
     # ---- answers
@@ -285,9 +285,9 @@ class ChatGate:
 
     def _were_shown(self, waiting: Sequence[Json]) -> bool:
         """Whether a person has seen all drafts; those of an earlier process count as seen."""
-        if self._asked is None:
+        if self._shown is None:
             return all(one["revision"] == 1 for one in waiting)
-        return all(self._asked.get(one["approval_id"]) == one["revision"] for one in waiting)
+        return all(self._shown.get(one["approval_id"]) == one["revision"] for one in waiting)
 
     def _answered(self, verdict: Verdict, waiting: Sequence[Json], by: str) -> Flow[None]:
         if verdict == "yes":
@@ -322,7 +322,7 @@ class ChatGate:
     def _confirm(self, approval: Json, by: str) -> Flow[None]:
         """Approve and run one action: of two messages that say yes, one does."""
         identity = approval["approval_id"]
-        shown = (self._asked or {}).get(identity)
+        shown = (self._shown or {}).get(identity)
         try:
             token = self._token_of(by)
             stands = yield from self._stored(
@@ -392,7 +392,7 @@ class ChatGate:
 
     def _process(self, message: str) -> Flow[None]:
         self.gate.note(message)
-        self._asked = {}  # nothing that the agent is about to propose was shown
+        self._shown = {}  # nothing that the agent is about to propose was shown
         with self.gate.turn() as turn, self.gate.batch() if self._is_batching else nullcontext():
             answer = yield Step(partial(self._agent, message))
             if not (yield from self._is_good(turn, message, answer)):
@@ -415,13 +415,13 @@ class ChatGate:
     def _ask(self, text: str, waiting: Sequence[Json]) -> Flow[None]:
         question = Question(text, tuple(waiting))
         yield from self._note("message.outbound", text=f"{text}\n{question.prompt}")
-        before = self._asked or {}
+        before = self._shown or {}
         # Before the question is sent: its answer may come while `ask` still waits for the channel.
-        self._asked = {one["approval_id"]: one["revision"] for one in waiting}
+        self._shown = {one["approval_id"]: one["revision"] for one in waiting}
         try:
             yield Step(lambda: self.channel.ask(question))
         except BaseException:
-            self._asked = before  # it may not have been shown
+            self._shown = before  # it may not have been shown
             raise
 
     def _say(self, text: str) -> Flow[None]:

@@ -298,13 +298,13 @@ def _read(options: Json, *, hidden: bool) -> Recalled:
     return _recalled(read_as_step(parent, _with_times(query)))
 
 
-def _recalled(answer: Json) -> Recalled:
-    pairs = zip(answer["items"], answer["memory_records"], strict=True)
-    return Recalled([Remembered(fields, record) for fields, record in pairs], scope=answer["scope"])
+def _recalled(body: Json) -> Recalled:
+    pairs = zip(body["items"], body["memory_records"], strict=True)
+    return Recalled([Remembered(fields, record) for fields, record in pairs], scope=body["scope"])
 
 
-def _written(answer: Json) -> Remembered:
-    return Remembered(answer["memory"], {}, answer["outcome"], answer.get("conflicts", ()))
+def _written(body: Json) -> Remembered:
+    return Remembered(body["memory"], {}, body["outcome"], body.get("conflicts", ()))
 
 
 def _object(content: Any) -> Any:

@@ -108,14 +108,14 @@ class Pending:
 
     def for_model(self) -> Json:
         """Return status `pending_confirmation`, with the message and the id of the approval."""
-        answer: Json = {
+        content: Json = {
             "status": "pending_confirmation",
             "message": self.message,
             "approval_id": self.approval_id,
         }
         if self.approvals:
-            answer["approvals"] = self.approvals
-        return answer
+            content["approvals"] = self.approvals
+        return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,8 @@ class _Decided(ABC):
 
     def for_model(self) -> Json:
         """Return the status with the message, the id of the approval, reason and note."""
-        answer = {"status": self.status, "message": self.message, "approval_id": self.approval_id}
-        return answer | {
+        content = {"status": self.status, "message": self.message, "approval_id": self.approval_id}
+        return content | {
             name: text for name, text in (("reason", self.reason), ("note", self.note)) if text
         }
 

@@ -114,10 +114,10 @@ class HttpDecisions:
         # With a key of our own choice the same proposal, sent twice, is one.
         key = f"hpk_{secrets.token_urlsafe(24)}"
         body = self._body({**proposal, "proposal_key": key})
-        answer = self._http.post(_APPROVALS, body, is_repeatable=True)
-        return self._kept(_taken(answer, tool=str(proposal.get("tool"))))
+        response = self._http.post(_APPROVALS, body, is_repeatable=True)
+        return self._with_key(_taken(response, tool=str(proposal.get("tool"))))
 
-    def _kept(self, made: Json) -> Json:
+    def _with_key(self, made: Json) -> Json:
         if isinstance(made.get("proposal_key"), str):
             self._keys.keep(str(made.get("approval_id")), made["proposal_key"])
         return made
@@ -127,18 +127,18 @@ class HttpDecisions:
     ) -> Json:
         wait_s = min(wait_s, _MOST_WAIT_S)
         key = key or self._keys.find(approval_id)  # a token that only sends reads its own by it
-        asked = {"wait": f"{wait_s:g}", "revision": revision} if wait_s else {}
-        answer = self._http.get(
-            _address(approval_id) + (f"?{urlencode(asked)}" if asked else ""),
+        query = {"wait": f"{wait_s:g}", "revision": revision} if wait_s else {}
+        response = self._http.get(
+            _address(approval_id) + (f"?{urlencode(query)}" if query else ""),
             wait_s=wait_s,
             headers={KEY_HEADER: key} if key else {},
         )
-        return checked(_taken(answer))
+        return checked(_taken(response))
 
     def approvals(self, **filters: str | int | None) -> list[Json]:
-        asked = urlencode({name: value for name, value in filters.items() if value is not None})
-        answer = _taken(self._http.get(f"{_APPROVALS}?{asked}"))
-        items = answer.get("items")
+        query = urlencode({name: value for name, value in filters.items() if value is not None})
+        body = _taken(self._http.get(f"{_APPROVALS}?{query}"))
+        items = body.get("items")
         if not isinstance(items, list):
             raise GateUnavailable("the server answered something that is no list of approvals")
         return [checked(one) for one in items]
@@ -153,14 +153,14 @@ class HttpDecisions:
 
     def claim(self, approval_id: str, body: Json) -> Json:
         key = body.get("proposal_key") or self._keys.find(approval_id)
-        asked = self._body({"arguments": body["arguments"], "proposal_key": key})
-        answer = _taken(self._http.post(f"{_address(approval_id)}/claim", asked))
-        if not isinstance(answer.get("claim_id"), str) or not answer["claim_id"]:
+        request = self._body({"arguments": body["arguments"], "proposal_key": key})
+        claim = _taken(self._http.post(f"{_address(approval_id)}/claim", request))
+        if not isinstance(claim.get("claim_id"), str) or not claim["claim_id"]:
             raise GateUnavailable("the server answered a claim with something that is none")
-        return answer
+        return claim
 
     def tell_result(self, approval_id: str, body: Json) -> Json:
-        message = {**_given(body), "ok": body["ok"]}  # null is an outcome: nobody knows
+        message = {**_without_nulls(body), "ok": body["ok"]}  # null is an outcome: nobody knows
         if self._veil.mode is RetentionMode.METADATA_ONLY:
             message.pop("result_digest", None)
         ended = _taken(self._http.post(f"{_address(approval_id)}/result", message))
@@ -168,36 +168,36 @@ class HttpDecisions:
         return ended
 
     def undo(self, approval_id: str, body: Json) -> Json:
-        return self._kept(self._decided(f"{_address(approval_id)}/undo", body))
+        return self._with_key(self._decided(f"{_address(approval_id)}/undo", body))
 
     def _decided(self, address: str, body: Json) -> Json:
         """Send a decision with the token that was given for it, never with that of the program."""
         fields = {name: value for name, value in body.items() if name != "token"}
         headers = credential(body.get("token"))
-        answer = self._http.post(address, _given(fields), headers=headers, own=False)
-        code, message, details = error_of(answer)
-        if code == "name_reserved" or (answer.status in (401, 403) and code != "blocked"):
+        response = self._http.post(address, _without_nulls(fields), headers=headers, own=False)
+        code, message, details = error_of(response)
+        if code == "name_reserved" or (response.status in (401, 403) and code != "blocked"):
             raise DecisionRefused(code, message, details)
-        return _taken(answer)
+        return _taken(response)
 
     def note(self, event: Json) -> None:
         _taken(self._http.post("/v1/events", self._body(event)))
 
     def _body(self, message: Json) -> Json:
         """Return what leaves the process."""
-        body = _given(message)
+        body = _without_nulls(message)
         if isinstance(body.get("arguments"), Mapping):
             body["arguments"] = self._veil.arguments(body["arguments"])
         for name in ("description", "text"):
             if name in body:
                 body[name] = self._veil.text(body[name])
-        return _given(body)
+        return _without_nulls(body)
 
     def close(self) -> None:
         self._http.close()
 
 
-def _given(message: Json) -> Json:
+def _without_nulls(message: Json) -> Json:
     return {name: value for name, value in message.items() if value is not None}
 
 
@@ -212,24 +212,24 @@ def _address(approval_id: str) -> str:
     return f"{_APPROVALS}/{quote(approval_id, safe='')}"
 
 
-def _taken(answer: Answer, *, tool: str = "") -> Json:
+def _taken(response: Answer, *, tool: str = "") -> Json:
     """Return the body of an answer that says yes; raises what any other answer means."""
-    if answer.is_ok:
-        return answer.body
-    raise _refusal(answer, tool)
+    if response.is_ok:
+        return response.body
+    raise _refusal(response, tool)
 
 
-def _refusal(answer: Answer, tool: str) -> GateError:
-    code, message, details = error_of(answer)
+def _refusal(response: Answer, tool: str) -> GateError:
+    code, message, details = error_of(response)
     if code == "blocked":
         return PolicyDenied(tool, message, details)
-    if answer.status == 404 or code == "ambiguous_id":
+    if response.status == 404 or code == "ambiguous_id":
         return UnknownApproval(message)
-    if answer.status == 409:
+    if response.status == 409:
         return DecisionConflict(code, message, details)
-    if answer.status in (400, 413, 422):
+    if response.status in (400, 413, 422):
         return InvalidArguments(tool, message) if tool else CallRefused(tool, message)
-    return GateUnavailable(f"the server answered {answer.status}: {message}")
+    return GateUnavailable(f"the server answered {response.status}: {message}")
 
 
 # ---- memory
@@ -251,13 +251,13 @@ class HttpMemory:
         is_decision = verb == "invalidate"
         headers = credential(token) if is_decision else {}
         try:
-            answer = self._client.post(address, body, headers=headers, own=not is_decision)
+            response = self._client.post(address, body, headers=headers, own=not is_decision)
         except GateUnavailable as error:
             raise MemoryUnavailable(str(error)) from error
-        if answer.is_ok:
-            return answer.body
-        code, message, details = error_of(answer)
-        if answer.status >= 500:
+        if response.is_ok:
+            return response.body
+        code, message, details = error_of(response)
+        if response.status >= 500:
             raise MemoryUnavailable(message)
         raise MemoryRefused(code, message, details)
 
@@ -295,17 +295,17 @@ def _as_it_was(text: str, value: Any) -> Any:
 # ---- replays
 
 
-def _replayed(answer: Answer, kind: str, wanted: str) -> Json:
+def _replayed(response: Answer, kind: str, identifier: str) -> Json:
     """Return a body, or raise what the server says."""
-    if answer.is_ok:
-        return answer.body
+    if response.is_ok:
+        return response.body
     from hansard_compiler.replay.errors import NotReplayable
 
-    code, message, details = error_of(answer)
+    code, message, details = error_of(response)
     if code == NotReplayable.code:
         raise _not_replayable(message, details)
     if code == NotFoundError.code:
-        raise NotFoundError(kind, wanted)
+        raise NotFoundError(kind, identifier)
     raise ReplayUnavailable(f"the server says {code}: {message}")
 
 

@@ -92,9 +92,7 @@ class HttpClient:
     ) -> Answer:
         """Ask for something."""
         timeout_s = self._timeout_s + wait_s
-        return self._asked(
-            _Request("GET", path, None, timeout_s, headers or {}, is_repeatable=True)
-        )
+        return self._send(_Request("GET", path, None, timeout_s, headers or {}, is_repeatable=True))
 
     def post(
         self,
@@ -113,10 +111,10 @@ class HttpClient:
             data = json.dumps(body, allow_nan=False).encode()
         except ValueError as error:
             raise GateUnavailable(f"this cannot be said in JSON: {error}") from None
-        told = {"content-type": "application/json", **(headers or {})}
-        return self._asked(
+        sent = {"content-type": "application/json", **(headers or {})}
+        return self._send(
             _Request(
-                "POST", path, data, self._timeout_s, told, is_repeatable=is_repeatable, own=own
+                "POST", path, data, self._timeout_s, sent, is_repeatable=is_repeatable, own=own
             )
         )
 
@@ -126,14 +124,14 @@ class HttpClient:
         while self._idle:
             self._idle.pop().close()
 
-    def _asked(self, request: _Request) -> Answer:
+    def _send(self, request: _Request) -> Answer:
         # What watches the program's HTTP calls must not see this one.
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
             return self._exchanged(request)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            told = f"{type(error).__name__}: {error}".rstrip(": ")
-            raise GateUnavailable(f"no decision can be had from {self.base}: {told}") from error
+            problem = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise GateUnavailable(f"no decision can be had from {self.base}: {problem}") from error
         finally:
             detach(token)
 
@@ -150,10 +148,10 @@ class HttpClient:
                 if not is_kept or not request.is_repeatable:
                     raise
                 return self._exchanged(request)  # the server closed what was kept, just now
-            answer = _read(response)
+            read = _read(response)
             broken.pop_all()
         self._give_back(connection)
-        return answer
+        return read
 
     def _connection(self, timeout_s: float) -> tuple[http.client.HTTPConnection, bool]:
         """Return a connection to use alone, and whether it was used before."""
@@ -161,13 +159,13 @@ class HttpClient:
             self._idle, self._pid = [], os.getpid()
         while self._idle:
             try:
-                kept = self._idle.pop()
+                idle = self._idle.pop()
             except IndexError:
                 break
-            if kept.sock is not None and _is_alive(kept.sock):
-                kept.sock.settimeout(timeout_s)
-                return kept, True
-            kept.close()
+            if idle.sock is not None and _is_alive(idle.sock):
+                idle.sock.settimeout(timeout_s)
+                return idle, True
+            idle.close()
         made: http.client.HTTPConnection
         if self._is_tls:
             made = http.client.HTTPSConnection(
@@ -199,14 +197,14 @@ def _read(response: http.client.HTTPResponse) -> Answer:
     return Answer(response.status, body)
 
 
-def _is_alive(kept: socket.socket) -> bool:
+def _is_alive(sock: socket.socket) -> bool:
     """Whether a kept connection still is one: where it can be read, the other side closed it."""
     try:
         if hasattr(select, "poll"):
             poll = select.poll()
-            poll.register(kept, select.POLLIN)
+            poll.register(sock, select.POLLIN)
             return not poll.poll(0)
-        return not select.select([kept], [], [], 0)[0]
+        return not select.select([sock], [], [], 0)[0]
     except (OSError, ValueError):
         return False
 
@@ -216,14 +214,14 @@ def credential(token: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
-def error_of(answer: Answer) -> tuple[str, str, dict[str, Any]]:
+def error_of(response: Answer) -> tuple[str, str, dict[str, Any]]:
     """Return code, message and details of an answer that says no."""
-    error = answer.body.get("error")
+    error = response.body.get("error")
     if not isinstance(error, Mapping):
-        return f"http_{answer.status}", f"it answered {answer.status}", {}
+        return f"http_{response.status}", f"it answered {response.status}", {}
     details = error.get("details")
     return (
-        str(error.get("code") or f"http_{answer.status}"),
-        str(error.get("message") or f"it answered {answer.status}"),
+        str(error.get("code") or f"http_{response.status}"),
+        str(error.get("message") or f"it answered {response.status}"),
         dict(details) if isinstance(details, Mapping) else {},
     )

@@ -63,7 +63,7 @@ class HttpTranscripts:
 
     def ensure(self, name: str) -> Conversation:
         """Return the conversation of this name; made where there is none."""
-        return _conversation(self._post("/v1/transcripts", {"conversation": self._kept(name)}))
+        return _conversation(self._post("/v1/transcripts", {"conversation": self._text(name)}))
 
     def conversation(self, log: LogId) -> Conversation:
         """Return the conversation that a log belongs to; raises NotFoundError."""
@@ -75,20 +75,20 @@ class HttpTranscripts:
         """Append all or none, and return them as they are stored."""
         if not messages:
             return []
-        told = [self._told(one) for one in messages]
-        body = {"messages": told, "clip_bytes": clip_bytes}
+        bodies = [self._body(one) for one in messages]
+        body = {"messages": bodies, "clip_bytes": clip_bytes}
         return [_stored(log, one) for one in self._post(_path(log), body)["items"]]
 
-    def _told(self, new: NewMessage) -> Json:
+    def _body(self, new: NewMessage) -> Json:
         message = cleaned(shaped(new.message), self._clean)
-        told: Json = {
+        body: Json = {
             "message": message,
             "message_id": (new.id or secrets.token_bytes(16)).hex(),
             "is_evidence": new.is_evidence,
         }
         if new.trace_id and new.span_id:
-            told["step_id"] = f"{new.trace_id.hex()}-{new.span_id.hex()}"
-        return told
+            body["step_id"] = f"{new.trace_id.hex()}-{new.span_id.hex()}"
+        return body
 
     def messages(
         self, log: LogId, *, after: int = -1, limit: int | None = None
@@ -112,10 +112,10 @@ class HttpTranscripts:
         self, log: LogId, summary: str, *, expected_head: int | None = None, actor: str = ""
     ) -> Fold:
         """Let a summary stand for all there is; raises NothingToFold, HeadStale."""
-        kept = self._kept(summary)
-        if not kept:
+        clean = self._text(summary)
+        if not clean:
             raise errors.NothingToFold("the summary is empty")
-        body = {"summary": kept, "expected_head": expected_head, "by": self._kept(actor)}
+        body = {"summary": clean, "expected_head": expected_head, "by": self._text(actor)}
         return _fold(log, self._post(f"{_path(log)}/fold", body, tries=1))
 
     def folds(self, log: LogId) -> list[Fold]:
@@ -136,8 +136,8 @@ class HttpTranscripts:
         body = {
             "position": position,
             "kind": kind,
-            "reason": self._kept(reason),
-            "by": self._kept(actor),
+            "reason": self._text(reason),
+            "by": self._text(actor),
             "superseded_by": superseded_by,
         }
         return _mark(self._post(f"{_path(log)}/redactions", body, tries=1))
@@ -148,7 +148,7 @@ class HttpTranscripts:
 
     def spawn(self, parent: LogId, name: str) -> Branch:
         """Begin the log of a sub-agent at the head of its parent's."""
-        return _branch(self._post(f"{_path(parent)}/branches", {"name": self._kept(name)}, tries=1))
+        return _branch(self._post(f"{_path(parent)}/branches", {"name": self._text(name)}, tries=1))
 
     def branch(self, branch: BranchId) -> Branch:
         """Return a sub-agent."""
@@ -164,35 +164,35 @@ class HttpTranscripts:
 
     # ---- the wire
 
-    def _kept(self, text: str) -> str:
+    def _text(self, text: str) -> str:
         return text if self._clean is None else self._clean(text)
 
     def _about(self, log: LogId) -> Json:
         return self._get(f"{_path(log)}?limit=1")
 
     def _get(self, path: str) -> Json:
-        return self._said(lambda: self._client.get(path), _TRIES)
+        return self._retried(lambda: self._client.get(path), _TRIES)
 
     def _post(self, path: str, body: Json, *, tries: int = _TRIES) -> Json:
         """Send something; more than once only where that does nothing twice."""
-        return self._said(lambda: self._client.post(path, body), tries)
+        return self._retried(lambda: self._client.post(path, body), tries)
 
-    def _said(self, ask: Any, tries: int) -> Json:
+    def _retried(self, ask: Any, tries: int) -> Json:
         """Return what the server says; raises what it refuses with, or TranscriptUnavailable."""
         for left in reversed(range(tries)):
             try:
-                answer: Answer = ask()
+                response: Answer = ask()
             except GateUnavailable as error:
                 if not left:
-                    told = error.__cause__ or error
+                    cause = error.__cause__ or error
                     raise TranscriptUnavailable(
-                        f"no transcript can be had from {self._client.base}: {told}"
+                        f"no transcript can be had from {self._client.base}: {cause}"
                     ) from error
                 continue
-            if answer.is_ok:
-                return answer.body
-            if not left or answer.status not in _AGAIN:
-                raise _error(answer)
+            if response.is_ok:
+                return response.body
+            if not left or response.status not in _AGAIN:
+                raise _error(response)
         raise AssertionError("the last try returns or raises")
 
 
@@ -200,9 +200,9 @@ def _path(log: LogId) -> str:
     return f"/v1/transcripts/{quote(str(log))}"
 
 
-def _error(answer: Answer) -> HansardError:
+def _error(response: Answer) -> HansardError:
     """Return the error that the store itself would raise."""
-    code, message, details = error_of(answer)
+    code, message, details = error_of(response)
     if code == errors.HeadStale.code:
         return errors.HeadStale(expected=details["expected"], found=details["found"])
     if code == errors.ResultWithoutCall.code:
@@ -211,8 +211,8 @@ def _error(answer: Answer) -> HansardError:
         why = message.partition("cannot be decoded: ")[2]
         return errors.UndecodableMessage(details["log"], details["position"], why)
     if code == NotFoundError.code:
-        kind, _, wanted = message.removeprefix("no ").partition(" '")
-        return NotFoundError(kind, wanted.rstrip("'"))
+        kind, _, identifier = message.removeprefix("no ").partition(" '")
+        return NotFoundError(kind, identifier.rstrip("'"))
     if code == errors.TranscriptWithheld.code:
         return errors.TranscriptWithheld()
     if code == errors.MessageIdUsed.code:
@@ -220,9 +220,9 @@ def _error(answer: Answer) -> HansardError:
     for kind_of in (errors.InvalidMessage, errors.NothingToFold):
         if code == kind_of.code:
             return kind_of(message)
-    if answer.status == HTTPStatus.BAD_REQUEST:
+    if response.status == HTTPStatus.BAD_REQUEST:
         return errors.InvalidMessage(message)
-    return TranscriptUnavailable(f"the server answered {answer.status} ({code}): {message}")
+    return TranscriptUnavailable(f"the server answered {response.status} ({code}): {message}")
 
 
 def _conversation(body: Mapping[str, Any]) -> Conversation:

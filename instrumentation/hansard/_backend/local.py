@@ -71,14 +71,14 @@ class LocalBackend:
 class LocalMemory:
     """The memory of this process's store."""
 
-    def __init__(self, book: MemoryService) -> None:
-        self._book = book
+    def __init__(self, service: MemoryService) -> None:
+        self._service = service
 
     def ask(self, verb: str, arguments: Json, *, token: str | None = None) -> Json:
         do = {
-            "write": self._book.write_json,
-            "read": self._book.read_json,
-            "invalidate": self._book.invalidate_json,
+            "write": self._service.write_json,
+            "read": self._service.read_json,
+            "invalidate": self._service.invalidate_json,
         }[verb]
         try:
             return do(arguments)
@@ -90,4 +90,4 @@ class LocalMemory:
             raise MemoryUnavailable(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
-        self._book.close()
+        self._service.close()

@@ -71,12 +71,12 @@ class LocalDecisions:
             return approval_json(self._store.approval(approval_id, with_drafts=True))
 
     def approvals(self, **filters: Any) -> list[Json]:
-        given = {name: value for name, value in filters.items() if value is not None}
+        fields = {name: value for name, value in filters.items() if value is not None}
         with _refusals():
-            limit = int(given.pop("limit", 50))
-            if "status" in given:
-                given["status"] = (given["status"],)
-            found = self._store.approvals(ApprovalFilter(**given), limit=limit)
+            limit = int(fields.pop("limit", 50))
+            if "status" in fields:
+                fields["status"] = (fields["status"],)
+            found = self._store.approvals(ApprovalFilter(**fields), limit=limit)
             return [approval_json(one) for one in found]
 
     def decide(self, approval_id: str, verb: str, body: Json) -> Json:

@@ -191,12 +191,12 @@ def refuse_async(decisions: Decisions) -> None:
             raise AsyncPort(name)
 
 
-def checked(answer: object) -> Json:
+def checked(response: object) -> Json:
     """Return an approval that is one; anything else is no decision and raises GateUnavailable."""
-    if isinstance(answer, Mapping):
-        known = answer.get("status")
-        arguments = answer.get("arguments")
-        identity = answer.get("approval_id")
+    if isinstance(response, Mapping):
+        known = response.get("status")
+        arguments = response.get("arguments")
+        identity = response.get("approval_id")
         if (
             type(known) is str
             and known in STATUSES
@@ -204,7 +204,7 @@ def checked(answer: object) -> Json:
             and identity
             and isinstance(arguments, Mapping)
         ):
-            return dict(answer)
+            return dict(response)
     raise GateUnavailable("what keeps the decisions answered something that is no approval")
 
 

@@ -69,9 +69,9 @@ def _options(*names: str) -> Callable[[_F], _F]:
     return add
 
 
-def _settings(**given: str | None) -> Settings:
+def _settings(**options: str | None) -> Settings:
     try:
-        return load_settings(given)
+        return load_settings(options)
     except HansardError as error:
         raise click.UsageError(str(error)) from None
 
@@ -85,11 +85,11 @@ def list_(data: str | None, as_json: bool) -> None:
     found = [_waiting(path) for path in process_folders(root)]
     refused = refused_files(root)
     if as_json:
-        told = {
+        listed = {
             "processes": [asdict(one) for one in found],
             "refused": {kind: _items(refused, kind) for kind in ("spans", "logs")},
         }
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(listed, indent=2))
         return
     for one in found:
         click.echo(_line(one))
@@ -149,39 +149,39 @@ def flush(data: str | None, endpoint: str | None, protocol: str | None, refused:
     before = _left(root)
     courier = Courier(settings, Resource.create())
     try:
-        answer = _send(root, courier, with_refused=refused)
+        response = _send(root, courier, with_refused=refused)
     finally:
         courier.close()
     left = _left(root)
     click.echo(f"{max(before - left, 0)} sent or counted, {left} left", err=True)
-    if answer.outcome is not Outcome.ACCEPTED:
-        reason = printable(f"nothing can be sent to {settings.endpoint}: {answer.reason}")
+    if response.outcome is not Outcome.ACCEPTED:
+        reason = printable(f"nothing can be sent to {settings.endpoint}: {response.reason}")
         raise click.ClickException(reason)
 
 
 def _send(root: Path, courier: Courier, *, with_refused: bool) -> Answer:
     orphans = OrphanedSpools(root)
     try:
-        answer = orphans.all(courier)
+        response = orphans.all(courier)
     finally:
         orphans.leave()
-    if with_refused and answer.outcome is Outcome.ACCEPTED:
-        answer = _send_refused(root, courier)
-    return answer
+    if with_refused and response.outcome is Outcome.ACCEPTED:
+        response = _send_refused(root, courier)
+    return response
 
 
 def _send_refused(root: Path, courier: Courier) -> Answer:
     """Send what was refused once more; what is refused again stays where it is."""
     for file in refused_files(root):
         try:
-            answer = courier.deliver(file.kind, items_of(file)).answer
+            response = courier.deliver(file.kind, items_of(file)).response
         except (HansardError, ValueError) as error:
             click.echo(printable(f"{file.path}: {error}"), err=True)
             continue
-        if answer.outcome is Outcome.ACCEPTED:
+        if response.outcome is Outcome.ACCEPTED:
             remove(file)
-        elif answer.outcome is not Outcome.REFUSED:
-            return answer
+        elif response.outcome is not Outcome.REFUSED:
+            return response
     return ACCEPTED
 
 

@@ -122,13 +122,13 @@ def usage_attributes(counts: Mapping[str, int]) -> Attributes:
 
 
 def text_part(content: object) -> list[Part]:
-    said = text(content)
-    return [] if said is None else [{"type": "text", "content": said}]
+    content_text = text(content)
+    return [] if content_text is None else [{"type": "text", "content": content_text}]
 
 
 def reasoning_part(content: object) -> list[Part]:
-    said = text(content)
-    return [] if said is None else [{"type": "reasoning", "content": said}]
+    content_text = text(content)
+    return [] if content_text is None else [{"type": "reasoning", "content": content_text}]
 
 
 def call_part(*, call_id: object, name: object, arguments: object) -> Part:
@@ -243,8 +243,8 @@ def _chat_result(content: object) -> object:
     if isinstance(content, str):
         return text(content) or ""
     parts = _parts(content, _chat_part)
-    said = _joined(parts) if parts else None
-    return content if said is None else said
+    joined = _joined(parts) if parts else None
+    return content if joined is None else joined
 
 
 def _chat_parts(sent: Body) -> list[Part]:
@@ -337,7 +337,7 @@ def _embeddings_request(body: Body) -> Request:
         "gen_ai.request.encoding_formats": texts(body.get("encoding_format")),
         "gen_ai.embeddings.dimension.count": integer(body.get("dimensions")),
     }
-    parts = [part for said in texts(body.get("input")) or [] for part in text_part(said)]
+    parts = [part for one in texts(body.get("input")) or [] for part in text_part(one)]
     messages: list[Message] = [{"role": "user", "parts": parts}] if parts else []
     return Request(model=text(body.get("model")), attributes=known(own), input=messages)
 
@@ -371,11 +371,11 @@ def _responses_request(body: Body) -> Request:
         "gen_ai.conversation.id": _conversation(body),
     }
     sent = body.get("input")
-    said = text_part(sent)
+    turn = text_part(sent)
     return Request(
         model=text(body.get("model")),
         attributes=_openai_settings(body) | known(own),
-        input=[{"role": "user", "parts": said}] if said else [_item(one) for one in mappings(sent)],
+        input=[{"role": "user", "parts": turn}] if turn else [_item(one) for one in mappings(sent)],
         system=_parts(body.get("instructions"), _responses_part),
         tools=sequence(body.get("tools")),
     )
@@ -397,8 +397,8 @@ def _item(item: Body, *, role: str = "user") -> Message:
     if named in _RESULTS:
         output = item.get("output")
         parts = _parts(sequence(output), _responses_part)
-        said = _joined(parts) if parts else None
-        result = result_part(call_id=item.get("call_id"), response=output if said is None else said)
+        flat = _joined(parts) if parts else None
+        result = result_part(call_id=item.get("call_id"), response=output if flat is None else flat)
         return {"role": "tool", "parts": [result]}
     if kind == "reasoning":
         return {"role": "assistant", "parts": _reasoning(item)}
@@ -411,8 +411,8 @@ def _item(item: Body, *, role: str = "user") -> Message:
 def _reasoning(item: Body) -> list[Part]:
     """What can be read of reasoning; encrypted reasoning says nothing."""
     pieces = [*mappings(item.get("summary")), *mappings(item.get("content"))]
-    said = [part for piece in pieces for part in reasoning_part(piece.get("text"))]
-    return said or [{"type": "reasoning", "content": ""}]
+    parts = [part for piece in pieces for part in reasoning_part(piece.get("text"))]
+    return parts or [{"type": "reasoning", "content": ""}]
 
 
 def _responses_part(item: Any) -> list[Part]:
@@ -450,8 +450,8 @@ def _responses_response(body: Body) -> Response:
     }
     usage = usage_attributes(counts_from(body, openai_responses.USAGE))
     items = [_item(item, role="assistant") for item in mappings(body.get("output"))]
-    said = [part for item in items for part in item["parts"]]
-    output: list[Message] = [{"role": "assistant", "parts": said}] if said else []
+    parts = [part for item in items for part in item["parts"]]
+    output: list[Message] = [{"role": "assistant", "parts": parts}] if parts else []
     return Response(known(own) | usage, output, failure_of(body.get("error")))
 
 
@@ -521,8 +521,8 @@ def _block(value: Any) -> list[Part]:
 
 def _messages_result(block: Body) -> Part:
     content = block.get("content")
-    said = _joined(_parts(content, _block))
-    result = content if said is None else said
+    text = _joined(_parts(content, _block))
+    result = content if text is None else text
     part = result_part(call_id=block.get("tool_use_id"), response=result)
     return {**part, "is_error": True} if block.get("is_error") is True else part
 

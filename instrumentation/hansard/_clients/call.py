@@ -161,9 +161,9 @@ class RecordedCall:
         self._content(semconv.SYSTEM_INSTRUCTIONS, request.system)
         self._content(semconv.TOOL_DEFINITIONS, request.tools)
 
-    def _cleaned(self, asked: Attributes) -> Attributes:
+    def _cleaned(self, attributes: Attributes) -> Attributes:
         """Stop sequences are words of the prompt's author."""
-        found = dict(asked)
+        found = dict(attributes)
         words = found.pop(semconv.STOP_SEQUENCES, None)
         if words is None or self._recorder.settings.retention is RetentionMode.METADATA_ONLY:
             return found
@@ -190,11 +190,11 @@ class RecordedCall:
 
     def _note_failed_try(self, exchange: Exchange) -> None:
         """A try that the client made again, as an event; the call goes on."""
-        told = exchange.response_attributes()
+        made = exchange.response_attributes()
         if exchange.error is not None:
-            told[semconv.ERROR_TYPE] = type_name(type(exchange.error))
+            made[semconv.ERROR_TYPE] = type_name(type(exchange.error))
         tried_again = len(self.exchanges)
-        self.span.add_event(semconv.EVENT_ATTEMPT, {**told, semconv.RESEND_COUNT: tried_again - 1})
+        self.span.add_event(semconv.EVENT_ATTEMPT, {**made, semconv.RESEND_COUNT: tried_again - 1})
         self._set({semconv.RESEND_COUNT: tried_again})
 
     def _finish(self, exchange: Exchange | None, error: BaseException | None = None) -> None:
@@ -266,8 +266,8 @@ class RecordedCall:
         self.span.set_status(Status(StatusCode.ERROR, message))
 
     def _set(self, attributes: Attributes) -> None:
-        told = getattr(self.span, "attributes", None) or {}
-        if semconv.CONVERSATION_ID in attributes and semconv.CONVERSATION_ID in told:
+        present = getattr(self.span, "attributes", None) or {}
+        if semconv.CONVERSATION_ID in attributes and semconv.CONVERSATION_ID in present:
             # The program's own conversation goes before what the provider calls one.
             attributes = {**attributes}
             del attributes[semconv.CONVERSATION_ID]

@@ -254,12 +254,12 @@ def instrument_client(client: ClientT) -> ClientT:
 
 def uninstrument_client(client: ClientT) -> ClientT:
     """Undo `instrument_client` for this client, and return it; copies made before stay recorded."""
-    kept = vars(client) if hasattr(client, "__dict__") else {}
-    before = kept.pop(_MARK, None)
+    fields = vars(client) if hasattr(client, "__dict__") else {}
+    before = fields.pop(_MARK, None)
     if before is not None:
         for name in ("request", *_COPIES):
-            kept.pop(name, None)
-        kept.update(before)
+            fields.pop(name, None)
+        fields.update(before)
     return client
 
 
@@ -274,13 +274,13 @@ def _library_of(client: Any) -> str | None:
 @observing
 def _attach(client: Any, library: str) -> None:
     is_async = hasattr(client, "__aenter__")
-    kept = vars(client)
-    before = {key: kept[key] for key in (_OWN_TRACER,) if key in kept}
+    fields = vars(client)
+    before = {key: fields[key] for key in (_OWN_TRACER,) if key in fields}
     watch_client(client, is_async=is_async)
-    kept["request"] = (_async_request if is_async else _sync_request)(client, library)
+    fields["request"] = (_async_request if is_async else _sync_request)(client, library)
     for name in _COPIES:
-        kept[name] = _recorded_copy(client, name)
-    kept[_MARK] = before
+        fields[name] = _recorded_copy(client, name)
+    fields[_MARK] = before
 
 
 @observing
@@ -438,14 +438,14 @@ def _mark_outer_span() -> bool:
     Returns whether it does.
     """
     outer = trace.get_current_span()
-    told = getattr(outer, "attributes", None)
-    if not told or not outer.is_recording():
+    attributes = getattr(outer, "attributes", None)
+    if not attributes or not outer.is_recording():
         return False
-    kind = str(told.get("openinference.span.kind", "")).upper()
+    kind = str(attributes.get("openinference.span.kind", "")).upper()
     is_call = (
-        told.get("gen_ai.operation.name") in _CALL_OPERATIONS
+        attributes.get("gen_ai.operation.name") in _CALL_OPERATIONS
         or kind in _CALL_KINDS
-        or "llm.request.type" in told
+        or "llm.request.type" in attributes
     )
     if is_call:
         outer.set_attribute(semconv.DUPLICATE, True)
@@ -460,9 +460,9 @@ def _watch_http(http: Any, *, is_async: bool) -> None:
 
     What is sent outside of a recorded call is not looked at, so it may stay for good.
     """
-    kept = vars(http)
-    if "send" not in kept:
-        kept["send"] = (_async_send if is_async else _sync_send)(http)
+    fields = vars(http)
+    if "send" not in fields:
+        fields["send"] = (_async_send if is_async else _sync_send)(http)
 
 
 def _sync_send(http: Any) -> Callable[..., Any]:

@@ -62,9 +62,9 @@ class Found:
     @property
     def rank(self) -> tuple[int, str]:
         """Where it stands in the order of preference."""
-        for place, maker in enumerate(_MAKERS):
+        for rank, maker in enumerate(_MAKERS):
             if self.package.startswith(maker):
-                return place, self.package
+                return rank, self.package
         return len(_MAKERS), self.package
 
 
@@ -146,12 +146,12 @@ class ContentHook:
 
 
 def _json(value: object) -> str:
-    said = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+    encoded = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
     try:
-        said.encode()
+        encoded.encode()
     except UnicodeEncodeError:
         return json.dumps(value, default=_plain, separators=(",", ":"))
-    return said
+    return encoded
 
 
 def _plain(value: object) -> object:
@@ -226,21 +226,21 @@ def instrument(*libraries: str) -> list[Instrumentation]:
     logged on the logger `hansard`, with the package to install.
     """
     there = installed()
-    wanted = [named(one) for one in libraries] or _of_models(there)
-    if not wanted:
+    names = [named(one) for one in libraries] or _of_models(there)
+    if not names:
         _log.warning(
             "hansard.instrument() found nothing to record: no instrumentor is installed, and "
             "neither is openai nor anthropic: pip install one of these two, and it is recorded"
         )
-    return [_instrument(library, there.get(library, [])) for library in dict.fromkeys(wanted)]
+    return [_instrument(library, there.get(library, [])) for library in dict.fromkeys(names)]
 
 
 def uninstrument(*libraries: str) -> list[Instrumentation]:
     """Switch off what `instrument` switched on; without names, all of it. Never raises."""
-    wanted = [named(one) for one in libraries] or all_on()
-    recorded = [_record_no_more(name) for name in wanted if class_patch.is_on(name)]
+    names = [named(one) for one in libraries] or all_on()
+    recorded = [_record_no_more(name) for name in names if class_patch.is_on(name)]
     return [
-        *(_uninstrument(_switched_on[name]) for name in wanted if name in _switched_on),
+        *(_uninstrument(_switched_on[name]) for name in names if name in _switched_on),
         *recorded,
     ]
 
@@ -253,7 +253,7 @@ def instrumentations() -> list[Instrumentation]:
     """
     there = installed()
     found = [
-        _told(several[0], State.ALREADY_ON if library in _switched_on else State.OFF, several)
+        _result(several[0], State.ALREADY_ON if library in _switched_on else State.OFF, several)
         for library, several in there.items()
         if is_of_models(library)
     ]
@@ -280,7 +280,7 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
     on = _already_on(several)
     if on is not None:
         _follow(on)
-        return _told(on, State.ALREADY_ON, several)
+        return _result(on, State.ALREADY_ON, several)
     if class_patch.is_on(library):
         return _over_http(library, State.ALREADY_ON)
     failed: list[Instrumentation] = []
@@ -354,10 +354,10 @@ def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrument
     except Exception as error:
         is_on, refused = False, f"{type(error).__name__}: {error}"
     if not is_on:
-        return _told(chosen, State.FAILED, several, detail=refused)
+        return _result(chosen, State.FAILED, several, detail=refused)
     _switched_on[chosen.library] = chosen
     _follow(chosen)
-    return _told(chosen, State.ON, several)
+    return _result(chosen, State.ON, several)
 
 
 def _declare(library: str) -> None:
@@ -410,11 +410,11 @@ def _uninstrument(one: Found) -> Instrumentation:
             llama_index.follow_no_more()
     except Exception as error:
         tell(f"uninstrument {one.library}", error)
-        return _told(one, State.FAILED, [one], detail=type(error).__name__)
-    return _told(one, State.OFF, [one])
+        return _result(one, State.FAILED, [one], detail=type(error).__name__)
+    return _result(one, State.OFF, [one])
 
 
-def _told(
+def _result(
     chosen: Found, state: State, several: list[Found], *, detail: str = ""
 ) -> Instrumentation:
     others = tuple(one.package for one in several if one is not chosen)

@@ -124,8 +124,8 @@ def _keep(id_: str, result: Any) -> None:
     key = id(frame)
 
     def forget(generator: weakref.ref[Any]) -> None:
-        kept = _streams.get(key)
-        if kept is not None and kept.generator is generator:
+        stream = _streams.get(key)
+        if stream is not None and stream.generator is generator:
             del _streams[key]
 
     _streams[key] = _Stream(weakref.ref(result, forget), span)
@@ -150,9 +150,9 @@ def _span_of(id_: str) -> Span | None:
     Handlers keep something of their own for each step; the span is one of its attributes.
     """
     for handler in _handlers():
-        kept = handler.open_spans.get(id_)
-        private = getattr(kept, "__pydantic_private__", None) or {}
-        for value in (*getattr(kept, "__dict__", {}).values(), *private.values()):
+        span = handler.open_spans.get(id_)
+        private = getattr(span, "__pydantic_private__", None) or {}
+        for value in (*getattr(span, "__dict__", {}).values(), *private.values()):
             if isinstance(value, Span):
                 return value
     return None

@@ -58,7 +58,7 @@ class _PlacedTracer:
 
     def start_span(self, name: str, context: Context | None = None, *args: Any, **kw: Any) -> Any:
         span = self._inner.start_span(name, context or _call_context(), *args, **kw)
-        return _asked(span)
+        return _with_model(span)
 
     def start_as_current_span(
         self, name: str, context: Context | None = None, *args: Any, **kw: Any
@@ -74,8 +74,8 @@ def _call_context() -> Context | None:
     return None if outer is None else trace.set_span_in_context(outer)
 
 
-def _asked(span: Any) -> Any:
-    told = getattr(span, "attributes", None) or {}
-    if _MODEL in told and semconv.REQUEST_MODEL not in told:
-        span.set_attribute(semconv.REQUEST_MODEL, told[_MODEL])
+def _with_model(span: Any) -> Any:
+    attributes = getattr(span, "attributes", None) or {}
+    if _MODEL in attributes and semconv.REQUEST_MODEL not in attributes:
+        span.set_attribute(semconv.REQUEST_MODEL, attributes[_MODEL])
     return span

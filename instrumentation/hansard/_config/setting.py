@@ -131,35 +131,35 @@ def default_data_folder() -> Path:
 # ---- reading one value
 
 
-def read_text(given: Any) -> str:
+def read_text(raw: Any) -> str:
     """Read a text that is not empty."""
-    text = _text(given).strip()
+    text = _text(raw).strip()
     if not text:
         raise ValueError("a text")
     return text
 
 
-def read_path(given: Any) -> Path:
+def read_path(raw: Any) -> Path:
     """Read a path; `~` is the home folder."""
-    return Path(read_text(given)).expanduser()
+    return Path(read_text(raw)).expanduser()
 
 
-def read_flag(given: Any) -> bool:
+def read_flag(raw: Any) -> bool:
     """Read true or false, in the usual spellings."""
-    word = _text(given).strip().lower()
+    word = _text(raw).strip().lower()
     if word not in _YES | _NO:
         raise ValueError("true or false")
     return word in _YES
 
 
-def read_disabled(given: Any) -> bool:
+def read_disabled(raw: Any) -> bool:
     """Read OTEL_SDK_DISABLED: by its specification only `true`, in any case, means yes."""
-    return _text(given).strip().lower() == "true"
+    return _text(raw).strip().lower() == "true"
 
 
-def read_url(given: Any) -> str:
+def read_url(raw: Any) -> str:
     """Read an endpoint: a URL, or `host:port` as gRPC's users write it."""
-    text = read_text(given)
+    text = read_text(raw)
     url = text if "://" in text else f"http://{text}"
     try:
         parts = urlsplit(url)
@@ -171,51 +171,51 @@ def read_url(given: Any) -> str:
     return url.rstrip("/")
 
 
-def read_protocol(given: Any) -> str:
+def read_protocol(raw: Any) -> str:
     """Read one of the protocols that the stock exporters speak."""
-    protocol = _PROTOCOLS.get(_text(given).strip().lower())
+    protocol = _PROTOCOLS.get(_text(raw).strip().lower())
     if protocol is None:
         raise ValueError("grpc or http/protobuf")
     return protocol
 
 
-def read_compression(given: Any) -> str:
+def read_compression(raw: Any) -> str:
     """Read what request bodies are compressed with."""
-    word = _text(given).strip().lower()
+    word = _text(raw).strip().lower()
     if word not in ("none", "gzip", "deflate"):
         raise ValueError("none, gzip or deflate")
     return word
 
 
-def read_retention(given: Any) -> RetentionMode:
+def read_retention(raw: Any) -> RetentionMode:
     """Read a retention mode."""
     try:
-        return RetentionMode(_text(given).strip())
+        return RetentionMode(_text(raw).strip())
     except ValueError:
         raise ValueError("metadata_only, redacted_payloads or full_payloads") from None
 
 
-def read_pairs(given: Any) -> dict[str, str]:
+def read_pairs(raw: Any) -> dict[str, str]:
     """Read a mapping, or `name=value,…` with values in URL encoding, as OpenTelemetry writes it."""
-    if isinstance(given, Mapping):
-        return {read_text(name): _text(value) for name, value in given.items()}
-    pairs = [pair.partition("=") for pair in read_text(given).split(",") if pair.strip()]
+    if isinstance(raw, Mapping):
+        return {read_text(name): _text(value) for name, value in raw.items()}
+    pairs = [pair.partition("=") for pair in read_text(raw).split(",") if pair.strip()]
     if not all(name.strip() and equals for name, equals, _ in pairs):
         raise ValueError("name=value,…")
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
 
 
-def read_headers(given: Any) -> dict[str, str]:
+def read_headers(raw: Any) -> dict[str, str]:
     """Read headers as `read_pairs` does; their names are in lower case, as gRPC wants them."""
-    return {unquote(name).lower(): value for name, value in read_pairs(given).items()}
+    return {unquote(name).lower(): value for name, value in read_pairs(raw).items()}
 
 
-def read_token(given: Any) -> str:
+def read_token(raw: Any) -> str:
     """Read a token as the server's own setting is written: of several, one that may ingest.
 
     `SECRET`, or `ingest:SECRET read:OTHER`; the scopes are the server's business.
     """
-    for word in read_text(given).split():
+    for word in read_text(raw).split():
         scoped = _SCOPED_TOKEN.match(word)
         if scoped is None:
             return word
@@ -224,10 +224,10 @@ def read_token(given: Any) -> str:
     raise ValueError("a token that may ingest")
 
 
-def read_share(given: Any) -> float:
+def read_share(raw: Any) -> float:
     """Read a number from 0 to 1."""
     try:
-        number = float(_text(given))
+        number = float(_text(raw))
     except ValueError:
         number = -1
     if not 0 <= number <= 1:
@@ -235,10 +235,10 @@ def read_share(given: Any) -> float:
     return number
 
 
-def read_seconds(given: Any) -> float:
+def read_seconds(raw: Any) -> float:
     """Read a positive number of seconds."""
     try:
-        number = float(_text(given))
+        number = float(_text(raw))
     except ValueError:
         number = 0
     if not 0 < number < float("inf"):
@@ -246,17 +246,17 @@ def read_seconds(given: Any) -> float:
     return number
 
 
-def read_size_bytes(given: Any, *, may_be_zero: bool = True, example: str = "256MB") -> int:
+def read_size_bytes(raw: Any, *, may_be_zero: bool = True, example: str = "256MB") -> int:
     """Read `256MB`, `1.5T` or a number of bytes; units are powers of 1024."""
-    match = _SIZE.fullmatch(_text(given).strip())
+    match = _SIZE.fullmatch(_text(raw).strip())
     if match is None or not (may_be_zero or float(match[1])):
         raise ValueError(f"a number and a unit, such as {example}")
     return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
-def read_duration_ns(given: Any) -> int:
+def read_duration_ns(raw: Any) -> int:
     """Read `30d`, `12h`, `90m`, `45s` or `2w` as nanoseconds."""
-    match = _DURATION.fullmatch(_text(given).strip())
+    match = _DURATION.fullmatch(_text(raw).strip())
     if match is None or int(match[1]) == 0:
         raise ValueError("a number and a unit, such as 30d, 12h, 90m or 2w")
     return int(match[1]) * _SECONDS[match[2]] * 1_000_000_000
@@ -265,9 +265,9 @@ def read_duration_ns(given: Any) -> int:
 def at_least(least: int) -> Callable[[Any], int]:
     """Return a reader of whole numbers."""
 
-    def read(given: Any) -> int:
+    def read(raw: Any) -> int:
         try:
-            number = int(_text(given))
+            number = int(_text(raw))
         except ValueError:
             number = least - 1
         if number < least:
@@ -280,10 +280,10 @@ def at_least(least: int) -> Callable[[Any], int]:
 def one_of(*allowed: str) -> Callable[[str], str]:
     """Return a reader of one of these words."""
 
-    def read(given: str) -> str:
-        if given not in allowed:
+    def read(raw: str) -> str:
+        if raw not in allowed:
             raise ValueError(f"one of {', '.join(allowed)}")
-        return given
+        return raw
 
     return read
 
@@ -291,17 +291,17 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 def matching(pattern: str, expected: str) -> Callable[[str], str]:
     """Return a reader of texts that match a pattern as a whole."""
 
-    def read(given: str) -> str:
-        if not re.fullmatch(pattern, given):
+    def read(raw: str) -> str:
+        if not re.fullmatch(pattern, raw):
             raise ValueError(expected)
-        return given
+        return raw
 
     return read
 
 
-def _text(given: Any) -> str:
-    if isinstance(given, bool):
-        return "true" if given else "false"
-    if isinstance(given, str | int | float | Path):
-        return str(given)
+def _text(raw: Any) -> str:
+    if isinstance(raw, bool):
+        return "true" if raw else "false"
+    if isinstance(raw, str | int | float | Path):
+        return str(raw)
     raise ValueError("a text")

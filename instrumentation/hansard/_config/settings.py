@@ -207,7 +207,7 @@ def load_settings(
     that cannot are named in `problems`.
     """
     environment = os.environ if environment is None else environment
-    arguments = _given(arguments or {})
+    arguments = _without_nulls(arguments or {})
     problems: list[str] = []
     lenient = partial(_lenient, problems)
     found = find_settings(SETTINGS, arguments, environment, argument=_strict, variable=lenient)
@@ -218,16 +218,16 @@ def load_settings(
         # Nobody is away here: what takes longer is a busy machine, and it gets there.
         found["exit_timeout_ms"] = Found(_EMBEDDED_EXIT_MS, "default with embedded", 4)
     _add_authorization(found)
-    given: dict[str, Any] = {"data": data} | {name: one.value for name, one in found.items()}
+    values: dict[str, Any] = {"data": data} | {name: one.value for name, one in found.items()}
     return Settings(
-        **given,
+        **values,
         sources={row.name: _source_of(row, found) for row in SETTINGS},
         problems=tuple(problems),
         arguments=arguments,
     )
 
 
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _without_nulls(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that are not None, in types that cross to another process."""
     return {
         name: dict(value) if isinstance(value, Mapping) else value
@@ -280,18 +280,18 @@ def _add_file(found: dict[str, Found], data: Path, problems: list[str]) -> None:
     )
 
 
-def _strict(row: Setting, given: Any, where: str) -> Any:
+def _strict(row: Setting, raw: Any, where: str) -> Any:
     try:
-        return row.read(given)
+        return row.read(raw)
     except ValueError as error:
-        raise ConfigError(_refused(row, where, given, error)) from None
+        raise ConfigError(_refused(row, where, raw, error)) from None
 
 
-def _lenient(problems: list[str], row: Setting, given: Any, where: str) -> Any:
+def _lenient(problems: list[str], row: Setting, raw: Any, where: str) -> Any:
     try:
-        return row.read(given)
+        return row.read(raw)
     except ValueError as error:
-        refused = _refused(row, where, given, error)
+        refused = _refused(row, where, raw, error)
     if row.name == "retention":
         problems.append(f"{refused}; {_LEAST} stands in")
         return _LEAST
@@ -299,8 +299,8 @@ def _lenient(problems: list[str], row: Setting, given: Any, where: str) -> Any:
     return PASSED_OVER
 
 
-def _refused(row: Setting, where: str, given: Any, error: ValueError) -> str:
-    return f"{where}: {shown(row, given)} is not {error}"
+def _refused(row: Setting, where: str, raw: Any, error: ValueError) -> str:
+    return f"{where}: {shown(row, raw)} is not {error}"
 
 
 # ---- endpoints
@@ -348,10 +348,10 @@ def _add_authorization(found: dict[str, Found]) -> None:
     token, headers = found.get("token"), found.get("headers")
     if token is None or (headers is not None and "authorization" in headers.value):
         return
-    given = {} if headers is None else dict(headers.value)
+    existing = {} if headers is None else dict(headers.value)
     header = {"authorization": f"Bearer {token.value}"}
     source = token.source if headers is None else headers.source
-    found["headers"] = Found(given | header, source, token.level)
+    found["headers"] = Found(existing | header, source, token.level)
 
 
 assert {row.name for row in SETTINGS} | {"sources", "problems", "arguments"} == {

@@ -130,25 +130,25 @@ class _Compiling:
 
     def compiled(self) -> CompiledStep:
         decider: RuleDecider | None = None
-        place = current_context()
+        context = current_context()
         try:
             with self._span.running():
                 _check_names(self._options)
                 rules, decider = _policy(self._options.get("policy"))
-                given = self._ports(decider if rules is None else None)
-                request = self._request(place, rules or [])
-                result = compile_context(request, replace(given, policy=decider))
+                ports = self._ports(decider if rules is None else None)
+                request = self._request(context, rules or [])
+                result = compile_context(request, replace(ports, policy=decider))
         except BaseException as error:
             self._span.fail(error, checks=decider.checks if decider else ())
             raise
         checks = decider.checks if decider else []
-        recorded = self._span.keep(result, given, checks=checks)
+        recorded = self._span.keep(result, ports, checks=checks)
         adapter = self._options["provider"]
         return CompiledStep(
             result,
             checks=checks,
             adapter=None if isinstance(adapter, str) else adapter,
-            context=place,
+            context=context,
             recorded=recorded,
         )
 
@@ -166,9 +166,9 @@ class _Compiling:
             compressor=options.get("compressor"),
         )
 
-    def _request(self, place: Context, rules: list[Json]) -> Json:
+    def _request(self, context: Context, rules: list[Json]) -> Json:
         options, now = self._options, self._options.get("now") or datetime.now(UTC)
-        run_id, step_id = self._ids(place)
+        run_id, step_id = self._ids(context)
         return {
             "request_id": self._span.step_id or uuid4().hex,
             "run_id": run_id,
@@ -177,7 +177,7 @@ class _Compiling:
             "model": options["model"],
             "now": now,
             "task_summary": options.get("task_summary", ""),
-            "context_items": [_dated(given, now) for given in self._inputs],
+            "context_items": [_dated(item, now) for item in self._inputs],
             "tool_specs": [dict(tool) for tool in options.get("tools", ())],
             "memory_records": [getattr(one, "record", one) for one in options.get("memory", ())],
             "policy_rules": rules,
@@ -186,16 +186,16 @@ class _Compiling:
             "compile_config": self._config(),
         }
 
-    def _ids(self, place: Context) -> tuple[str, str]:
+    def _ids(self, context: Context) -> tuple[str, str]:
         """Return the ids of run and step: as named, else those of the current span."""
         named = [one if isinstance(one, str) else None for one in self._named]
-        found = address_in(place) or self._span.address or ("unrecorded", "unrecorded")
+        found = address_in(context) or self._span.address or ("unrecorded", "unrecorded")
         run_id, step_id = (mine or theirs for mine, theirs in zip(named, found, strict=True))
         return run_id, step_id
 
     def _config(self) -> CompileConfig:
-        given = self._options.get("config") or {}
-        config = given if isinstance(given, CompileConfig) else parse(CompileConfig, given)
+        value = self._options.get("config") or {}
+        config = value if isinstance(value, CompileConfig) else parse(CompileConfig, value)
         more: dict[str, Any] = {}
         if config.agent is None and self._run is not None:
             more["agent"] = self._run.agent_name
@@ -222,11 +222,11 @@ def _check_names(options: Mapping[str, Any]) -> None:
         raise InvalidInput("the options of compile_step", problems)
 
 
-def _dated(given: Any, now: datetime | str) -> Any:
+def _dated(item: Any, now: datetime | str) -> Any:
     """Return an input; a context item that does not say when it was made is of this moment."""
-    if isinstance(given, Mapping) and given.get("kind") and "created_at" not in given:
-        return {**given, "created_at": now}
-    return given
+    if isinstance(item, Mapping) and item.get("kind") and "created_at" not in item:
+        return {**item, "created_at": now}
+    return item
 
 
 def _name_of(provider: str | Adapter) -> str:
@@ -242,9 +242,9 @@ def _own_redactor() -> Redactor:
 # ---- policy
 
 
-def _policy(given: PolicyLike | None) -> tuple[list[Json] | None, RuleDecider | None]:
+def _policy(value: PolicyLike | None) -> tuple[list[Json] | None, RuleDecider | None]:
     """Return the rules that travel with the request (None: none do), and who decides."""
-    if given is None:
+    if value is None:
         return None, None
-    rules, policy = policy_of(given)
+    rules, policy = policy_of(value)
     return rules, RuleDecider(policy)

@@ -84,7 +84,7 @@ class CompileSpan:
         self._observation.fail(error)
 
     def keep(
-        self, result: CompileResult, given: Ports, *, checks: Sequence[PolicyCheck]
+        self, result: CompileResult, ports: Ports, *, checks: Sequence[PolicyCheck]
     ) -> RecordedCompile:
         """Keep payloads and columns, and end the span; `given` are the ports without rules."""
         if self._observation is None:
@@ -93,17 +93,17 @@ class CompileSpan:
         with quietly("compile"):
             if self._observation.is_recording:
                 self._keep_checks(checks)
-                recorded = self._keep(result, given)
+                recorded = self._keep(result, ports)
         self._observation.end()
         return recorded
 
-    def _keep(self, result: CompileResult, given: Ports) -> RecordedCompile:
+    def _keep(self, result: CompileResult, ports: Ports) -> RecordedCompile:
         assert self._recorder is not None
         assert self._observation is not None
         recorder = self._recorder
-        columns = attributes_of(result, given)
+        columns = attributes_of(result, ports)
         request, request_ref, result_ref = stored_request(result), "", ""
-        policy_ref, rules = "", policy_bytes(given)
+        policy_ref, rules = "", policy_bytes(ports)
         if recorder.settings.retention is not RetentionMode.METADATA_ONLY:
             moved = self._keep_contents(result)
             columns = {key: _renamed(value, moved) for key, value in columns.items()}
@@ -135,9 +135,9 @@ class CompileSpan:
         moved: dict[str, str] = {}
         for ref, data in result.payloads().items():
             is_json = data[:1] in (b"{", b"[")
-            kept = put(self._recorder, data, _JSON if is_json else _TEXT)
-            if kept and kept != ref:
-                moved[ref] = kept
+            stored = put(self._recorder, data, _JSON if is_json else _TEXT)
+            if stored and stored != ref:
+                moved[ref] = stored
         return moved
 
     def _keep_checks(self, checks: Sequence[PolicyCheck]) -> None:

@@ -84,7 +84,7 @@ class CompiledStep:
         self.result = result
         self.checks = tuple(checks)  # every policy check, allows included
         self.adapter = adapter  # the one the compile was made for, where one was given
-        self.place = context  # where in the tree the step is
+        self.otel_context = context  # where in the tree the step is
         self.recorded = recorded
 
     # ---- what was chosen

@@ -42,15 +42,15 @@ class _ModelCompressor:
     def __call__(
         self, text: str, *, query: str, target_tokens: int, counter: TokenCounter
     ) -> str | None:
-        asked = INSTRUCTIONS.format(tokens=target_tokens, query=query or _UNSAID)
-        given = RenderInput(
+        system = INSTRUCTIONS.format(tokens=target_tokens, query=query or _UNSAID)
+        request = RenderInput(
             model=self.model,
-            system=(asked,),
+            system=(system,),
             messages=(Message("user", (TextPart(text),)),),
             sampling=self.sampling,
         )
         try:
-            answer = call_model(given, provider=self.adapter)
+            response = call_model(request, provider=self.adapter)
         except ProviderError as error:
             warn_once(
                 f"compressor {type(error).__name__}",
@@ -58,4 +58,4 @@ class _ModelCompressor:
                 type(error).__name__,
             )
             return None
-        return None if answer.shortfall else answer.text.strip() or None
+        return None if response.shortfall else response.text.strip() or None

@@ -14,15 +14,15 @@ RuleLike: TypeAlias = RuleSet | PolicyRule | Mapping[str, Any] | str
 PolicyLike: TypeAlias = Policy | RuleLike | Iterable[RuleLike]
 
 
-def policy_of(given: PolicyLike) -> tuple[list[Json] | None, Policy]:
+def policy_of(value: PolicyLike) -> tuple[list[Json] | None, Policy]:
     """Return the rules that travel with a request (None: none do), and the policy.
 
     Raises PolicyRuleError for a rule that cannot be used.
     """
-    if isinstance(given, Policy):
-        return None, given
-    is_one = isinstance(given, str | RuleSet | PolicyRule | Mapping)
-    several: list[Any] = [given] if is_one else list(cast("Iterable[Any]", given))
+    if isinstance(value, Policy):
+        return None, value
+    is_one = isinstance(value, str | RuleSet | PolicyRule | Mapping)
+    several: list[Any] = [value] if is_one else list(cast("Iterable[Any]", value))
     read = [shipped_rule_set(one) if isinstance(one, str) else one for one in several]
     rule_sets = [one for one in read if isinstance(one, RuleSet)]
     rules = [_rule(one) for one in read if not isinstance(one, RuleSet)]
@@ -30,7 +30,7 @@ def policy_of(given: PolicyLike) -> tuple[list[Json] | None, Policy]:
     return (None if rule_sets else rules), policy
 
 
-def _rule(given: PolicyRule | Mapping[str, Any]) -> Json:
+def _rule(rule: PolicyRule | Mapping[str, Any]) -> Json:
     """Return a rule's fields; one without a name is called by its id."""
-    fields = given.model_dump() if isinstance(given, PolicyRule) else dict(given)
+    fields = rule.model_dump() if isinstance(rule, PolicyRule) else dict(rule)
     return {"name": fields.get("id"), **fields}

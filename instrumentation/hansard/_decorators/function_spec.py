@@ -60,7 +60,7 @@ class Parameters:
         return named | dict(kwargs)
 
 
-class _Told(NamedTuple):
+class _Known(NamedTuple):
     """Attributes as one recorder lets them out."""
 
     redactor: Redactor
@@ -79,7 +79,7 @@ class Plan:
     output_key: str | None
     description: str | None = None  # of a tool; content, so `metadata_only` leaves it out
     agent: str | None = None  # whose calls they are, for what happens in them
-    _known: list[_Told] = field(default_factory=list, init=False, repr=False, compare=False)
+    _known: list[_Known] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def attributes_for(self, recorder: Recorder) -> Mapping[str, AttributeValue]:
         """Return the attributes of every call as a recorder lets them out; cleaned once."""
@@ -95,7 +95,7 @@ class Plan:
             log_failure("attribute", error)
             return self.attributes
         attributes = {**self.attributes, semconv.TOOL_DESCRIPTION: clean}
-        self._known[:] = [_Told(redactor, mode, attributes)]
+        self._known[:] = [_Known(redactor, mode, attributes)]
         return attributes
 
     def describe(self, observed: Observation, named: Mapping[str, Any]) -> None:

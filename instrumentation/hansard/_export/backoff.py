@@ -32,12 +32,12 @@ class Contact:
         self._wait_s = _FIRST_WAIT_S
         return was_ill
 
-    def failed(self, answer: Answer) -> None:
+    def failed(self, response: Answer) -> None:
         """Nothing arrived: wait as long as was asked for, else longer each time."""
         self.is_ill = self.is_known = True
         wait_s = self._wait_s * random.uniform(0.8, 1.2)
-        if answer.retry_after_s is not None:
-            wait_s = min(max(answer.retry_after_s, wait_s), _LONGEST_WAIT_S)
+        if response.retry_after_s is not None:
+            wait_s = min(max(response.retry_after_s, wait_s), _LONGEST_WAIT_S)
         self.retry_s = time.monotonic() + wait_s
         self._wait_s = min(self._wait_s * 2, _LONGEST_WAIT_S)
 
@@ -56,9 +56,9 @@ class Contact:
         recovered("collector", "the collector at %s answers again", self._endpoint)
 
 
-def may_retry(answer: Answer, kind: Kind) -> bool:
+def may_retry(response: Answer, kind: Kind) -> bool:
     """Whether the same batch is worth another attempt."""
-    if answer.outcome is Outcome.NOT_RECEIVED:
+    if response.outcome is Outcome.NOT_RECEIVED:
         # An endpoint without logs is one; without traces, a mistake.
         return kind not in (Kind.LOGS, Kind.PAYLOADS)
-    return answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL)
+    return response.outcome in (Outcome.LATER, Outcome.DOUBTFUL)

@@ -82,12 +82,12 @@ class EmbeddedSender:
         with self._lock, listening() as lines:
             if self._is_closed or _forks.is_unsafe:
                 return Answer(Outcome.LATER, "the store is not open in this process")
-            answer = self._store(signal, body)
+            response = self._store(signal, body)
         for line in lines:
             _log.debug("the store: %s", line.getMessage())
-        if answer.outcome is Outcome.LATER and lines:
+        if response.outcome is Outcome.LATER and lines:
             return Answer(Outcome.LATER, lines[-1].getMessage())  # it has the cause
-        return answer
+        return response
 
     def _store(self, signal: str, body: bytes) -> Answer:
         try:
@@ -98,8 +98,8 @@ class EmbeddedSender:
             outcome = Outcome.REFUSED if error.code in _NEVER else Outcome.LATER
             return Answer(outcome, str(error))
         except Exception as error:  # of SQLite, of the disk, or a fault of ours
-            told = f"{type(error).__name__}: {error}"
-            return Answer(Outcome.LATER if self._ingest is None else Outcome.DOUBTFUL, told)
+            problem = f"{type(error).__name__}: {error}"
+            return Answer(Outcome.LATER if self._ingest is None else Outcome.DOUBTFUL, problem)
         if refused:
             warn_once("rejected", "the store does not take some of what was recorded: %s", refused)
         return ACCEPTED
@@ -191,7 +191,7 @@ class _Forks:
         self._held, self._missed = [], []
 
 
-def _never_free(kept: object) -> None:
+def _never_free(value: object) -> None:
     """Keep something beyond the end of the interpreter.
 
     Closing a connection that was open in the parent would undo, in memory that both share, what the
@@ -199,7 +199,7 @@ def _never_free(kept: object) -> None:
     """
     import ctypes
 
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
 _forks = _Forks()

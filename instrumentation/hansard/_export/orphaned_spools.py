@@ -58,46 +58,46 @@ def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
             return ACCEPTED
     if file.kind is Kind.OPENS:
         # Only Hansard takes spans that have not ended; so first of all, is anybody there?
-        reached = courier.deliver(Kind.TRACES, ()).answer
+        reached = courier.deliver(Kind.TRACES, ()).response
         if reached.outcome is not Outcome.ACCEPTED:
             return reached
         if not courier.is_hansard():
             shelf.arrived(file)
             return ACCEPTED
     delivered = courier.deliver(file.kind, items, name=file.path)
-    outcome = delivered.answer.outcome
+    outcome = delivered.response.outcome
     if outcome is Outcome.REFUSED:
         if delivered.refused and file.lost_items:
-            tell_refused(delivered.answer, file.kind, len(delivered.refused))
+            tell_refused(delivered.response, file.kind, len(delivered.refused))
             # Of payloads none are set aside: one may have 64 MiB.
             data = b"" if file.kind is Kind.PAYLOADS else encode(file.kind, delivered.refused)
             shelf.refuse(file.kind, len(delivered.refused), data)
         shelf.arrived(file)
-    elif outcome is Outcome.NOT_RECEIVED and not may_retry(delivered.answer, file.kind):
+    elif outcome is Outcome.NOT_RECEIVED and not may_retry(delivered.response, file.kind):
         if file.kind is Kind.PAYLOADS:
             warn_once(
                 "payloads not received",
                 "%d payloads (%d bytes) did not arrive: %s",
                 file.items,
                 file.size_bytes,
-                delivered.answer.reason,
+                delivered.response.reason,
             )
         shelf.give_up(file, Reason.NOT_RECEIVED)
     elif outcome is Outcome.ACCEPTED:
         shelf.arrived(file)
-    return delivered.answer
+    return delivered.response
 
 
-def tell_refused(answer: Answer, kind: Kind, items: int) -> None:
+def tell_refused(response: Answer, kind: Kind, items: int) -> None:
     """Tell the program, once, that something will never be taken."""
-    kept = "" if kind is Kind.PAYLOADS else "; they are kept in the spool's folder `refused`"
+    stored = "" if kind is Kind.PAYLOADS else "; they are kept in the spool's folder `refused`"
     warn_once(
         "refused",
         "the collector will not take %d %s: %s%s",
         items,
         kind.signal,
-        answer.reason,
-        kept,
+        response.reason,
+        stored,
     )
 
 
@@ -136,17 +136,17 @@ class OrphanedSpool:
         """Report its dropped items, and that its open spans will not end. Safe to call twice."""
         losses = self._losses.unreported()
         if losses:
-            answer = courier.deliver(Kind.LOGS, drop_records(losses)).answer
-            if answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
-                return answer
+            response = courier.deliver(Kind.LOGS, drop_records(losses)).response
+            if response.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
+                return response
             self._losses.note_reported(losses)
         if self._open and courier.is_hansard():
             for resource in self._open.values():
                 traces = {trace for trace, other in self._open.items() if other == resource}
                 last = keepalive_records(resource, keepalives(traces, interval_s=1, is_last=True))
-                answer = courier.deliver(Kind.LOGS, last).answer
-                if answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
-                    return answer
+                response = courier.deliver(Kind.LOGS, last).response
+                if response.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
+                    return response
         self.is_reported = True
         return ACCEPTED
 
@@ -233,13 +233,13 @@ class OrphanedSpools:
         """Send files in one request; where it is not taken whole, they are sent one by one."""
         kind, items = entries[0][1].kind, _items_of(entries)
         if items is not None:
-            answer = courier.deliver(kind, items, name=entries[0][1].path).answer
-            if answer.outcome is Outcome.ACCEPTED:
+            response = courier.deliver(kind, items, name=entries[0][1].path).response
+            if response.outcome is Outcome.ACCEPTED:
                 for folder, file in entries:
                     folder.arrived(file)
-                return answer, kind
-            if may_retry(answer, kind):
-                return answer, kind
+                return response, kind
+            if may_retry(response, kind):
+                return response, kind
         self._singly = len(entries)
         return None
 

@@ -144,11 +144,11 @@ class BatchExportWorker:
         self.start()
         until_s = time.monotonic() + timeout_s
         with self._lock:
-            wanted = self._queued
+            target = self._queued
             self._flushing += 1
             self._news.notify_all()
             try:
-                return self._wait_for(lambda: self._is_flushed(wanted), until_s) and self._is_sent()
+                return self._wait_for(lambda: self._is_flushed(target), until_s) and self._is_sent()
             finally:
                 self._flushing -= 1
 
@@ -227,8 +227,8 @@ class BatchExportWorker:
             self._news.wait(left_s)
         return True
 
-    def _is_flushed(self, wanted: int) -> bool:
-        return self._settled >= wanted and (self._contact.is_ill or not self._is_left())
+    def _is_flushed(self, target: int) -> bool:
+        return self._settled >= target and (self._contact.is_ill or not self._is_left())
 
     def _is_sent(self) -> bool:
         return not self._contact.is_ill and not self._is_left()
@@ -320,14 +320,14 @@ class BatchExportWorker:
             flight.is_ready = True
             self._news.notify_all()
         delivered = self._courier.deliver(batch.kind, batch.items)
-        if may_retry(delivered.answer, batch.kind):
-            self._failed(delivered.answer)
+        if may_retry(delivered.response, batch.kind):
+            self._failed(delivered.response)
             self._keep_flight(flight)
             return False
-        if delivered.answer.outcome is Outcome.NOT_RECEIVED:
+        if delivered.response.outcome is Outcome.NOT_RECEIVED:
             self._not_received(batch)
         else:
-            self._refuse(delivered.answer, batch.kind, delivered.refused)
+            self._refuse(delivered.response, batch.kind, delivered.refused)
             self._arrived()
         return True
 
@@ -346,28 +346,28 @@ class BatchExportWorker:
             self._news.notify_all()
 
     def _send_file(self, file: SpoolFile) -> None:
-        answer = forward(self._courier, self._spool, file)
+        response = forward(self._courier, self._spool, file)
         self._spool.release()
-        self._after(answer, file.kind)
+        self._after(response, file.kind)
 
-    def _after(self, answer: Answer, kind: Kind) -> None:
+    def _after(self, response: Answer, kind: Kind) -> None:
         """Note how the collector is, by its answer."""
-        if may_retry(answer, kind):
-            self._failed(answer)
+        if may_retry(response, kind):
+            self._failed(response)
         else:
             self._arrived()
 
     def _send_losses(self) -> None:
         losses = self._spool.unreported()
-        answer = self._courier.deliver(Kind.LOGS, drop_records(losses)).answer
+        response = self._courier.deliver(Kind.LOGS, drop_records(losses)).response
         self._report_s = time.monotonic() + _REPORT_S
-        self._after(answer, Kind.LOGS)
-        if not may_retry(answer, Kind.LOGS):
+        self._after(response, Kind.LOGS)
+        if not may_retry(response, Kind.LOGS):
             self._spool.note_reported(losses)  # refused there: they are not reported again
 
     def _send_open(self) -> None:
         if not self._contact.is_known:
-            self._after(self._courier.deliver(Kind.TRACES, ()).answer, Kind.TRACES)
+            self._after(self._courier.deliver(Kind.TRACES, ()).response, Kind.TRACES)
             return
         if not self._courier.is_hansard():
             self._ask_s = time.monotonic() + _ASK_S
@@ -376,15 +376,15 @@ class BatchExportWorker:
         spans = self.open_spans.take_due()
         if spans:
             prepared = self._ready(Kind.OPENS, spans)
-            answer = self._courier.deliver(Kind.OPENS, prepared).answer
-            self._after(answer, Kind.TRACES)
+            response = self._courier.deliver(Kind.OPENS, prepared).response
+            self._after(response, Kind.TRACES)
             if self._contact.is_ill:
                 self.open_spans.untell(spans)
                 return
         keepalives = self.open_spans.take_keepalives(at_once=bool(spans))
         if keepalives:
             records = keepalive_records(self._resource, keepalives)
-            self._after(self._courier.deliver(Kind.LOGS, records).answer, Kind.LOGS)
+            self._after(self._courier.deliver(Kind.LOGS, records).response, Kind.LOGS)
 
     def _send_orphans(self) -> None:
         """Send one file of a dead process, or report what it lost, or look for the next one."""
@@ -402,14 +402,14 @@ class BatchExportWorker:
         if is_news:
             self._contact.rejoice()
 
-    def _failed(self, answer: Answer) -> None:
+    def _failed(self, response: Answer) -> None:
         with self._lock:
             if self._is_closed:
                 return
-            self._contact.failed(answer)
+            self._contact.failed(response)
             self._courier.lost_touch()
             self._news.notify_all()
-        self._contact.complain(answer.reason)
+        self._contact.complain(response.reason)
 
     def _not_received(self, batch: Batch) -> None:
         lost = [one for one in batch.items if not _is_own_news(one)]
@@ -501,10 +501,10 @@ class BatchExportWorker:
             warn_once("spool", "%s: what cannot be sent is lost, and counted", error)
             return None
 
-    def _refuse(self, answer: Answer, kind: Kind, refused: Sequence[Any]) -> None:
+    def _refuse(self, response: Answer, kind: Kind, refused: Sequence[Any]) -> None:
         """Count what the collector will never take, and keep it for people to look at."""
         if refused:
-            tell_refused(answer, kind, len(refused))
+            tell_refused(response, kind, len(refused))
             data, count = self._encode(kind, refused)
             if count:
                 self._spool.refuse(kind, count, data)

@@ -53,8 +53,8 @@ def run(
     decisions = gate.decisions
     known = gate.waiting.find(approval_id)
     key = known.key if known else None
-    answer = yield Step(lambda: decisions.approval(approval_id, key=key), not decisions.is_local)
-    approval = checked(answer)
+    response = yield Step(lambda: decisions.approval(approval_id, key=key), not decisions.is_local)
+    approval = checked(response)
     tool = _tool_of(gate, approval, known, instance)
     mirror = Mirror.begin(tool, approval["arguments"], proposed_in=approval.get("step_id"))
     try:

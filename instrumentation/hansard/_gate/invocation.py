@@ -172,16 +172,16 @@ class _Call:
         described = yield from self._tool.description_of(self._arguments)
         proposal = self._proposal(judgement, described)
         if repropose is None:
-            answer = yield Step(lambda: self._decisions.propose(proposal), self._is_slow)
+            response = yield Step(lambda: self._decisions.propose(proposal), self._is_slow)
         else:
-            answer = yield Step(
+            response = yield Step(
                 lambda: self._decisions.decide(repropose, "repropose", proposal), self._is_slow
             )
-        approval = checked(answer)
+        approval = checked(response)
         if approval["status"] != "awaiting" or approval.get("tool") != self._tool.name:
             raise GateUnavailable("the store of decisions did not store this call as pending")
         known = self._gate.waiting.find(approval["approval_id"])
-        key = answer.get("proposal_key") or (known.key if known else None)
+        key = response.get("proposal_key") or (known.key if known else None)
         call = Proposed(self._tool, self._arguments, str(approval.get("arguments_hash")), key)
         self._gate.waiting.add(approval, call)
         self._mirror.approval(approval)
@@ -258,10 +258,10 @@ def decided(gate: Gate, approval: Json, wait_s: float) -> Flow[Json]:
         if decisions.is_local:
             yield pause(min(left_s, pause_s))
             pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
-            answer = yield Step(partial(decisions.approval, identity))
+            response = yield Step(partial(decisions.approval, identity))
         else:
             poll_s = min(left_s, _POLL_S)
             ask = partial(decisions.approval, identity, wait_s=poll_s, revision=revision)
-            answer = yield Step(ask, is_slow=True)
-        approval = checked(answer)
+            response = yield Step(ask, is_slow=True)
+        approval = checked(response)
     return approval

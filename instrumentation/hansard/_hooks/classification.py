@@ -79,9 +79,9 @@ def _by_model(text: str, settings: HookSettings) -> Classified:
         printed, _ = process.communicate(text.encode("utf-8", "replace"), timeout=seconds)
     except subprocess.TimeoutExpired:
         raise Unavailable(f"no answer within {seconds:g} s") from None
-    said = json.loads(printed) if printed.strip() else {}
-    if "error" in said or process.returncode:
-        raise Unavailable(str(said.get("error", {}).get("code", "it cannot be started")))
+    body = json.loads(printed) if printed.strip() else {}
+    if "error" in body or process.returncode:
+        raise Unavailable(str(body.get("error", {}).get("code", "it cannot be started")))
     return Classified(
-        said["label"], float(said["score"]), said["reason"], said["classifier"], said["step_id"]
+        body["label"], float(body["score"]), body["reason"], body["classifier"], body["step_id"]
     )

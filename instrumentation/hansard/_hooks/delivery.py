@@ -63,9 +63,9 @@ def _send(body: bytes, settings: HookSettings) -> bool:
     """Return whether the server says that it stored a record."""
     try:
         scheme, _, rest = address_of(settings).partition("://")
-        place, slash, path = rest.partition("/")
-        host, colon, port = place.rpartition(":")
-        host, number = (host, int(port)) if colon and port.isdigit() else (place, 0)
+        address, slash, path = rest.partition("/")
+        host, colon, port = address.rpartition(":")
+        host, number = (host, int(port)) if colon and port.isdigit() else (address, 0)
         if scheme == "https":
             return _send_https(body, settings, host=host, port=number or 443, path=slash + path)
         return _send_http(body, settings, host=host, port=number or 80, path=slash + path)
@@ -92,13 +92,13 @@ def _send_http(body: bytes, settings: HookSettings, *, host: str, port: int, pat
     with socket.create_connection((host.strip("[]"), port), timeout=_CONNECT_S) as connection:
         connection.settimeout(_ANSWER_S)
         connection.sendall(_head(settings, f"{host}:{port}", path, len(body)).encode() + body)
-        answer = b""
-        while b"\r\n" not in answer and len(answer) < 1024:
+        response = b""
+        while b"\r\n" not in response and len(response) < 1024:
             part = connection.recv(1024)
             if not part:
                 break
-            answer += part
-    return answer.split(b" ", 2)[1:2] == [b"200"]
+            response += part
+    return response.split(b" ", 2)[1:2] == [b"200"]
 
 
 def _send_https(body: bytes, settings: HookSettings, *, host: str, port: int, path: str) -> bool:

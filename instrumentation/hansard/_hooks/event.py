@@ -91,19 +91,19 @@ def command_in(event: Event, *, knows: Any = None) -> Found | None:
     `knows` says whether a name is that of a program: then a tool of this name is one, and its
     arguments are the program's (`kubectl` with `["delete", "ns", "x"]`).
     """
-    given = event.tool_input
-    if isinstance(given, str):
-        return Found(given) if given.strip() else None
-    if not isinstance(given, dict):
+    tool_input = event.tool_input
+    if isinstance(tool_input, str):
+        return Found(tool_input) if tool_input.strip() else None
+    if not isinstance(tool_input, dict):
         return None
     for key in _LIST_KEYS:
-        value = given.get(key)
+        value = tool_input.get(key)
         if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
             return Found(
                 " ".join([*_program_of_tool(event.tool, value, knows), *map(_word, value)])
             )
     for key in _TEXT_KEYS:
-        value = given.get(key)
+        value = tool_input.get(key)
         if isinstance(value, str) and value.strip():
             first = value.split(None, 1)[:1]
             if key in _SQL_KEYS:

@@ -69,6 +69,6 @@ def _digest(event: Event) -> str:
     import hashlib
     import json
 
-    given = json.dumps(event.tool_input, sort_keys=True, default=str)
-    text = "\0".join((event.session, event.tool, given))
+    arguments = json.dumps(event.tool_input, sort_keys=True, default=str)
+    text = "\0".join((event.session, event.tool, arguments))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

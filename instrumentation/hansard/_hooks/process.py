@@ -39,15 +39,15 @@ class Options:
     __slots__ = ("agent", "asks", "data", "form", "threshold")
 
     def __init__(self, words: Sequence[str]) -> None:
-        given: dict[str, str] = {}
+        options: dict[str, str] = {}
         for at, word in enumerate(words):
             name, equals, value = word.partition("=")
             if name in _OPTIONS:
-                given[name] = value if equals else "".join(words[at + 1 : at + 2])
-        self.agent = given.get("--agent")
-        self.data = given.get("--data")
-        self.form = given.get("--form")
-        self.threshold = given.get("--threshold")
+                options[name] = value if equals else "".join(words[at + 1 : at + 2])
+        self.agent = options.get("--agent")
+        self.data = options.get("--data")
+        self.form = options.get("--form")
+        self.threshold = options.get("--threshold")
         self.asks = "--ask" in words
 
 

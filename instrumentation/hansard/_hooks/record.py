@@ -21,10 +21,10 @@ _MOST_CHARS = 256 * 1024  # of one value
 _METADATA_ONLY, _FULL = "metadata_only", "full_payloads"
 
 
-def agent_of(event: Event, given: str | None) -> str:
+def agent_of(event: Event, name: str | None) -> str:
     """Return the name of the agent that sent an event."""
-    if given:
-        return given
+    if name:
+        return name
     if event.name in ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent"):
         return "gemini-cli"
     is_claude = "CLAUDECODE" in os.environ or "CLAUDE_PROJECT_DIR" in os.environ

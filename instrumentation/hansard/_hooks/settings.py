@@ -28,25 +28,25 @@ class HookSettings:
         "threshold", "timeout_ms", "token",
     )  # fmt: skip
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self.data: str = given["data"]
-        self.threshold = _number(given.get("hook_threshold"), DEFAULT_THRESHOLD, most=1.0)
-        self.timeout_ms = _number(given.get("hook_timeout_ms"), DEFAULT_TIMEOUT_MS, most=60_000)
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.data: str = values["data"]
+        self.threshold = _number(values.get("hook_threshold"), DEFAULT_THRESHOLD, most=1.0)
+        self.timeout_ms = _number(values.get("hook_timeout_ms"), DEFAULT_TIMEOUT_MS, most=60_000)
         self.classifier_timeout_ms = _number(
-            given.get("hook_classifier_timeout_ms"), DEFAULT_CLASSIFIER_TIMEOUT_MS, most=60_000
+            values.get("hook_classifier_timeout_ms"), DEFAULT_CLASSIFIER_TIMEOUT_MS, most=60_000
         )
-        own = str(given.get("hook_classifier") or "").strip()
-        shared = "" if own else _for_commands(given.get("classifier"))
+        own = str(values.get("hook_classifier") or "").strip()
+        shared = "" if own else _for_commands(values.get("classifier"))
         self.classifier = own or {"": RULES, "offline": RULES}.get(shared, shared)
         # PROVIDER:MODEL of the setting `classifier`, which `hansard classify` calls.
         self.model = shared if self.classifier not in (RULES, OFF) else ""
-        self.record = str(given.get("hook_record", "true")).strip().lower() not in (
+        self.record = str(values.get("hook_record", "true")).strip().lower() not in (
             "false", "0", "no", "off",
         )  # fmt: skip
-        self.endpoint: str | None = given.get("endpoint") or None  # None: none was set
-        self.token: str | None = given.get("token") or None
+        self.endpoint: str | None = values.get("endpoint") or None  # None: none was set
+        self.token: str | None = values.get("token") or None
         # None: none was set, and secrets are cut out here or by the server on this machine.
-        self.retention: str | None = given.get("retention") or None
+        self.retention: str | None = values.get("retention") or None
 
 
 _ENVIRONMENT = {
@@ -93,9 +93,9 @@ def _from_file(path: str) -> dict[str, Any]:
     return found | {"classifier": whole.get("classifier")}  # the server's: it is everybody's
 
 
-def _for_commands(given: Any) -> str:
+def _for_commands(value: Any) -> str:
     """Return what the setting `classifier` says for commands: its own choice, else the common."""
-    words = given.split() if isinstance(given, str) else given
+    words = value.split() if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(one, str) for one in words):
         return ""
     own = [one.partition("=")[2] for one in words if one.startswith("irreversible=")]
@@ -113,9 +113,9 @@ def data_folder(environment: Mapping[str, str]) -> str:
     return user_data_dir("hansard", appauthor=False)
 
 
-def _number(given: Any, default: float, *, most: float) -> float:
+def _number(value: Any, default: float, *, most: float) -> float:
     try:
-        number = float(given)
+        number = float(value)
     except (TypeError, ValueError):
         return default
     return number if 0 <= number <= most else default

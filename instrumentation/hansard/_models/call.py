@@ -179,12 +179,12 @@ class _Calling:
         recorder: Recorder | None,
     ) -> None:
         self._adapter = adapter_of(provider, compiled)
-        self._given = render_input_of(compiled, stream=stream, **options)
+        self._request = render_input_of(compiled, stream=stream, **options)
         self._compiled = compiled if isinstance(compiled, CompiledStep) else None
         self._outside = _place_of(self._compiled)
         self._is_abandoned = False
         with entered(self._outside):
-            self._span = CallSpan.begin(recorder, self._given, self._adapter, self._compiled)
+            self._span = CallSpan.begin(recorder, self._request, self._adapter, self._compiled)
 
     @property
     def step_id(self) -> str:
@@ -194,7 +194,7 @@ class _Calling:
     def answer(self, on_event: OnEvent | None) -> ModelAnswer:
         try:
             with self._span.running(), quiet_clients(), watching(self._span):
-                raw = self._adapter.call(self._given, on_event=self._told(on_event))
+                raw = self._adapter.call(self._request, on_event=self._on_delta(on_event))
                 continuation = self._adapter.format.continuation(raw.response)
         except BaseException as error:
             self._span.fail(error)
@@ -206,7 +206,7 @@ class _Calling:
         self._is_abandoned = True
         self._span.cancel()
 
-    def _told(self, on_event: OnEvent | None) -> OnEvent:
+    def _on_delta(self, on_event: OnEvent | None) -> OnEvent:
         def report(event: Json) -> None:
             if self._is_abandoned:
                 raise _Abandoned
@@ -223,9 +223,9 @@ class _Calling:
 def _place_of(compiled: CompiledStep | None) -> Context:
     """Return where the call belongs: what is current, else the step that was compiled for."""
     here = current_context()
-    if compiled is None or compiled.place is None:
+    if compiled is None or compiled.otel_context is None:
         return here
-    return here if get_current_span(here).get_span_context().is_valid else compiled.place
+    return here if get_current_span(here).get_span_context().is_valid else compiled.otel_context
 
 
 async def _in_thread(
@@ -253,5 +253,5 @@ async def _in_thread(
     except asyncio.CancelledError:
         on_cancel()
         raise
-    answer: ModelAnswer = taken_from(came)
-    return answer
+    response: ModelAnswer = taken_from(came)
+    return response

@@ -28,25 +28,25 @@ _TIERS: Final = {
 }
 
 
-def asked(given: RenderInput, provider: str, recorder: Recorder) -> Attributes:
+def of_request(request: RenderInput, provider: str, recorder: Recorder) -> Attributes:
     """Return what is known before anything is sent."""
-    sampling = given.sampling
+    sampling = request.sampling
     found: Attributes = {
         semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
         semconv.OPERATION_NAME: "chat",
         semconv.PROVIDER_NAME: provider,
-        semconv.REQUEST_MODEL: given.model,
+        semconv.REQUEST_MODEL: request.model,
     }
     found |= known(
         {
-            "gen_ai.request.stream": True if given.stream else None,
+            "gen_ai.request.stream": True if request.stream else None,
             "gen_ai.request.max_tokens": integer(sampling.max_output_tokens),
             "gen_ai.request.temperature": sampling.temperature,
             "gen_ai.request.top_p": sampling.top_p,
             "gen_ai.request.seed": integer(sampling.seed),
             "gen_ai.request.reasoning.level": text(sampling.effort),
-            "gen_ai.request.previous_response.id": text(given.previous_response_id),
-            "gen_ai.output.type": "json" if given.output_schema else None,
+            "gen_ai.request.previous_response.id": text(request.previous_response_id),
+            "gen_ai.output.type": "json" if request.output_schema else None,
         }
     )
     stop = texts(list(sampling.stop))

@@ -29,11 +29,11 @@ from hansard._context.compile_span import is_exact, put
 from hansard._models.answer import RecordedCall
 from hansard._models.call_attributes import (
     answered,
-    asked,
     attempt_attributes,
     failed,
     finish_reason_of,
     of_compile,
+    of_request,
     server_of,
 )
 from hansard._tracing.observation import Observation, begin, put_content
@@ -129,8 +129,10 @@ class CallSpan:
     The transport calls it with each request before it is sent, and with every exchange.
     """
 
-    def __init__(self, given: RenderInput, adapter: Adapter, compiled: CompiledStep | None) -> None:
-        self._given = given
+    def __init__(
+        self, request: RenderInput, adapter: Adapter, compiled: CompiledStep | None
+    ) -> None:
+        self._request = request
         self._adapter = adapter
         self._compiled = compiled
         self._recorder: Recorder | None = None
@@ -144,12 +146,12 @@ class CallSpan:
     def begin(
         cls,
         recorder: Recorder | None,
-        given: RenderInput,
+        request: RenderInput,
         adapter: Adapter,
         compiled: CompiledStep | None,
     ) -> CallSpan:
         """Start the span in the current context."""
-        made = cls(given, adapter, compiled)
+        made = cls(request, adapter, compiled)
         if recorder is not None:
             made._start(recorder)
         return made
@@ -157,14 +159,16 @@ class CallSpan:
     @observing
     def _start(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        name = f"chat {self._given.model}"
-        values = asked(self._given, self._adapter.provider, recorder) | of_compile(self._compiled)
+        name = f"chat {self._request.model}"
+        values = of_request(self._request, self._adapter.provider, recorder) | of_compile(
+            self._compiled
+        )
         self._observation = begin(recorder, name, values, kind=SpanKind.CLIENT)
         if self._observation is not None and self._observation.is_recording:
-            given = self._given
-            self._content(semconv.INPUT_MESSAGES, plain_messages(given.messages))
-            self._content(semconv.SYSTEM_INSTRUCTIONS, instructions(given.system))
-            self._content(semconv.TOOL_DEFINITIONS, definitions(given.tools))
+            request = self._request
+            self._content(semconv.INPUT_MESSAGES, plain_messages(request.messages))
+            self._content(semconv.SYSTEM_INSTRUCTIONS, instructions(request.system))
+            self._content(semconv.TOOL_DEFINITIONS, definitions(request.tools))
 
     @observing
     def mark(self, attributes: Mapping[str, AttributeValue], *, links: Sequence[Link] = ()) -> None:
@@ -279,8 +283,8 @@ class CallSpan:
             return
         self._observation.span.set_attributes(answered(raw))
         reason = finish_reason_of(raw.call)
-        said = plain_messages(raw.call.output, finish_reason=reason)
-        self._content(semconv.OUTPUT_MESSAGES, said)
+        messages = plain_messages(raw.call.output, finish_reason=reason)
+        self._content(semconv.OUTPUT_MESSAGES, messages)
         left_out = raw.metadata.get("omitted")
         if left_out:
             self._content(semconv.REQUEST_OMITTED, left_out)
@@ -289,7 +293,7 @@ class CallSpan:
     def _tell_failure(self, error: BaseException) -> None:
         if not self._is_recording or self._observation is None:
             return
-        estimate = self._adapter.estimate(self._given)
+        estimate = self._adapter.estimate(self._request)
         values: Attributes = {
             semconv.TOKENS_ESTIMATED: estimate.tokens,
             semconv.TOKENS_ESTIMATOR: estimate.counted_by,
@@ -328,13 +332,13 @@ class CallSpan:
             return
         recipe = Recipe(
             provider=self._adapter.provider,
-            model=self._given.model,
+            model=self._request.model,
             request=sent_request(exchange, ref=request_ref, is_exact=self._is_exact),
             response_ref=self._refs.get(semconv.RESPONSE, ""),
             compilation=_used(self._compiled),
             adapter=used_adapter(self._adapter.format, exchange),
-            sampling=sampling_of(self._given),
-            parameters=parameters_of(self._given),
+            sampling=sampling_of(self._request),
+            parameters=parameters_of(self._request),
             versions={"hansard": hansard.__version__, "python": platform.python_version()},
         )
         data = canonical_bytes(recipe.model_dump(mode="json"))

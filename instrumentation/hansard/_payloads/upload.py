@@ -52,7 +52,7 @@ class Uploader:
             return Answer(Outcome.LATER, f"{type(error).__name__}: {error}"[:200])
         finally:
             detach(token)
-        return self._session.answer or Answer(Outcome.LATER, "there was no answer")
+        return self._session.response or Answer(Outcome.LATER, "there was no answer")
 
     def close(self) -> None:
         """Close the connection."""

@@ -162,9 +162,9 @@ class OpenSpan:
             "_OTHER" if kind is None else _redacted(self.recorder, semconv.ERROR_TYPE, kind)
         )
         self.span.set_attribute(semconv.ERROR_TYPE, error_type)
-        self.span.set_status(StatusCode.ERROR, None if error is None else self._told(error))
+        self.span.set_status(StatusCode.ERROR, None if error is None else self._message(error))
 
-    def _told(self, message: object) -> str | None:
+    def _message(self, message: object) -> str | None:
         retention = self.recorder.settings.retention
         if retention is RetentionMode.METADATA_ONLY:
             return None

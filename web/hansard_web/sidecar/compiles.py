@@ -140,7 +140,7 @@ class RecalledStep(CompiledStep):
     ) -> None:
         self.checks = ()
         self.adapter = None
-        self.place = None
+        self.otel_context = None
         self.recorded = recorded
         self._row = compilation.row
         self._context = context

@@ -34,7 +34,7 @@ _CLOSED: Final = Answer(Outcome.LATER, "the program ends")
 class Delivered:
     """What became of a batch. `refused` are items that will never be taken."""
 
-    answer: Answer
+    response: Answer
     refused: Sequence[Any] = field(default=())
 
 
@@ -57,15 +57,15 @@ class Courier:
         `name` is what a batch that is tried again is known by: after some failures that may be its
         own, an empty request shows whether they are.
         """
-        answer = self._send(kind, items)
-        if answer.outcome is Outcome.DOUBTFUL and self._is_own_fault(kind, name):
-            answer = Answer(Outcome.REFUSED, answer.reason)
-        if answer.outcome is not Outcome.REFUSED:
-            return Delivered(answer)
+        response = self._send(kind, items)
+        if response.outcome is Outcome.DOUBTFUL and self._is_own_fault(kind, name):
+            response = Answer(Outcome.REFUSED, response.reason)
+        if response.outcome is not Outcome.REFUSED:
+            return Delivered(response)
         self._doubts.pop(name, None)
-        return self._narrow(kind, items, answer)
+        return self._narrow(kind, items, response)
 
-    def _narrow(self, kind: Kind, items: Sequence[Any], answer: Answer) -> Delivered:
+    def _narrow(self, kind: Kind, items: Sequence[Any], response: Answer) -> Delivered:
         refused: list[Any] = []
         parts: deque[Sequence[Any]] = deque(_halves(items) if len(items) > 1 else ())
         if len(items) <= 1:
@@ -73,17 +73,17 @@ class Courier:
         budget = _MOST_PARTS
         while parts:
             part = parts.popleft()
-            told = self._send(kind, part) if budget > 0 else answer
+            of_part = self._send(kind, part) if budget > 0 else response
             budget -= 1
-            if told.outcome in (Outcome.REFUSED, Outcome.DOUBTFUL):
+            if of_part.outcome in (Outcome.REFUSED, Outcome.DOUBTFUL):
                 if len(part) > 1 and budget > 0:
                     parts.extend(_halves(part))
                 else:
                     refused.extend(part)
-            elif told.outcome is not Outcome.ACCEPTED:
+            elif of_part.outcome is not Outcome.ACCEPTED:
                 # It went away meanwhile: all of it is tried again, what arrived is known there.
-                return Delivered(told)
-        return Delivered(Answer(Outcome.REFUSED, answer.reason), refused)
+                return Delivered(of_part)
+        return Delivered(Answer(Outcome.REFUSED, response.reason), refused)
 
     def _is_own_fault(self, kind: Kind, name: object) -> bool:
         if name is None:
@@ -115,13 +115,13 @@ class Courier:
         """
         size_bytes = len(payloads[0].data)
         if len(payloads) == 1 and size_bytes > RECORD_BYTES and not self._settings.embedded:
-            answer = self._upload(payloads[0])
-            if answer.outcome is not Outcome.NOT_RECEIVED:
-                return answer
+            response = self._upload(payloads[0])
+            if response.outcome is not Outcome.NOT_RECEIVED:
+                return response
             if size_bytes > self._most_in_a_record():
                 return Answer(
                     Outcome.NOT_RECEIVED,
-                    f"{answer.reason}; it is too large for a log record there. Set http_endpoint "
+                    f"{response.reason}; it is too large for a log record there. Set http_endpoint "
                     "(HANSARD_HTTP_ENDPOINT) to the HTTP address of Hansard",
                 )
         return sender.send_payloads(payloads, self._resource)
@@ -137,10 +137,10 @@ class Courier:
                 from hansard._payloads.upload import Uploader
 
             self._uploader = Uploader(base, self._settings)
-        answer = self._uploader.put(payload.ref, payload.data, media_type=payload.media_type)
-        if answer.outcome is Outcome.NOT_RECEIVED:
+        response = self._uploader.put(payload.ref, payload.data, media_type=payload.media_type)
+        if response.outcome is Outcome.NOT_RECEIVED:
             self._no_uploads_until_s = time.monotonic() + _UPLOAD_AGAIN_S
-        return answer
+        return response
 
     def _most_in_a_record(self) -> int:
         if self.is_hansard():

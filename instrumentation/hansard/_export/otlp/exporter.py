@@ -70,26 +70,26 @@ def of_status(status: int, reason: str, *, retry_after: str | None = None) -> An
     """Return what an HTTP status means; `retry_after` is the header's value."""
     if 200 <= status < 300:
         return ACCEPTED
-    told = f"it answered {status} {reason}".rstrip()
+    message = f"it answered {status} {reason}".rstrip()
     if status in _REFUSED_STATUSES:
-        return Answer(Outcome.REFUSED, told)
+        return Answer(Outcome.REFUSED, message)
     if status in _ELSEWHERE_STATUSES:
-        return Answer(Outcome.NOT_RECEIVED, told)
+        return Answer(Outcome.NOT_RECEIVED, message)
     if status == 500:
-        return Answer(Outcome.DOUBTFUL, told)
+        return Answer(Outcome.DOUBTFUL, message)
     if 300 <= status < 400:
-        told += ", which OTLP does not follow; give the address it leads to"
-    return Answer(Outcome.LATER, told, _seconds(retry_after))
+        message += ", which OTLP does not follow; give the address it leads to"
+    return Answer(Outcome.LATER, message, _seconds(retry_after))
 
 
 def of_code(code: str, details: str) -> Answer:
     """Return what a gRPC status code means, by its name."""
-    told = f"it answered {code}" + (f" ({details[:200]})" if details else "")
+    message = f"it answered {code}" + (f" ({details[:200]})" if details else "")
     if code == "INVALID_ARGUMENT" or (code == "RESOURCE_EXHAUSTED" and _TOO_LARGE.search(details)):
-        return Answer(Outcome.REFUSED, told)
+        return Answer(Outcome.REFUSED, message)
     if code == "UNIMPLEMENTED":
-        return Answer(Outcome.NOT_RECEIVED, told)
-    return Answer(Outcome.DOUBTFUL if code in _DOUBTFUL_CODES else Outcome.LATER, told)
+        return Answer(Outcome.NOT_RECEIVED, message)
+    return Answer(Outcome.DOUBTFUL if code in _DOUBTFUL_CODES else Outcome.LATER, message)
 
 
 def _seconds(retry_after: str | None) -> float | None:
@@ -215,14 +215,14 @@ class HttpSender:
             return self._send(self._logs, self._log_session, ())
 
     def _send(self, exporter: Any, session: WatchedSession, batch: Sequence[Any]) -> Answer:
-        session.answer = None
+        session.response = None
         with listening():
             try:
                 exporter.export(batch)
             except Exception as error:  # exporting must never end the sender's thread
                 return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}")
         # A closed exporter sends nothing and does not say why.
-        return session.answer or (_CLOSED if self._is_closed else BROKEN)
+        return session.response or (_CLOSED if self._is_closed else BROKEN)
 
     def close(self) -> None:
         self._is_closed = True
@@ -279,7 +279,7 @@ class GrpcSender:
             return ACCEPTED
         if self._is_closed:
             return _CLOSED
-        return _told(lines) if kind in self._made else _INTERRUPTED
+        return _failure_of(lines) if kind in self._made else _INTERRUPTED
 
     def _hang_up(self) -> None:
         """Somebody forks and the collector does not answer: end the call, try again later."""
@@ -300,7 +300,7 @@ def _is_closed(error: Exception) -> bool:
     return isinstance(error, ValueError) and "closed" in str(error)
 
 
-def _told(lines: Sequence[logging.LogRecord]) -> Answer:
+def _failure_of(lines: Sequence[logging.LogRecord]) -> Answer:
     """Return the answer that the gRPC exporter logged; doubtful when nobody may log."""
     for line in reversed(lines):
         arguments = line.args if isinstance(line.args, tuple) else ()
@@ -359,8 +359,8 @@ def _says_http(settings: Settings) -> bool:
         allow_redirects=False,
         verify=_roots() or True,
     )
-    told: Any = response.json()
-    return isinstance(told, dict) and told.get("product") == PRODUCT
+    body: Any = response.json()
+    return isinstance(body, dict) and body.get("product") == PRODUCT
 
 
 def _says_grpc(settings: Settings) -> bool:
@@ -379,8 +379,8 @@ def _says_grpc(settings: Settings) -> bool:
         channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(pem))
     with call_apart_from_forks(channel.close), channel:
         metadata = tuple((name.lower(), text) for name, text in settings.headers.items())
-        answer = channel.unary_unary(HELLO)(b"", timeout=_ANSWER_S, metadata=metadata)
-    return bool(answer == PRODUCT.encode())
+        response = channel.unary_unary(HELLO)(b"", timeout=_ANSWER_S, metadata=metadata)
+    return bool(response == PRODUCT.encode())
 
 
 def _roots() -> str | None:

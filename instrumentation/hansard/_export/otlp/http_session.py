@@ -32,7 +32,7 @@ class WatchedSession(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self.answer: Answer | None = None
+        self.response: Answer | None = None
         self.body: bytes | None = None
 
     @contextmanager
@@ -46,18 +46,18 @@ class WatchedSession(requests.Session):
 
     def request(self, *arguments: Any, **options: Any) -> requests.Response:
         """Send a request; raises NotSent unless it was taken."""
-        self.answer = None
+        self.response = None
         if self.body is not None:
             options["data"] = self.body
         try:
             response = self._attempt(*arguments, **options)
         except requests.RequestException as error:
-            self.answer = Answer(Outcome.LATER, words_of(error))
-            raise NotSent(self.answer.reason) from None
-        answer = _answer_of(response)
-        self.answer = answer
-        if answer.outcome is not Outcome.ACCEPTED:
-            raise NotSent(answer.reason)
+            self.response = Answer(Outcome.LATER, words_of(error))
+            raise NotSent(self.response.reason) from None
+        read = _answer_of(response)
+        self.response = read
+        if read.outcome is not Outcome.ACCEPTED:
+            raise NotSent(read.reason)
         return response
 
     def _attempt(self, *arguments: Any, **options: Any) -> requests.Response:
@@ -100,6 +100,6 @@ def _cause(error: BaseException) -> str:
         if not isinstance(deeper, BaseException):
             break
         inner = deeper
-    told = getattr(inner, "strerror", None) or str(inner) or type(inner).__name__
+    message = getattr(inner, "strerror", None) or str(inner) or type(inner).__name__
     # A server that speaks something else is quoted here.
-    return " ".join(str(told).split()).encode("ascii", "backslashreplace").decode()[:200]
+    return " ".join(str(message).split()).encode("ascii", "backslashreplace").decode()[:200]

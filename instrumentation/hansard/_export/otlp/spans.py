@@ -224,14 +224,14 @@ def _log(one: ProtoLog, resource: Resource, scope: InstrumentationScope) -> Read
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.sdk._logs import ReadableLogRecord
 
-    place = Context()
+    context = Context()
     if one.trace_id and one.span_id:
         where = _context(int.from_bytes(one.trace_id, "big"), one.span_id)
-        place = set_span_in_context(NonRecordingSpan(where), place)
+        context = set_span_in_context(NonRecordingSpan(where), context)
     record = LogRecord(
         timestamp=one.time_unix_nano,
         observed_timestamp=one.observed_time_unix_nano,
-        context=place,
+        context=context,
         severity_text=one.severity_text or None,
         severity_number=SeverityNumber(one.severity_number),
         body=_value(one.body),

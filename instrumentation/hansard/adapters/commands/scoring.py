@@ -374,8 +374,8 @@ class _Reading:
         placed = [word for word in rest if "{}" in word.text]
         if placed:
             texts = [w.text.replace("{}", n) for w in placed for n in names[:50]]
-            kept = [word for word in rest if "{}" not in word.text]
-            return self._run([*kept, *map(Word, texts)], depth)
+            plain = [word for word in rest if "{}" not in word.text]
+            return self._run([*plain, *map(Word, texts)], depth)
         return self._run([*rest, *map(Word, names)], depth)
 
     def _run(self, words: list[Word], depth: int, *, like: Command | None = None) -> Score:
@@ -660,11 +660,11 @@ def _fits(rule: Mapping[str, Any], options: set[str], arguments: Sequence[str]) 
     words = rule.get("words", ())
     if len(arguments) < len(words):
         return None
-    for wanted, given in zip(words, arguments, strict=False):
-        if not any(_is_like(given, one) for one in wanted.split("|")):
+    for allowed, argument in zip(words, arguments, strict=False):
+        if not any(_is_like(argument, one) for one in allowed.split("|")):
             return None
-    for wanted in rule.get("options", ()):
-        if options.isdisjoint(wanted.split("|")):
+    for allowed in rule.get("options", ()):
+        if options.isdisjoint(allowed.split("|")):
             return None
     without = rule.get("without")
     if without and not options.isdisjoint(without.split("|")):
