@@ -233,7 +233,7 @@ def _look_up(
     refers = key is None or key.endswith(_REFERRING)
     standing, payload = standing_of(connection, ref)
     if payload is None:
-        size = _told_size(view.attributes, name)
+        size = _stated_size(view.attributes, name)
         return NamedPayload(name, key, ref, standing, size) if refers else None
     return NamedPayload(name, key, ref, standing, payload.size, payload)
 
@@ -258,9 +258,9 @@ def _stored(connection: apsw.Connection, ref: str) -> Payload | None:
     return payload
 
 
-def _told_size(attributes: Mapping[str, Any], name: str) -> int | None:
-    told = attributes.get(f"{name}_size")
-    return told if type(told) is int and told >= 0 else None
+def _stated_size(attributes: Mapping[str, Any], name: str) -> int | None:
+    size = attributes.get(f"{name}_size")
+    return size if type(size) is int and size >= 0 else None
 
 
 # Spans and the payloads they name, joined in whichever order they come.

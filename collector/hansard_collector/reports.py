@@ -112,7 +112,7 @@ def _headline(state: SystemState) -> str:
         )
     )
     contradicted, within = state.verdicts.get("contradicted", 0), span_of_time(state.window_ns)
-    said = [
+    clauses = [
         f"{waits} wait{'' if ' and ' in waits or not waits.startswith('1 ') else 's'} for a person"
         if waits
         else "Nothing waits for a person",
@@ -121,8 +121,8 @@ def _headline(state: SystemState) -> str:
         else f"nothing failed in the last {within}",
     ]
     if contradicted:
-        said.append(f"evaluation contradicted {_plural(contradicted, 'claim')}")
-    return "; ".join(said) + "."
+        clauses.append(f"evaluation contradicted {_plural(contradicted, 'claim')}")
+    return "; ".join(clauses) + "."
 
 
 def _addressed(state: SystemState, briefing: Briefing, words: _Words) -> str:
@@ -174,10 +174,10 @@ def _errors(state: SystemState, words: _Words) -> list[str]:
 
 
 def _error(one: ErrorKind, now_ns: int, words: _Words) -> str:
-    said = words.code(one.message or "(no message)", _WORDS_CHARS)
+    message = words.code(one.message or "(no message)", _WORDS_CHARS)
     return (
         f"{one.subject_kind} {words.code(one.subject)}, {_plural(one.count, 'time')}, last "
-        f"{_recent(one.last_ns, now_ns)}: {said} ({_step(one.step_id)})"
+        f"{_recent(one.last_ns, now_ns)}: {message} ({_step(one.step_id)})"
     )
 
 
@@ -256,8 +256,8 @@ def _step(step_id: str) -> str:
 
 
 def _joined(counts: Iterable[tuple[int, str]]) -> str:
-    said = [_plural(count, what) for count, what in counts if count]
-    return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else "".join(said)
+    counted = [_plural(count, what) for count, what in counts if count]
+    return f"{', '.join(counted[:-1])} and {counted[-1]}" if len(counted) > 1 else "".join(counted)
 
 
 def _plural(count: int, one: str) -> str:
@@ -273,8 +273,8 @@ def _time(epoch_ns: int) -> str:
 
 def _recent(epoch_ns: int, now_ns: int) -> str:
     """Return the time of day alone for what is of today."""
-    told, today = _time(epoch_ns), _time(now_ns)
-    return told[11:] if told[:10] == today[:10] else told
+    moment, today = _time(epoch_ns), _time(now_ns)
+    return moment[11:] if moment[:10] == today[:10] else moment
 
 
 def _age(length_ns: int) -> str:
@@ -406,7 +406,7 @@ def send_report(
 
     from hansard_collector.timed_response import TimedResponse
 
-    told = {"text": text[:_MOST_CHARS], "report": name, "recipients": list(recipients)}
+    body = {"text": text[:_MOST_CHARS], "report": name, "recipients": list(recipients)}
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -419,7 +419,7 @@ def send_report(
     path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     headers = {"Content-Type": "application/json", "User-Agent": "hansard"}
     try:
-        connection.request("POST", path, json.dumps(told).encode(), headers)
+        connection.request("POST", path, json.dumps(body).encode(), headers)
         response = connection.getresponse()
         response.read(_MOST_ANSWER_BYTES)
     except TimeoutError:

@@ -315,7 +315,7 @@ class Scanner:
     """Holds the stories of one source against the interests in memory."""
 
     source: StorySource
-    book: StoryService
+    service: StoryService
     classifier: Classifier = field(default_factory=WordOverlap)
     threshold: float = THRESHOLD
     is_dry: bool = False  # nothing is kept: the next scan classifies them again
@@ -325,11 +325,11 @@ class Scanner:
 
         Raises NoInterests, and SourceUnavailable or InvalidResponse for the list.
         """
-        interests = self.book.interests()
+        interests = self.service.interests()
         if not interests:
             raise NoInterests
         ids = self.source.top(limit)
-        known = self.book.known(self.source.name, ids)
+        known = self.service.known(self.source.name, ids)
         labels = labels_of(interests)
         stories = []
         for scanned in self._each(ids, known, labels):
@@ -348,7 +348,7 @@ class Scanner:
             story = None
             try:
                 # Before anything is done with it: a classifier may be a model elsewhere.
-                story = self.book.without_secrets(self.source.story(story_id))
+                story = self.service.without_secrets(self.source.story(story_id))
                 yield self._one(story, labels)
                 down = 0
             except AlreadyProcessed:
@@ -364,7 +364,7 @@ class Scanner:
         interest = labels[verdict.label] if verdict.label is not None else None
         number = None if interest is None else interest.id
         judged = Judged(story, number, self.classifier.name, verdict.score, self.threshold)
-        note = None if self.is_dry else self.book.record(judged, interest)
+        note = None if self.is_dry else self.service.record(judged, interest)
         return Scanned(
             story.story_id,
             "accepted" if judged.is_accepted else "refused",
@@ -382,6 +382,6 @@ def labels_of(interests: Sequence[Memory]) -> dict[str, Memory]:
     """
     labels: dict[str, Memory] = {}
     for interest in interests:
-        said = interest.content if isinstance(interest.content, str) else interest.subject
-        labels.setdefault(said, interest)
+        text = interest.content if isinstance(interest.content, str) else interest.subject
+        labels.setdefault(text, interest)
     return labels

@@ -15,8 +15,8 @@ class TimedResponse(HTTPResponse):
     A socket's own timeout begins anew with each byte that comes.
     """
 
-    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
-        super().__init__(sock, *given, **named)
+    def __init__(self, sock: socket.socket, *args: Any, **named: Any) -> None:
+        super().__init__(sock, *args, **named)
         self.fp = io.BufferedReader(_Until(sock, self.fp.detach()))
 
 

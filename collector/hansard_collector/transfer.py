@@ -94,7 +94,7 @@ class _Part:
 @dataclass(frozen=True, slots=True)
 class _Annotations:
     where: str
-    told: Sequence[Any]
+    annotations: Sequence[Any]
 
 
 def import_files(
@@ -149,9 +149,9 @@ def _submit(
 def _restore(part: _Annotations, restore: Restore | None, imported: Imported) -> None:
     if restore is None:
         return
-    for told in part.told:
+    for annotation in part.annotations:
         try:
-            imported.annotations += restore(told if isinstance(told, dict) else {})
+            imported.annotations += restore(annotation if isinstance(annotation, dict) else {})
         except HansardError as error:
             imported.problems.append(Problem(part.where, f"an annotation is left out: {error}"))
 
@@ -245,18 +245,18 @@ def _requests_of(where: str, document: Any, text: bytes) -> Iterator[_Part | _An
             yield from _requests_of(where, one, orjson.dumps(one))
         return
     keys = [key for key in _ENVELOPES if key in document] if isinstance(document, dict) else []
-    told = document.get(ANNOTATIONS) if isinstance(document, dict) else None
-    if not keys and told is None:
+    annotations = document.get(ANNOTATIONS) if isinstance(document, dict) else None
+    if not keys and annotations is None:
         raise MalformedRequest("no resourceSpans, resourceLogs or resourceMetrics in it")
-    if len(keys) == 1 and told is None and len(text) <= _AT_ONCE_BYTES:
+    if len(keys) == 1 and annotations is None and len(text) <= _AT_ONCE_BYTES:
         yield _Part(where, _ENVELOPES[keys[0]], Encoding.JSON, text)
         return
     for key in keys:
         for group in _groups(document[key]):
             body = b'{"%s":[%s]}' % (key.encode(), b",".join(group))
             yield _Part(where, _ENVELOPES[key], Encoding.JSON, body)
-    if isinstance(told, list):
-        yield _Annotations(where, told)
+    if isinstance(annotations, list):
+        yield _Annotations(where, annotations)
 
 
 def _groups(envelopes: Any) -> Iterator[list[bytes]]:

@@ -248,7 +248,7 @@ def test_origins_are_what_hashes_ids_and_equal_texts_show_and_nothing_else() -> 
     evidence = Evidence(
         outputs={answer.match_hash: Origin("output", "t-a", "chat")},
         ran={"c1": Origin("result", "t-b", "read_file")},
-        asked={"c9": Origin("output", "t-c", "chat")},
+        asks={"c9": Origin("output", "t-c", "chat")},
         results={squeezed("The user likes tea."): Origin("memory", "t-d", "search memory")},
     )
     messages = [

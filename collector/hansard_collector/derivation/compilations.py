@@ -68,22 +68,22 @@ def with_receipts(
     row: CompilationRow, columns: Columns, *, total: int | None, notes: Iterable[str] = ()
 ) -> CompilationProjection:
     """Return a compile with the receipts that these columns hold."""
-    said = list(notes)
-    read = _read(columns, said)
-    kept = _without_broken(read, said)
-    decisions = Counter(kept["decisions"])
-    count = len(kept["ids"])
-    told = max(count, len(read["ids"]), total or 0)
+    problems = list(notes)
+    read = _read(columns, problems)
+    valid = _without_broken(read, problems)
+    decisions = Counter(valid["decisions"])
+    count = len(valid["ids"])
+    item_total = max(count, len(read["ids"]), total or 0)
     row = row._replace(
-        item_total=told,
+        item_total=item_total,
         receipt_count=count,
         included=decisions["include"],
         excluded=decisions["exclude"],
         compressed=decisions["compress"],
         redacted=decisions["redact"],
-        notes="\n".join(said) or None,
+        notes="\n".join(problems) or None,
     )
-    return CompilationProjection(row, tuple(kept[name] for name in _WRITTEN))
+    return CompilationProjection(row, tuple(valid[name] for name in _WRITTEN))
 
 
 def found_beside(made: CompilationProjection) -> Mapping[str, list[str]]:
@@ -103,12 +103,12 @@ def found_by(made: CompilationProjection) -> Mapping[str, list[str]]:
     """Return everything that receipts are asked for by, as it is stored."""
     columns = _columns(made)
     named = {FACET_KEYS[name]: columns[name] for name in ("kind", "decision", "pass", "reason")}
-    said = {key: list(dict.fromkeys(column)) for key, column in named.items()}
+    unique = {key: list(dict.fromkeys(column)) for key, column in named.items()}
     places = list(zip(columns["source_type"], columns["source"], strict=True))
     lines = [" ".join(part for part in both if part) for both in places]
-    lines += {place for kind, place in places if place and kind not in _SOURCE_TYPES}
+    lines += {source for kind, source in places if source and kind not in _SOURCE_TYPES}
     items = list(columns["item_id"])
-    return {ITEMS_KEY: items, SOURCES_KEY: lines, **said, **_in_longer_texts(columns)}
+    return {ITEMS_KEY: items, SOURCES_KEY: lines, **unique, **_in_longer_texts(columns)}
 
 
 def _columns(made: CompilationProjection) -> Mapping[str, Sequence[Any]]:
@@ -246,15 +246,15 @@ def _texts(
     shorten = cut or (lambda value: value[:most_chars])
 
     def clean(sent: list[Any]) -> Cleaned:
-        said, wrong, too_long = _once(sent) if is_repeated else sent, 0, 0
-        if not set(map(type, said)) <= {str}:
+        values, wrong, too_long = _once(sent) if is_repeated else sent, 0, 0
+        if not set(map(type, values)) <= {str}:
             known = [value if isinstance(value, str) else None for value in sent]
             wrong = known.count(None) - sent.count(None)
-            said = sent = [value or "" for value in known]
-        if max(map(len, said), default=0) > most_chars:
+            values = sent = [value or "" for value in known]
+        if max(map(len, values), default=0) > most_chars:
             too_long = sum(len(value) > most_chars for value in sent)
-            said = sent = [shorten(one) if len(one) > most_chars else one for one in sent]
-        return Cleaned([value or None for value in sent] if "" in said else sent, wrong, too_long)
+            values = sent = [shorten(one) if len(one) > most_chars else one for one in sent]
+        return Cleaned([value or None for value in sent] if "" in values else sent, wrong, too_long)
 
     return clean
 
@@ -339,7 +339,7 @@ def _split_sources(lines: Sequence[str | None]) -> tuple[list[str | None], list[
     split = [(line or "").partition(" ") for line in lines]
     known = {kind: _source_type(kind) for kind in {kind for kind, _, _ in split}}
     kinds = [known[kind] for kind, _, _ in split]
-    return kinds, [place or None for _, _, place in split]
+    return kinds, [uri or None for _, _, uri in split]
 
 
 def _source_type(kind: str) -> str | None:
@@ -431,16 +431,16 @@ def read_result(connection: apsw.Connection, ref: str) -> Json | None:
     return result
 
 
-def _completed(told: CompilationProjection, result: Json) -> CompilationProjection:
-    if result.get("id") != told.row.id:
+def _completed(projection: CompilationProjection, result: Json) -> CompilationProjection:
+    if result.get("id") != projection.row.id:
         raise ResultUnreadableError("the stored result is of another compilation")
     decisions = [one for one in result["decisions"] if isinstance(one, dict)]
     columns = {name: [one.get(key) for one in decisions] for name, key in _KEYS.items()}
     columns["scores"] = [_score(one) for one in decisions]
     columns["rule_ids"] = [_joined_rules(one.get("rule_ids")) for one in decisions]
     columns["final_refs"] = [_other_final(one) for one in decisions]
-    notes = told.row.notes.split("\n") if told.row.notes else ()
-    return with_receipts(told.row, columns, total=told.row.item_total, notes=notes)
+    notes = projection.row.notes.split("\n") if projection.row.notes else ()
+    return with_receipts(projection.row, columns, total=projection.row.item_total, notes=notes)
 
 
 _KEYS = {
@@ -482,7 +482,7 @@ def _named(compilation: CompilationProjection) -> Iterator[bytes]:
         yield from (digest for digest in column if digest is not None)
 
 
-def _noted(made: SpanProjection, told: CompilationProjection, note: str) -> SpanProjection:
-    notes = "\n".join((*((told.row.notes,) if told.row.notes else ()), note))
-    row = told.row._replace(notes=notes)
-    return made._replace(compilation=told._replace(row=row), notes=(*made.notes, note))
+def _noted(made: SpanProjection, compilation: CompilationProjection, note: str) -> SpanProjection:
+    notes = "\n".join((*((compilation.row.notes,) if compilation.row.notes else ()), note))
+    row = compilation.row._replace(notes=notes)
+    return made._replace(compilation=compilation._replace(row=row), notes=(*made.notes, note))

@@ -202,14 +202,14 @@ class _Rebuild:
         self._state = _State(*json.loads(found)) if found else _State(only_old)
         with transaction(self._connection):  # before anything is taken back
             self._write(self._state)
-        wanted = self._runs()
-        for done, trace_id in enumerate(wanted):
-            self._progress(done, len(wanted))
+        trace_ids = self._runs()
+        for done, trace_id in enumerate(trace_ids):
+            self._progress(done, len(trace_ids))
             if self._state.making != trace_id.hex():
                 self._take_back(trace_id)
             self._make(trace_id)
         self._place_logs()
-        self._progress(len(wanted), len(wanted))
+        self._progress(len(trace_ids), len(trace_ids))
         with self._batch():
             if not rebuild_state.is_older(self._connection, DERIVED_VERSION):
                 rebuild_state.drop_progress(self._connection)
@@ -279,8 +279,8 @@ class _Rebuild:
         while logs := deque(rebuild_state.logs_after(self._connection, self._state.logs)):
             with self._batch() as batch:
                 for log in self._slice(logs):
-                    given = settle_again(self._connection, batch, self._messages, [log])
-                    for trace_id, span_ids in given.items():
+                    settled = settle_again(self._connection, batch, self._messages, [log])
+                    for trace_id, span_ids in settled.items():
                         batch.write_held()
                         for span_id in sorted(span_ids):
                             rederive_span(

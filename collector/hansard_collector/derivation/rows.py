@@ -413,7 +413,7 @@ def _summary(normal: Normalised, error: str | None) -> str | None:
     if error:
         return _clip(error, _SUMMARY_CHARS)
     if normal.call is not None:
-        return _clip(_said(normal.call.output), _SUMMARY_CHARS)
+        return _clip(_output_text(normal.call.output), _SUMMARY_CHARS)
     if normal.tool is not None:
         return _clip(_arguments(normal.tool.arguments), _SUMMARY_CHARS)
     if normal.query:
@@ -421,12 +421,12 @@ def _summary(normal: Normalised, error: str | None) -> str | None:
     return None
 
 
-def _said(output: tuple[Message, ...]) -> str | None:
+def _output_text(output: tuple[Message, ...]) -> str | None:
     text = "\n".join(message.text for message in output if message.text)
     if text:
         return text
-    asked = [p.name for message in output for p in message.parts if isinstance(p, ToolCallPart)]
-    return f"asks for {', '.join(dict.fromkeys(asked))}" if asked else None
+    names = [p.name for message in output for p in message.parts if isinstance(p, ToolCallPart)]
+    return f"asks for {', '.join(dict.fromkeys(names))}" if names else None
 
 
 def _arguments(arguments: Any) -> str | None:
@@ -444,9 +444,9 @@ def _first_input(normal: Normalised) -> str | None:
     if normal.goal is not None:
         return _clip(normal.goal, _PREVIEW_CHARS)
     if normal.call is not None:
-        said = [text for m in reversed(normal.call.input) if m.role == "user" and (text := m.text)]
-        asked = next(filter(None, map(_without_context, said)), None)
-        return _clip(asked or next(iter(said), None), _PREVIEW_CHARS)
+        texts = [text for m in reversed(normal.call.input) if m.role == "user" and (text := m.text)]
+        prompt = next(filter(None, map(_without_context, texts)), None)
+        return _clip(prompt or next(iter(texts), None), _PREVIEW_CHARS)
     if normal.role not in _RUN_ROLES:
         return None
     return _words(normal.input, "user") or _clip(normal.asked, _PREVIEW_CHARS)
@@ -465,7 +465,7 @@ def _without_context(text: str) -> str:
 
 def _last_output(normal: Normalised) -> str | None:
     if normal.call is not None:
-        return _clip(_said(normal.call.output), _PREVIEW_CHARS)
+        return _clip(_output_text(normal.call.output), _PREVIEW_CHARS)
     if normal.role not in _RUN_ROLES:
         return None
     return _words(normal.output, "assistant") or _clip(normal.answered, _PREVIEW_CHARS)

@@ -130,20 +130,20 @@ def _logs(connection: apsw.Connection) -> Found:
                 scopes[row.scope] = read_scope(connection, row.scope).scope.name
             record = restore_log(connection, row.record)
             view = log_view(record, resources[row.resource], scope_name=scopes[row.scope])
-            given = log_columns(record, view) | {"notes": None}
+            derived = log_columns(record, view) | {"notes": None}
             if row.is_of_session:  # placed on the step that it tells of
-                given |= {"trace_id": row.home, "span_id": row.columns["span_id"]}
-            yield from _told("log_record", row.id, row.columns, given)
+                derived |= {"trace_id": row.home, "span_id": row.columns["span_id"]}
+            yield from _compared("log_record", row.id, row.columns, derived)
 
 
 def _points(connection: apsw.Connection) -> Found:
     for row in iter_points(connection):
         with suppress(StoreCorruptError):
             [(metric, point)] = single_points(restore_metric(connection, row.record))
-            yield from _told("metric_point", row.id, row.columns, point_columns(metric, point))
+            yield from _compared("metric_point", row.id, row.columns, point_columns(metric, point))
 
 
-def _told(table: str, number: int, found: Mapping[str, Any], given: Mapping[str, Any]) -> Found:
-    told = differences(list(found), list(found.values()), [given[one] for one in found])
-    if told:
-        yield Difference(table, str(number), f"has {told} as its record gives it")
+def _compared(table: str, number: int, found: Mapping[str, Any], made: Mapping[str, Any]) -> Found:
+    differing = differences(list(found), list(found.values()), [made[one] for one in found])
+    if differing:
+        yield Difference(table, str(number), f"has {differing} as its record gives it")

@@ -122,8 +122,8 @@ def says_something(call: CallRow) -> bool:
     return has_messages and not call.flags & SpanFlag.FOLDED
 
 
-def _number(calls: Sequence[CallRow], wanted: CallRow) -> int | None:
-    return next((at for at, call in enumerate(calls, 1) if call.span == wanted.span), None)
+def _number(calls: Sequence[CallRow], sought: CallRow) -> int | None:
+    return next((at for at, call in enumerate(calls, 1) if call.span == sought.span), None)
 
 
 def _chain(chains: Mapping[int, list[MessageRef]], call: CallRow) -> list[MessageRef]:
@@ -151,13 +151,13 @@ def baseline_of(
     ]
     longest = max(prefixes, default=0)
     ties = [at for at, prefix in enumerate(prefixes) if prefix == longest][-_MOST_TIES:]
-    said = Counter(message.match_hash for message in own)
+    counts = Counter(message.match_hash for message in own)
     candidates = [
         Candidate(
             key=at,
             agent_name=agent_of(earlier[at], ancestry),
             shared_prefix=longest,
-            shared=_shared(said, _chain(chains, earlier[at])),
+            shared=_shared(counts, _chain(chains, earlier[at])),
         )
         for at in ties
     ]
@@ -165,8 +165,8 @@ def baseline_of(
     return None if found is None else earlier[found.key]
 
 
-def _shared(said: Counter[bytes], others: Iterable[MessageRef]) -> int:
-    return (said & Counter(message.match_hash for message in others)).total()
+def _shared(counts: Counter[bytes], others: Iterable[MessageRef]) -> int:
+    return (counts & Counter(message.match_hash for message in others)).total()
 
 
 def agent_of(call: CallRow, ancestry: Mapping[bytes, Ancestor]) -> str | None:
@@ -256,12 +256,12 @@ def sent(ref: MessageRef, message: Message) -> Sent:
         hash=ref.hash,
         match_hash=ref.match_hash,
         role=ref.role,
-        text=said(message),
+        text=text_of(message),
         call_ids=tuple(call for call in calls if call),
     )
 
 
-def said(message: Message) -> str:
+def text_of(message: Message) -> str:
     """Return everything a message says as one text, calls and results included."""
     return "\n".join(text for text in map(_part_text, message.parts) if text)
 
@@ -299,7 +299,7 @@ def _evidence(
     ]
     return Evidence(
         outputs=outputs,
-        asked={
+        asks={
             event.call_id: Origin("output", event.asked_by.step_id, event.asked_by.name)
             for event in events
             if event.asked_by is not None and event.asked_by.step_id != placed.call.step_id
@@ -378,7 +378,7 @@ def run_breaks(connection: apsw.Connection, run: int) -> RunBreaks | None:
     if len(texts) > _MOST_TEXTS:
         return None
     sizes = {
-        text: len(said(message)) / CHARS_PER_TOKEN + MESSAGE_OVERHEAD_TOKENS
+        text: len(text_of(message)) / CHARS_PER_TOKEN + MESSAGE_OVERHEAD_TOKENS
         for text, message in read_messages(connection, texts).items()
     }
     ancestry = list_ancestry(connection, run)

@@ -35,7 +35,7 @@ class Evidence:
     """What earlier steps of the run are known to have produced."""
 
     outputs: Mapping[bytes, Origin] = field(default_factory=dict)  # by match_hash of the answer
-    asked: Mapping[str, Origin] = field(default_factory=dict)  # call id -> the asking model step
+    asks: Mapping[str, Origin] = field(default_factory=dict)  # call id -> the asking model step
     ran: Mapping[str, Origin] = field(default_factory=dict)  # call id -> the tool step
     results: Mapping[str, Origin] = field(default_factory=dict)  # text, by `squeezed` -> step
 
@@ -57,7 +57,7 @@ def _origin(message: Sent, evidence: Evidence, *, opening: bool) -> Origin:
         return Origin("system prompt")
     if message.role == "assistant":
         found = evidence.outputs.get(message.match_hash)
-        return found or _by_call_id(message, evidence.asked) or UNKNOWN
+        return found or _by_call_id(message, evidence.asks) or UNKNOWN
     same_text = evidence.results.get(squeezed(message.text)) if message.text else None
     if message.role == "tool":
         return _by_call_id(message, evidence.ran) or same_text or UNKNOWN

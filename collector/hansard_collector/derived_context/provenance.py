@@ -50,15 +50,15 @@ def cut_of(old: str, new: str) -> Cut | None:
     head = common_prefix(old, new)
     tail = common_suffix(old[head:], new[head:])
     # Of a real cut most of what is left must be old text; a remark may not outweigh it.
-    kept = head + tail
-    remark = len(new) - kept
-    if kept < _LEAST_KEPT_CHARS or remark > min(_MARKER_CHARS, kept):
+    remaining = head + tail
+    remark = len(new) - remaining
+    if remaining < _LEAST_KEPT_CHARS or remark > min(_MARKER_CHARS, remaining):
         return None
     if tail < _LEAST_KEPT_CHARS:
         return Cut("beginning", head)
     if head < _LEAST_KEPT_CHARS:
         return Cut("end", tail)
-    return Cut("both ends", kept)
+    return Cut("both ends", remaining)
 
 
 def common_prefix(one: str, other: str) -> int:
@@ -171,7 +171,7 @@ def compare(
     )
     sizes = estimated_tokens(current, billed=billed)
     previous_sizes = estimated_tokens(previous, billed=previous_billed)
-    rows = list(_rows(previous, current, kept=pairs, moved=moved, changed=changed))
+    rows = list(_rows(previous, current, paired=pairs, moved=moved, changed=changed))
     rows = [_measured(row, sizes, previous_sizes) for row in rows]
     broken = find_cache_break(
         [one.hash for one in previous],
@@ -244,11 +244,11 @@ def estimated_tokens(messages: Sequence[Sent], *, billed: int | None) -> list[in
     scale = billed / sum(raw) if billed is not None and raw else 1.0
     # Rounding the running sum, not each share, is what makes the shares add up.
     sizes = []
-    total, given = 0.0, 0
+    total, shared = 0.0, 0
     for share in raw:
         total += share * scale
-        sizes.append(round(total) - given)
-        given = round(total)
+        sizes.append(round(total) - shared)
+        shared = round(total)
     return sizes
 
 
@@ -369,18 +369,18 @@ def _rows(
     previous: Sequence[Sent],
     current: Sequence[Sent],
     *,
-    kept: Sequence[tuple[int, int]],
+    paired: Sequence[tuple[int, int]],
     moved: Mapping[int, int],
     changed: Mapping[tuple[int, int], _Changed],
 ) -> Iterator[Row]:
     """Yield this call's messages in order, each dropped one after what stood before it."""
-    partner = {other: one for one, other in kept}
+    partner = {other: one for one, other in paired}
     partner |= {other: one for one, other in moved.items()}
     partner |= {other: one for one, other in changed}
     has_partner = set(partner.values())
     dropped = [at for at in range(len(previous)) if at not in has_partner]
     waiting = 0
-    last_kept = {other for _, other in kept}
+    last_kept = {other for _, other in paired}
     for at, message in enumerate(current):
         one = partner.get(at)
         if one is not None and (at in last_kept or (one, at) in changed):

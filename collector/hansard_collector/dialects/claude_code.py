@@ -78,8 +78,8 @@ def new_context(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 def prompt_log(reading: Reading, _: str) -> tuple[Message, ...] | None:
     for record in _logs(reading, "user_prompt"):
-        if is_content(said := record.attributes.get("prompt")):
-            return chat.messages_of(said, "user") or None
+        if is_content(prompt := record.attributes.get("prompt")):
+            return chat.messages_of(prompt, "user") or None
     return None
 
 
@@ -98,13 +98,13 @@ def output(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 def system_log(reading: Reading, _: str) -> tuple[Message, ...] | None:
     """The log `system_prompt` whose hash the span names."""
-    wanted = reading.view.attributes.get("system_prompt_hash")
+    prompt_hash = reading.view.attributes.get("system_prompt_hash")
     for record in _logs(reading, "system_prompt"):
         sent = record.attributes
         known = first(sent, ("system_prompt_hash", "hash"))
-        if known is None or wanted is None or known == wanted:
-            said = first(sent, ("system_prompt", "content", "prompt"))
-            if found := chat.system_messages(said):
+        if known is None or prompt_hash is None or known == prompt_hash:
+            prompt = first(sent, ("system_prompt", "content", "prompt"))
+            if found := chat.system_messages(prompt):
                 return found
     return None
 
@@ -203,11 +203,11 @@ def logged_count(name: str) -> Any:
 
 def _requests(reading: Reading) -> list[Record]:
     """The logs of this very request: a log of another request of the turn does not count."""
-    wanted = reading.view.attributes.get("request_id")
+    request_id = reading.view.attributes.get("request_id")
     return [
         record
         for record in _logs(reading, "api_request")
-        if wanted is None or record.attributes.get("request_id") in (None, wanted)
+        if request_id is None or record.attributes.get("request_id") in (None, request_id)
     ]
 
 

@@ -126,7 +126,7 @@ def _with_flat_calls(reading: Reading, found: tuple[Message, ...]) -> tuple[Mess
     if any(isinstance(part, ToolCallPart) for message in found for part in message.parts):
         return found
     flat = openllmetry.output_messages(reading, "gen_ai.completion.") or ()
-    calls = [part for said in flat for part in said.parts if isinstance(part, ToolCallPart)]
+    calls = [part for one in flat for part in one.parts if isinstance(part, ToolCallPart)]
     return chat.joined((*found, Message("assistant", tuple(calls)))) if calls else found
 
 
@@ -191,8 +191,8 @@ def finish_reason(reading: Reading, key: str) -> str | None:
 def finish_reason_of_messages(reading: Reading, key: str) -> str | None:
     """The reason as the deprecated field of an output message."""
     for item in sequence(reading.opened(key)):
-        said = first(item, ("finish_reason", "stop_reason")) if isinstance(item, dict) else None
-        if reason := text(said):
+        sent = first(item, ("finish_reason", "stop_reason")) if isinstance(item, dict) else None
+        if reason := text(sent):
             return reason
     return None
 

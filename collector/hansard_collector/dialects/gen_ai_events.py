@@ -62,7 +62,7 @@ def details_tools(reading: Reading, _: str) -> tuple[Any, ...] | None:
 def details_finish_reason(reading: Reading, _: str) -> str | None:
     for value in _of_details(reading, "gen_ai.response.finish_reasons", "finish_reasons"):
         listed = value if isinstance(value, list) else [value]
-        if reason := next((said for item in listed if (said := text(item))), None):
+        if reason := next((reason_text for item in listed if (reason_text := text(item))), None):
             return reason
     for value in _of_details(reading, "gen_ai.output.messages", "output"):
         said_last = (item for item in sequence(_listed(value)) if isinstance(item, dict))
@@ -101,17 +101,17 @@ def input_messages(reading: Reading, _: str) -> tuple[Message, ...] | None:
 def output_messages(reading: Reading, _: str) -> tuple[Message, ...] | None:
     found: list[Message] = []
     for record in reading.records(CHOICE):
-        choice = _said(record)
+        choice = _body(record)
         inner = opened(choice.get("message"))
         if isinstance(inner, dict | list | str):
-            found += chat.said(inner, "assistant")
+            found += chat.role_messages(inner, "assistant")
         else:
             found += chat.messages_of({"role": "assistant", **choice}, "assistant")
     return tuple(found) or None
 
 
 def finish_reason(reading: Reading, _: str) -> str | None:
-    reasons = (text(_said(record).get("finish_reason")) for record in reading.records(CHOICE))
+    reasons = (text(_body(record).get("finish_reason")) for record in reading.records(CHOICE))
     return next((reason for reason in reasons if reason), None)
 
 
@@ -124,12 +124,12 @@ def system_message(reading: Reading, evidence: str) -> tuple[Message, ...] | Non
 
 def _spoken(record: Record) -> Mapping[str, Any]:
     """The event as a message; its name says who speaks where nothing else does."""
-    said = _said(record)
-    role = text(said.get("role")) or INPUT_EVENTS[record.name]
-    return {**said, "role": role}
+    body = _body(record)
+    role = text(body.get("role")) or INPUT_EVENTS[record.name]
+    return {**body, "role": role}
 
 
-def _said(record: Record) -> Mapping[str, Any]:
+def _body(record: Record) -> Mapping[str, Any]:
     body = opened(record.body)
     if isinstance(body, dict):
         content = body.get("content")
@@ -171,18 +171,18 @@ def _of_lines(sent: str) -> list[Message]:
 def _system_first(found: list[Message]) -> list[Message]:
     """Langtrace puts Anthropic's system prompt behind the messages of the time, at each call."""
     system: list[Message] = []
-    for said in found:
-        if said.role == "system" and said not in system:
-            system.append(said)
-    return [*system, *(said for said in found if said.role != "system")]
+    for message in found:
+        if message.role == "system" and message not in system:
+            system.append(message)
+    return [*system, *(message for message in found if message.role != "system")]
 
 
 def completion_content(reading: Reading, _: str) -> tuple[Message, ...] | None:
     found: list[Message] = []
     for record in reading.records("gen_ai.content.completion"):
-        said = _content(record, "gen_ai.completion")
-        if said != _NONE or "openlit" not in reading.marks:
-            found += chat.response_messages(said)
+        content = _content(record, "gen_ai.completion")
+        if content != _NONE or "openlit" not in reading.marks:
+            found += chat.response_messages(content)
     return tuple(found) or None
 
 

@@ -56,9 +56,9 @@ def _text_of(value: Any) -> str | None:
         return value.strip() or None
     if not isinstance(value, list):
         return None
-    said = [
+    texts = [
         item.get("content")
         for item in value
         if isinstance(item, Mapping) and item.get("role") == "user"
     ]
-    return _text_of(said[-1]) if said and isinstance(said[-1], str) else None
+    return _text_of(texts[-1]) if texts and isinstance(texts[-1], str) else None

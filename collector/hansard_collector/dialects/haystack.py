@@ -112,8 +112,8 @@ def query(reading: Reading, key: str) -> str | None:
 
 def embedded_texts(reading: Reading, key: str) -> tuple[Message, ...] | None:
     sent = reading.mapping(key)
-    said = sent.get("text")
+    texts = sent.get("text")
     listed = sent.get("documents")
-    if said is None and isinstance(listed, list):
-        said = [item.get("content") for item in listed if isinstance(item, dict)]
-    return chat.messages_of(said, "user") or None
+    if texts is None and isinstance(listed, list):
+        texts = [item.get("content") for item in listed if isinstance(item, dict)]
+    return chat.messages_of(texts, "user") or None

@@ -51,8 +51,8 @@ _TOOL_ARGUMENTS = re.compile(r"\btool_kwargs=(\{.*?\}), tool_id=")
 def _sent(reading: Reading, evidence: str) -> dict[str, Any]:
     """The fields of the last such event as a tree; None is sent as `null`."""
     records = reading.records(evidence.removeprefix("event "))
-    told = records[-1].attributes.items() if records else ()
-    return nested((key, value) for key, value in told if value != "null")
+    attributes = records[-1].attributes.items() if records else ()
+    return nested((key, value) for key, value in attributes if value != "null")
 
 
 def input_messages(reading: Reading, evidence: str) -> tuple[Message, ...] | None:
@@ -66,9 +66,9 @@ def input_messages(reading: Reading, evidence: str) -> tuple[Message, ...] | Non
 
 
 def output_messages(reading: Reading, evidence: str) -> tuple[Message, ...] | None:
-    answer = mapping(_sent(reading, evidence).get("response"))
-    found = _message(mapping(answer.get("message")), "assistant")
-    return found or chat.messages_of(text(answer.get("text")), "assistant") or None
+    response = mapping(_sent(reading, evidence).get("response"))
+    found = _message(mapping(response.get("message")), "assistant")
+    return found or chat.messages_of(text(response.get("text")), "assistant") or None
 
 
 def _message(item: Any, role: str) -> tuple[Message, ...]:
@@ -112,8 +112,8 @@ def response_id(reading: Reading, evidence: str) -> str | None:
 def finish_reason(reading: Reading, evidence: str) -> str | None:
     raw = _raw(reading, evidence)
     choices = sequence(raw.get("choices"))
-    said = mapping(choices[0]).get("finish_reason") if choices else None
-    return text(said) or text(raw.get("stop_reason"))
+    reason = mapping(choices[0]).get("finish_reason") if choices else None
+    return text(reason) or text(raw.get("stop_reason"))
 
 
 def counted(name: str) -> tuple[Source, ...]:
@@ -147,8 +147,8 @@ def embedded_texts(reading: Reading, evidence: str) -> tuple[Message, ...] | Non
 
 
 def query(reading: Reading, evidence: str) -> str | None:
-    asked = _sent(reading, evidence).get("str_or_query_bundle")
-    return text(mapping(asked).get("query_str")) or text(asked)
+    bundle = _sent(reading, evidence).get("str_or_query_bundle")
+    return text(mapping(bundle).get("query_str")) or text(bundle)
 
 
 def documents(reading: Reading, evidence: str) -> tuple[Document, ...] | None:

@@ -77,14 +77,14 @@ def _messages(reading: Reading, prefix: str) -> tuple[Message, ...]:
     for _, pairs in reading.flat(prefix):
         key = (default, *pairs)
         try:
-            kept: tuple[Message, ...] | None = cache.find(key)
+            cached: tuple[Message, ...] | None = cache.find(key)
         except TypeError:  # a list or an object where a text belongs: not hashable
             found.append(_message(pairs, default))
             continue
-        if kept is None:
-            kept = _message(pairs, default)
-            cache.keep(key, kept, size_bytes=_size_bytes(pairs))
-        found.append(kept)
+        if cached is None:
+            cached = _message(pairs, default)
+            cache.keep(key, cached, size_bytes=_size_bytes(pairs))
+        found.append(cached)
     if default == "user" and () in found:
         found = _filled(reading, found)
     return tuple(chain.from_iterable(found))
@@ -129,9 +129,9 @@ def _message(pairs: Sequence[Pair], default: str) -> tuple[Message, ...]:
     parts = _content_parts(fields)
     if message_role(role) == "tool" and not _has_result(parts):
         parts = [_result(part, call_id, name) for part in parts]
-    told = {part.id for part in parts if isinstance(part, ToolCallPart)}
+    call_ids = {part.id for part in parts if isinstance(part, ToolCallPart)}
     calls = [_call(row) for row in rows(fields, "tool_calls")]
-    parts += [call for call in calls if call is not None and call.id not in told]
+    parts += [call for call in calls if call is not None and call.id not in call_ids]
     parts += _legacy_call(fields) + _function_results(tree)
     return chat.one(chat.message(role, parts, name))
 
@@ -193,14 +193,14 @@ def _legacy_call(fields: Mapping[str, Any]) -> list[Part]:
 
 def prompts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
     """Completions API: `llm.prompts.{i}.prompt.text`."""
-    said = (_leaf(pairs, "prompt", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in said for m in chat.messages_of(item, "user")) or None
+    texts = (_leaf(pairs, "prompt", "text") for _, pairs in reading.flat(prefix))
+    return tuple(m for item in texts for m in chat.messages_of(item, "user")) or None
 
 
 def choices(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
     """Completions API: `llm.choices.{i}.completion.text`."""
-    said = (_leaf(pairs, "completion", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in said for m in chat.messages_of(item, "assistant")) or None
+    texts = (_leaf(pairs, "completion", "text") for _, pairs in reading.flat(prefix))
+    return tuple(m for item in texts for m in chat.messages_of(item, "assistant")) or None
 
 
 def listed_prompts(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -263,12 +263,12 @@ def system(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 def parameters(reading: Reading, key: str) -> Mapping[str, Any] | None:
     sent = reading.mapping(key)
-    kept = {
+    selected = {
         name: value
         for name, value in sent.items()
         if name not in _NO_PARAMETERS and value is not None
     }
-    return kept or None
+    return selected or None
 
 
 def streamed(reading: Reading, key: str) -> bool | None:
@@ -282,11 +282,11 @@ def served_model(reading: Reading, key: str) -> str | None:
     """
     if reading.view.status_code == 2:
         return None
-    asked = text(reading.mapping("llm.invocation_parameters").get("model"))
-    asked = asked or text(reading.mapping("gen_ai.request.parameters").get("model"))  # traceAI
-    asked = asked or wire.asked_model(reading, "input.value")
+    model = text(reading.mapping("llm.invocation_parameters").get("model"))
+    model = model or text(reading.mapping("gen_ai.request.parameters").get("model"))  # traceAI
+    model = model or wire.asked_model(reading, "input.value")
     named = text(reading.view.attributes[key])
-    return named if asked not in (None, named) else None
+    return named if model not in (None, named) else None
 
 
 def asked_model(reading: Reading, key: str) -> str | None:
@@ -351,8 +351,8 @@ def handoff_tool(reading: Reading, evidence: str) -> str | None:
 
 
 def embedded_texts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    said = (_leaf(pairs, "embedding", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in said for m in chat.messages_of(item, "user")) or None
+    texts = (_leaf(pairs, "embedding", "text") for _, pairs in reading.flat(prefix))
+    return tuple(m for item in texts for m in chat.messages_of(item, "user")) or None
 
 
 def query(reading: Reading, key: str) -> str | None:

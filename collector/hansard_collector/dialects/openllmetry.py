@@ -49,14 +49,14 @@ def _messages(reading: Reading, prefix: str, *, role: str) -> tuple[Message, ...
     for _, pairs in reading.flat(prefix):
         key = ("flat", role, *pairs)
         try:
-            kept: tuple[Message, ...] | None = cache.find(key)
+            cached: tuple[Message, ...] | None = cache.find(key)
         except TypeError:  # a list or an object where a text belongs: not hashable
             found += _message(pairs, role)
             continue
-        if kept is None:
-            kept = _message(pairs, role)
-            cache.keep(key, kept, size_bytes=sum(len(str(value)) for _, value in pairs))
-        found += kept
+        if cached is None:
+            cached = _message(pairs, role)
+            cache.keep(key, cached, size_bytes=sum(len(str(value)) for _, value in pairs))
+        found += cached
     return tuple(found)
 
 

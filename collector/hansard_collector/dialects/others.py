@@ -199,13 +199,13 @@ def gemini_usage(sent: Mapping[str, Any]) -> dict[str, int]:
     counts = {key: count(sent.get(key)) for key in _GEMINI_COUNTS}
     if not any(counts.values()):
         return {}
-    spoken, given = counts["output_token_count"], counts["input_token_count"]
+    spoken, prompt = counts["output_token_count"], counts["input_token_count"]
     thoughts = counts["thoughts_token_count"] or 0
     by_tools = counts["tool_token_count"] or 0
-    if counts["total_token_count"] == (given or 0) + (spoken or 0):
+    if counts["total_token_count"] == (prompt or 0) + (spoken or 0):
         thoughts = by_tools = 0  # counted within
     found = {
-        "gen_ai.usage.input_tokens": None if given is None else given + by_tools,
+        "gen_ai.usage.input_tokens": None if prompt is None else prompt + by_tools,
         "gen_ai.usage.output_tokens": None if spoken is None else spoken + thoughts,
         "gen_ai.usage.reasoning.output_tokens": counts["thoughts_token_count"],
         "gen_ai.usage.cache_read.input_tokens": counts["cached_content_token_count"],
@@ -252,17 +252,17 @@ def gemini_tool_arguments(reading: Reading, key: str) -> Any:
 
 def gemini_tool_result(reading: Reading, key: str) -> Any:
     """`{status, request, response: {responseParts: [{functionResponse: {response}}], …}}`."""
-    answer = inside(reading.opened(key), "response")
-    if not isinstance(answer, dict):
+    response = inside(reading.opened(key), "response")
+    if not isinstance(response, dict):
         return None
-    parts = answer.get("responseParts")
-    given = [inside(part, "functionResponse", "response") for part in _listed(parts)]
-    given = [part for part in given if part is not None]
-    if not given:
-        return first(answer, ("resultDisplay", "error"))
-    said = given[0] if len(given) == 1 else given
-    only = said.get("output") if isinstance(said, dict) and len(said) == 1 else None
-    return said if only is None else only
+    parts = response.get("responseParts")
+    responses = [inside(part, "functionResponse", "response") for part in _listed(parts)]
+    responses = [part for part in responses if part is not None]
+    if not responses:
+        return first(response, ("resultDisplay", "error"))
+    result = responses[0] if len(responses) == 1 else responses
+    only = result.get("output") if isinstance(result, dict) and len(result) == 1 else None
+    return result if only is None else only
 
 
 def counts_only(reading: Reading, key: str) -> str | None:
@@ -303,17 +303,17 @@ LIVEKIT_ASKED, LIVEKIT_ANSWERS = (
 
 def livekit_answer(reading: Reading, _: str) -> tuple[Message, ...] | None:
     attributes = reading.view.attributes
-    told = {
+    fields = {
         name: first(attributes, (f"lk.{name}", f"lk.pii.{name}"))
         for name in ("response.text", "response.function_calls")
     }
-    calls = [opened(call) for call in _listed(told["response.function_calls"])]
-    said = {
+    calls = [opened(call) for call in _listed(fields["response.function_calls"])]
+    message = {
         "role": "assistant",
-        "content": told["response.text"],
+        "content": fields["response.text"],
         "tool_calls": [call for call in calls if isinstance(call, dict)],
     }
-    return chat.messages_of(said, "assistant") or None
+    return chat.messages_of(message, "assistant") or None
 
 
 def _listed(value: Any) -> list[Any]:

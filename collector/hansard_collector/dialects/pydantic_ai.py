@@ -25,19 +25,19 @@ def history(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """
     found = gen_ai.message_list(reading, key, role="user")
     start = count(reading.view.attributes.get("pydantic_ai.new_message_index")) or 0
-    asked = takewhile(lambda said: said.role != "assistant", found[start:])
-    return (*found[:start], *asked) or None
+    questions = takewhile(lambda message: message.role != "assistant", found[start:])
+    return (*found[:start], *questions) or None
 
 
 def event_input(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """Version 1: the message events of conventions 1.28, as one JSON list in an attribute."""
     events = _events(reading, key)
-    return _said(events[: _first_answer(events)]) or None
+    return _messages_of(events[: _first_answer(events)]) or None
 
 
 def event_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
     events = _events(reading, key)
-    found = _said(events[_first_answer(events) :])
+    found = _messages_of(events[_first_answer(events) :])
     return chat.joined(found) if found else None
 
 
@@ -49,11 +49,11 @@ def _first_answer(events: Sequence[Mapping[str, Any]]) -> int:
     for at, event in enumerate(events):
         if event.get("event.name") == _CHOICE:
             return at
-    asked = [at for at, event in enumerate(events) if event.get("role") != "assistant"]
-    return asked[-1] + 1 if asked else 0
+    questions = [at for at, event in enumerate(events) if event.get("role") != "assistant"]
+    return questions[-1] + 1 if questions else 0
 
 
-def _said(events: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+def _messages_of(events: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
     found: list[Message] = []
     for event in events:
         # What Logfire could not translate stands beside a text that says so.
@@ -86,8 +86,8 @@ def role_of_request(reading: Reading, key: str) -> str | None:
     """Logfire before 5 says by its message alone what it asked for."""
     if "model" not in reading.mapping(key):
         return None
-    said = text(reading.view.attributes.get("logfire.msg_template")) or reading.view.name
-    return "embedding" if said.startswith("Embedding") else "llm"
+    template = text(reading.view.attributes.get("logfire.msg_template")) or reading.view.name
+    return "embedding" if template.startswith("Embedding") else "llm"
 
 
 def appended_answer(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -103,7 +103,7 @@ def _answers(reading: Reading, found: Sequence[Message]) -> int:
     attributes = reading.view.attributes
     if "usage" not in attributes or "response_data" in attributes:
         return 0
-    return sum(1 for _ in takewhile(lambda said: said.role == "assistant", reversed(found)))
+    return sum(1 for _ in takewhile(lambda message: message.role == "assistant", reversed(found)))
 
 
 def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -116,7 +116,7 @@ def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
     return found or None
 
 
-def _with_bare_arguments(said: Message) -> Message:
+def _with_bare_arguments(message: Message) -> Message:
     """Logfire writes a block's `{"input": {…}}` where the arguments belong."""
     parts = tuple(
         replace(part, arguments=part.arguments["input"])
@@ -124,9 +124,9 @@ def _with_bare_arguments(said: Message) -> Message:
         and isinstance(part.arguments, dict)
         and set(part.arguments) == {"input"}
         else part
-        for part in said.parts
+        for part in message.parts
     )
-    return said if parts == said.parts else Message(said.role, parts, said.name)
+    return message if parts == message.parts else Message(message.role, parts, message.name)
 
 
 def combined_chunks(reading: Reading, key: str) -> tuple[Message, ...] | None:

@@ -36,8 +36,8 @@ _INNER_ROLES: Mapping[str, str] = {
 }
 
 ANSWER_KEYS = tuple(
-    f"ai.{place}.{what}"
-    for place in ("response", "result")  # `ai.result` before version 4
+    f"ai.{root}.{what}"
+    for root in ("response", "result")  # `ai.result` before version 4
     for what in ("text", "object", "toolCalls", "reasoning", "files")
 )
 
@@ -65,23 +65,23 @@ def prompt(reading: Reading, key: str) -> tuple[Message, ...] | None:
     return found + chat.messages_of(sent.get("prompt"), "user") or None
 
 
-def answer(reading: Reading, key: str) -> tuple[Message, ...] | None:
+def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """Text ⊕ reasoning ⊕ tool calls ⊕ files, or the object, as one message."""
-    place = key.rpartition(".")[0]
+    prefix = key.rpartition(".")[0]
     attributes = reading.view.attributes
     parts: list[Part] = []
-    reasoning = attributes.get(f"{place}.reasoning")
+    reasoning = attributes.get(f"{prefix}.reasoning")
     if isinstance(reasoning, str) and is_content(reasoning):
         parts.append(ReasoningPart(reasoning))
-    said = attributes.get(f"{place}.text")
-    if not is_content(said):
-        said = attributes.get(f"{place}.object")
-    if isinstance(said, str) and is_content(said) and said.strip():
-        parts.append(TextPart(said))
-    for call in sequence(attributes.get(f"{place}.toolCalls")):
+    content = attributes.get(f"{prefix}.text")
+    if not is_content(content):
+        content = attributes.get(f"{prefix}.object")
+    if isinstance(content, str) and is_content(content) and content.strip():
+        parts.append(TextPart(content))
+    for call in sequence(attributes.get(f"{prefix}.toolCalls")):
         if isinstance(call, dict):
             parts += parts_of({"type": "tool-call", **call})
-    for file in sequence(attributes.get(f"{place}.files")):
+    for file in sequence(attributes.get(f"{prefix}.files")):
         parts += _file(opened(file))
     return chat.one(chat.message("assistant", parts)) or None
 
@@ -108,9 +108,9 @@ def provider_count(*names: str) -> Any:
         for fields in reading.mapping(key).values():
             if isinstance(fields, dict):
                 usage = fields.get("usage")
-                for place in (fields, usage if isinstance(usage, dict) else {}):
+                for source in (fields, usage if isinstance(usage, dict) else {}):
                     for name in names:
-                        if (found := count(place.get(name))) is not None:
+                        if (found := count(source.get(name))) is not None:
                             return found
         return None
 
@@ -137,5 +137,5 @@ def display_name(reading: Reading, key: str) -> str | None:
 
 def langfuse_prompt(reading: Reading, key: str) -> Mapping[str, Any] | None:
     sent = reading.mapping(key)
-    kept = {name: sent[name] for name in ("name", "version") if is_content(sent.get(name))}
-    return kept or None
+    selected = {name: sent[name] for name in ("name", "version") if is_content(sent.get(name))}
+    return selected or None

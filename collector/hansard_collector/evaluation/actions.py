@@ -85,24 +85,24 @@ def acted_in(
     unable = [(hit.start, hit.end) for hit in found.get("unable", ())]
     yield from _unable_in(tokens, known, found, lexicon, actions, unable)
     covered = {at for start, end in unable for at in range(start, end + 4)}
-    place = _Place(tokens, known)
+    context = _Context(tokens, known)
     hits = [(hit.start, hit.end, hit.value) for hit in found.get("verb", ())]
     done: list[int] = []  # ends of verbs of the author's own
     for start, end, (topic, number) in sorted(hits):
         if start not in covered:
             objects = lexicon.actions[topic][number].objects
-            if place.is_done(start, end, _Wanted.of(objects), done):
+            if context.is_done(start, end, _Objects.of(objects), done):
                 done.append(end)
-                yield Acted(topic, False, "acted", *place.reach(start, end))
+                yield Acted(topic, False, "acted", *context.reach(start, end))
     if known.name != "en":
         return
     for at, token in enumerate(tokens):
         if at in covered:
             continue
         for key, rest in _tools_of_verb(token.text, actions):
-            if place.is_done(at, at + 1, _Wanted(rest), done):
+            if context.is_done(at, at + 1, _Objects(rest), done):
                 done.append(at + 1)
-                yield Acted(key, True, "acted", *place.reach(at, at + 1))
+                yield Acted(key, True, "acted", *context.reach(at, at + 1))
 
 
 def _tools_of_verb(word: str, actions: ActionTable) -> Iterator[tuple[str, frozenset[str]]]:
@@ -132,19 +132,19 @@ def _unable_in(
             if hit.start not in window:
                 continue
             topic, number = hit.value
-            if _Wanted.of(lexicon.actions[topic][number].objects).is_in(nouns):
+            if _Objects.of(lexicon.actions[topic][number].objects).is_in(nouns):
                 yield Acted(topic, False, "failure", start, end)
         if known.name != "en":
             continue
         for token in tokens[end : end + 3]:
             lemma_set = lemmas(token.text) if is_passive else {token.text}
             for key, rest in (one for lemma in lemma_set for one in actions.by_verb.get(lemma, ())):
-                if _Wanted(rest).is_in(nouns):
+                if _Objects(rest).is_in(nouns):
                     yield Acted(key, True, "failure", start, end)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Objects:
     """The objects of an action: all of a tool's name, or any of a set's."""
 
     every: frozenset[str] = frozenset()
@@ -152,7 +152,7 @@ class _Wanted:
     is_any: bool = False
 
     @classmethod
-    def of(cls, objects: Sequence[str]) -> _Wanted:
+    def of(cls, objects: Sequence[str]) -> _Objects:
         if "*" in objects:
             return cls(is_any=True)
         return cls(some=frozenset(_singular(one) for one in objects))
@@ -164,19 +164,19 @@ class _Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Context:
     """Where a verb stands: whose act it is, and on what."""
 
     tokens: Sequence[Token]
     known: Language
 
-    def is_done(self, start: int, end: int, wanted: _Wanted, done: Sequence[int]) -> bool:
+    def is_done(self, start: int, end: int, objects: _Objects, done: Sequence[int]) -> bool:
         """Say whether a verb tells of an act of the author, or of nobody, on what is wanted."""
         if self._is_active(start, done):
-            return wanted.is_in(self._nouns(start, end))
-        if wanted.is_any:
+            return objects.is_in(self._nouns(start, end))
+        if objects.is_any:
             return False
-        return self._is_passive(start, end, wanted)
+        return self._is_passive(start, end, objects)
 
     def reach(self, start: int, end: int) -> tuple[int, int]:
         """Return the tokens that must be meant as they stand."""
@@ -217,7 +217,7 @@ class _Place:
             for number, token in enumerate(self.tokens[:at])
         )
 
-    def _is_passive(self, start: int, end: int, wanted: _Wanted) -> bool:
+    def _is_passive(self, start: int, end: int, objects: _Objects) -> bool:
         between = self.known.passive | _ADVERBS | self.known.fillers
         has_form, at = False, start - 1
         while at >= 0 and self.tokens[at].text in between:
@@ -228,7 +228,7 @@ class _Place:
         if following in ("by", "von", "par", "por"):
             return False
         is_short = end == len(self.tokens) and len(self.tokens) <= 5 and at == start - 1
-        return (has_form or is_short) and at >= 0 and wanted.is_in(nouns)
+        return (has_form or is_short) and at >= 0 and objects.is_in(nouns)
 
 
 def _forms(verb: str) -> Iterator[str]:

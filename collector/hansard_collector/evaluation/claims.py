@@ -91,7 +91,7 @@ class Claim:
 
     topic: Topic
     polarity: Polarity
-    said: str  # the sentence, on one line
+    sentence: str  # the sentence, on one line
     start: int
     end: int
     language: str
@@ -122,11 +122,11 @@ class Tools:
     # What short sentences claim, by their tokens and language: agents repeat them.
     read: dict[tuple[tuple[str, ...], str], tuple[Said, ...]] = field(default_factory=dict)
 
-    def remember(self, sentence: tuple[tuple[str, ...], str], said: tuple[Said, ...]) -> None:
+    def remember(self, sentence: tuple[tuple[str, ...], str], claims: tuple[Said, ...]) -> None:
         """Keep what a sentence claims; all are forgotten when they are very many."""
         if len(self.read) >= _MOST_READ:
             self.read.clear()
-        self.read[sentence] = said
+        self.read[sentence] = claims
 
     def may_be_spoken_of(self, words: Set[str]) -> bool:
         """Say whether a sentence with these words may claim anything."""
@@ -178,14 +178,14 @@ def claims_of(text: str, lexicon: Lexicon, tools: Tools) -> list[Claim]:
         name = language_of(words, usual=usual)
         if name is None:
             continue
-        said = tools.read.get((words, name))
-        if said is None:
-            said = tuple(_Reader(sentence, lexicon, tools, language(name)).said())
+        claims = tools.read.get((words, name))
+        if claims is None:
+            claims = tuple(_Reader(sentence, lexicon, tools, language(name)).claims())
             if len(words) <= _SHORT:
-                tools.remember((words, name), said)
+                tools.remember((words, name), claims)
         found += [
             Claim(topic, polarity, sentence.text, sentence.start, sentence.end, name, qualifier)
-            for topic, polarity, qualifier in said
+            for topic, polarity, qualifier in claims
         ]
         if len(found) >= MOST_CLAIMS:
             break
@@ -219,14 +219,14 @@ class _Reader:
         }
         self._scopes: Scopes = scopes_of(self._tokens, known, self._hits, masked)
 
-    def said(self) -> Iterator[Said]:
+    def claims(self) -> Iterator[Said]:
         """Yield what is claimed; of one topic and polarity the first."""
         seen: set[tuple[str, str, str]] = set()
         every = list(self._found())
         topics = [(topic, polarity) for topic, polarity, _ in every if not topic.is_tool]
         for topic, polarity, qualifier in every:
             if topic.is_tool and any(
-                wide.matches_tool(topic.tools[0]) and polarity == said for wide, said in topics
+                wide.matches_tool(topic.tools[0]) and polarity == other for wide, other in topics
             ):
                 continue  # the topic says the same, of more tools
             key = (topic.name, polarity, qualifier)
@@ -302,8 +302,8 @@ class _Reader:
         self, subject: _Subject, hit: Hit[Predicate], *, before: int
     ) -> tuple[Polarity, str] | None:
         """Return the polarity of what is said of a subject, and of which part of it."""
-        said, tokens = hit.value, self._tokens
-        if said.topic is not None and said.topic != subject.topic.name:
+        predicate, tokens = hit.value, self._tokens
+        if predicate.topic is not None and predicate.topic != subject.topic.name:
             return None
         if hit.start - subject.end > _MOST_GAP or hit.start > before:
             return None
@@ -311,26 +311,26 @@ class _Reader:
         negations = self._scopes.negations(subject.end, hit.start)
         if not self._joins(subject, gap, negations):
             return None
-        if said.is_weak and not self._has_be(subject, hit, gap):
+        if predicate.is_weak and not self._has_be(subject, hit, gap):
             return None
         if self._goes_on(hit) or (gap and gap[-1].text == "to"):
             return None
         if self._scopes.is_blocked(subject.start, hit.end):
             return None
-        return self._polarity(subject, said, negations)
+        return self._polarity(subject, predicate, negations)
 
     def _polarity(
-        self, subject: _Subject, said: Predicate, inner: int
+        self, subject: _Subject, predicate: Predicate, inner: int
     ) -> tuple[Polarity, str] | None:
         none, qualifier, is_partial, outer = self._before(subject)
         if inner + outer + none > 1:
             return None
-        if said.polarity == "failure":
+        if predicate.polarity == "failure":
             if inner or outer:
                 return None
             return ("success", qualifier) if none else ("failure", qualifier)
         if inner or outer or none:
-            return ("failure", qualifier) if said.can_be_denied else None
+            return ("failure", qualifier) if predicate.can_be_denied else None
         return None if is_partial else ("success", qualifier)
 
     def _before(self, subject: _Subject) -> tuple[int, str, bool, int]:

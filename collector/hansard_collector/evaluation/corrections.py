@@ -62,8 +62,8 @@ def correction_of_run(
 def content_of(row: VerdictRow) -> str:
     """Return what a correction says, in Hansard's own words."""
     tool = row.tool or row.subject
-    place = f"run {row.run_id[:8]}" if row.run_id and row.source != "memory" else "memory"
-    claim = f"Claimed in {place} at {moment(row.claimed_ns)}: {normal_words(row)}."
+    source = f"run {row.run_id[:8]}" if row.run_id and row.source != "memory" else "memory"
+    claim = f"Claimed in {source} at {moment(row.claimed_ns)}: {normal_words(row)}."
     if row.verdict != "contradicted":
         return f"Withdrawn: what arrived later shows otherwise. {claim}"
     ended = "succeeded" if row.polarity == "failure" else "failed"

@@ -131,7 +131,7 @@ class _Found:
     changed: list[VerdictRow] = field(default_factory=list)
     before: dict[bytes, VerdictRow] = field(default_factory=dict)
     digests: dict[bytes, bytes] = field(default_factory=dict)
-    said: dict[bytes, list[bytes]] = field(default_factory=dict)  # keys by run
+    keys: dict[bytes, list[bytes]] = field(default_factory=dict)  # keys by run
 
 
 class _Judging:
@@ -200,7 +200,7 @@ class _Judging:
                 found.digests[run.trace_id] = sources.digest_of(steps)
                 statements = list(reader.of_run(run, self._history))
                 self._judge_said(found, statements, run)
-                found.said[run.trace_id] = [one.key for one in statements]
+                found.keys[run.trace_id] = [one.key for one in statements]
             progress(min(at + _AT_ONCE, len(runs)), len(runs))
 
     def _unread(self, runs: Sequence[EvaluatedRun]) -> list[EvaluatedRun]:
@@ -240,13 +240,13 @@ class _Judging:
         runs = {run.trace_id: run for run in sources.runs_by_trace(self._connection, traced)}
         for trace_id, statements in traced.items():
             run = runs.get(trace_id)
-            said = set() if run is None else {
-                (one.claim.said, one.claim.topic.name)
+            known = set() if run is None else {
+                (one.claim.sentence, one.claim.topic.name)
                 for one in reader.of_run(run, self._history)
             }  # fmt: skip
-            fresh = [o for o in statements if (o.claim.said, o.claim.topic.name) not in said]
-            if trace_id in found.said:
-                found.said[trace_id] += [one.key for one in fresh]
+            fresh = [o for o in statements if (o.claim.sentence, o.claim.topic.name) not in known]
+            if trace_id in found.keys:
+                found.keys[trace_id] += [one.key for one in fresh]
             self._judge_said(found, fresh, run)
         self._judge_said(found, bare, None)
 
@@ -258,7 +258,7 @@ class _Judging:
         ):
             new.add(message.message_id)
             yield message
-        earlier = {one for run in found.said for one in rows.messages_of_run(self._connection, run)}
+        earlier = {one for run in found.keys for one in rows.messages_of_run(self._connection, run)}
         yield from sources.transcripts_by_id(self._connection, sorted(earlier - new))
 
     # ---- what memory says
@@ -351,7 +351,7 @@ class _Writer:
         with transaction(connection):
             if found.is_new_rules:
                 verdicts.forget_digests(connection)
-            for trace_id, keys in found.said.items():
+            for trace_id, keys in found.keys.items():
                 rows.drop_others(connection, trace_id, keys)
             verdicts.put_digests(connection, found.digests)
             verdicts.write_progress(connection, found.progress)
@@ -366,28 +366,28 @@ class _Writer:
         """
         found: dict[object, tuple[WriteMemory | None, list[VerdictRow]]] = {}
         for row in sorted(corrected, key=lambda one: (one.decided_ns or 0, one.claimed_ns)):
-            asked = self._asked(row)
-            key = asked and (asked.namespace.parts, asked.subject, asked.attribute)
+            made = self._correction(row)
+            key = made and (made.namespace.parts, made.subject, made.attribute)
             _, others = found.get(key, (None, []))
             others.append(row)
-            found[key] = (asked, others)
+            found[key] = (made, others)
         return list(found.values())
 
-    def _write_corrected(self, asked: WriteMemory | None, found: Sequence[VerdictRow]) -> bool:
+    def _write_corrected(self, request: WriteMemory | None, found: Sequence[VerdictRow]) -> bool:
         def put(connection: apsw.Connection, correction: int | None) -> None:
             for row in found:
                 rows.put_verdict(
                     connection, replace(row, correction=correction), now_ns=self._now_ns
                 )
 
-        if asked is None or self._memory is None:
+        if request is None or self._memory is None:
             with transaction(connection := self._connections.get()):
                 put(connection, None)
             return False
-        self._memory.write(asked, along=lambda connection, one: put(connection, one.memory.id))
+        self._memory.write(request, along=lambda connection, one: put(connection, one.memory.id))
         return True
 
-    def _asked(self, row: VerdictRow) -> WriteMemory | None:
+    def _correction(self, row: VerdictRow) -> WriteMemory | None:
         if row.memory is not None:
             found = memories_by_number(self._reader, [row.memory], now_ns=self._now_ns)
             memory = found.get(row.memory)
@@ -396,9 +396,9 @@ class _Writer:
             return correction_of_memory(row, memory, step_id=self._step_id)
         if row.trace_id is None:
             return None
-        return correction_of_run(row, self._place(row.trace_id), step_id=self._step_id)
+        return correction_of_run(row, self._namespace(row.trace_id), step_id=self._step_id)
 
-    def _place(self, trace_id: bytes) -> dict[str, str]:
+    def _namespace(self, trace_id: bytes) -> dict[str, str]:
         """Return the namespace that a run's agent reads: of the memory it used, else its name."""
         used = sources.place_of_run(self._reader, trace_id)
         if used is not None:
@@ -438,7 +438,7 @@ def _row(one: Statement, judgement: Judgement | None) -> VerdictRow:
         span_id=one.span_id,
         memory=one.memory,
         message=one.message,
-        said=claim.said[:1_000],
+        said=claim.sentence[:1_000],
         start=claim.start,
         subject=claim.topic.name,
         is_tool=claim.topic.is_tool,

@@ -48,7 +48,7 @@ class History:
     _steps: StepReader = field(init=False)
     _held: int = 0  # calls in _tools
     _kinds: dict[tuple[bool, str, str], _Kind] = field(default_factory=dict)
-    _told: OrderedDict[int, tuple[Any, Any]] = field(default_factory=OrderedDict)
+    _contents: OrderedDict[int, tuple[Any, Any]] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
         self._steps = StepReader(self.connection)
@@ -158,7 +158,7 @@ class History:
         )
 
     def _content(self, step: EvaluatedStep) -> tuple[Any, Any]:
-        known = self._told.get(step.id)
+        known = self._contents.get(step.id)
         if known is None:
             self.reads += 1
             try:
@@ -168,9 +168,9 @@ class History:
             except StoreError:  # a part of it is gone: its status remains
                 tool = None
             known = (None, None) if tool is None else (tool.arguments, tool.result)
-            self._told[step.id] = known
-            if len(self._told) > _MOST_TOLD:
-                self._told.popitem(last=False)
+            self._contents[step.id] = known
+            if len(self._contents) > _MOST_TOLD:
+                self._contents.popitem(last=False)
         return known
 
 

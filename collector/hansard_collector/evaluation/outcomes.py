@@ -199,8 +199,8 @@ def _doubt(result: Any, text: str) -> Outcome | None:
     if isinstance(state, str) and state.strip() and len(state.split()) == 1:
         return Outcome("unknown", "its result has a state that is not known")
     if isinstance(result, Mapping):
-        said = [one for one in result.values() if isinstance(one, bool)]
-        if said and not any(said):
+        flags = [one for one in result.values() if isinstance(one, bool)]
+        if flags and not any(flags):
             return Outcome("unknown", "a field of its result is false")
     if len(text) <= _SHORT_CHARS and _FAILURE_WORDS.search(_NONE_OF.sub(" ", text)):
         return Outcome("unknown", "its result may name a failure")

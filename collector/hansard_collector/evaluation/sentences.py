@@ -224,9 +224,9 @@ def _sentence(
     tokens = tuple(_tokens(text.plain, start, end, text.offset))
     if not tokens or len(tokens) > MOST_TOKENS:
         return None
-    said = " ".join(text.shown[start:end].split())
+    words = " ".join(text.shown[start:end].split())
     is_question = "?" in mark or "？" in mark
-    return Sentence(said, tokens, text.offset + start, text.offset + end, heading, is_question)
+    return Sentence(words, tokens, text.offset + start, text.offset + end, heading, is_question)
 
 
 def _tokens(plain: str, start: int, end: int, offset: int) -> Iterator[Token]:

@@ -105,9 +105,9 @@ def load_rules(path: Path | None = None) -> Rules:
     sets: list[Mapping[str, Any]] = [*load_sets()]
     evidence: Sequence[Evidence] = ()
     if path is not None:
-        told = _read(path)
-        sets.append({"topics": [one.model_dump() for one in told.topics]})
-        evidence = [_evidence(one, path) for one in told.evidence]
+        rules = _read(path)
+        sets.append({"topics": [one.model_dump() for one in rules.topics]})
+        evidence = [_evidence(one, path) for one in rules.evidence]
     digest = hashlib.blake2b(
         json.dumps([RULES_VERSION, sets, repr(evidence)], sort_keys=True).encode(), digest_size=16
     ).hexdigest()
@@ -152,11 +152,11 @@ def _tool_pattern(name: str) -> str:
     return name if any(mark in name for mark in "*?[") else tool_key(name)
 
 
-def _fields(told: Mapping[str, Sequence[str | int | bool]]) -> dict[str, tuple[str, ...]]:
+def _fields(fields: Mapping[str, Sequence[str | int | bool]]) -> dict[str, tuple[str, ...]]:
     return {
         name: tuple(
             ("true" if value else "false") if isinstance(value, bool) else str(value)
             for value in values
         )
-        for name, values in told.items()
+        for name, values in fields.items()
     }

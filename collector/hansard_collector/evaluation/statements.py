@@ -46,11 +46,11 @@ class Statement:
     def key(self) -> bytes:
         """What makes two statements one: place, sentence, topic and polarity."""
         one = self.claim
-        place = (self.source, self.memory, self.message)
+        source = (self.source, self.memory, self.message)
         step = (self.trace_id, self.span_id) if self.source == "step" else ()
-        told = (place, step, one.said, one.topic.name, one.topic.is_tool, one.polarity,
+        fields = (source, step, one.sentence, one.topic.name, one.topic.is_tool, one.polarity,
                 one.qualifier)  # fmt: skip
-        return hashlib.blake2b(repr(told).encode(), digest_size=16).digest()
+        return hashlib.blake2b(repr(fields).encode(), digest_size=16).digest()
 
 
 @dataclass(slots=True)
@@ -68,18 +68,18 @@ class Reader:
         steps = history.steps_of(run.trace_id)
         calls = [one for one in steps if one.output_prefix is not None]
         texts = message_texts(self.connection, [one.output_prefix or 0 for one in calls])
-        said: set[tuple[str, str]] = set()
+        seen: set[tuple[str, str]] = set()
         for step in calls:
             for text in texts.get(step.output_prefix or 0, ()):
                 for claim in self._of_text(text):
-                    said.add((claim.said, claim.topic.name))
+                    seen.add((claim.sentence, claim.topic.name))
                     yield _of_step(claim, step)
-        answer = next((one for one in steps if one.id == run.last_output_span), None)
-        if answer is None or answer.output_prefix is not None or self._is_repeated(run, calls):
+        last = next((one for one in steps if one.id == run.last_output_span), None)
+        if last is None or last.output_prefix is not None or self._is_repeated(run, calls):
             return
-        for claim in claims_of(self._answer_of(answer, run), self.lexicon, self.tools):
-            if (claim.said, claim.topic.name) not in said:
-                yield _of_step(claim, answer)
+        for claim in claims_of(self._answer_of(last, run), self.lexicon, self.tools):
+            if (claim.sentence, claim.topic.name) not in seen:
+                yield _of_step(claim, last)
 
     def of_memory(self, memory: Memory) -> Iterator[Statement]:
         """Yield what a memory record claims."""
@@ -191,10 +191,10 @@ def _words_of(content: Any, *, depth: int = 0) -> str:
     if isinstance(content, Mapping):
         if content.get("type") in ("tool_call", "tool_result", "reasoning", "tool_use"):
             return ""
-        told = [content.get(name) for name in ("text", "parts", "content", "output", "answer",
+        values = [content.get(name) for name in ("text", "parts", "content", "output", "answer",
                                                "result", "summary", "message")]  # fmt: skip
         return "\n".join(
-            words for one in told if one is not None if (words := _words_of(one, depth=depth + 1))
+            words for one in values if one is not None if (words := _words_of(one, depth=depth + 1))
         )
     if isinstance(content, list):
         return "\n".join(_words_of(one, depth=depth + 1) for one in content[:200])

@@ -136,9 +136,9 @@ def lexicon_of(sets: Iterable[Mapping[str, Any]], *, digest: str = "") -> Lexico
     for entry in (entry for one in sets for entry in one["topics"]):
         name = entry["topic"]
         topics[name] = _merged(topics.get(name), _topic(entry))
-        for lang, said in entry.get("says", {}).items():
+        for lang, phrases in entry.get("says", {}).items():
             if lang in tables:
-                actions[name] = _add_words(tables[lang], name, said, actions.get(name, ()))
+                actions[name] = _add_words(tables[lang], name, phrases, actions.get(name, ()))
     return Lexicon(topics, actions, {k: _words(v) for k, v in tables.items()}, digest)
 
 
@@ -191,22 +191,22 @@ def _empty_table(name: str) -> PhraseTable[Any]:
     ):
         for phrase in phrases:
             can = phrase not in known.undeniable
-            said = Predicate(polarity, None, is_weak, can)  # type: ignore[arg-type]  # one of two
-            table.add("predicate", (phrase,), said)
+            predicate = Predicate(polarity, None, is_weak, can)  # type: ignore[arg-type]  # one of two
+            table.add("predicate", (phrase,), predicate)
     for kind in MODALITY:
         table.add(kind, getattr(known, kind), kind)
     return table
 
 
 def _add_words(
-    table: PhraseTable[Any], name: str, said: Mapping[str, Any], known: tuple[Action, ...]
+    table: PhraseTable[Any], name: str, phrases: Mapping[str, Any], known: tuple[Action, ...]
 ) -> tuple[Action, ...]:
-    table.add("subject", said.get("subjects", ()), name)
-    table.add("elsewhere", said.get("elsewhere", ()), name)
+    table.add("subject", phrases.get("subjects", ()), name)
+    table.add("elsewhere", phrases.get("elsewhere", ()), name)
     for polarity in ("success", "failure"):
-        table.add("predicate", said.get(polarity, ()), Predicate(polarity, name))
-        table.add("whole", said.get(f"whole_{polarity}", ()), (name, polarity))
-    for action in said.get("acted", ()):
+        table.add("predicate", phrases.get(polarity, ()), Predicate(polarity, name))
+        table.add("whole", phrases.get(f"whole_{polarity}", ()), (name, polarity))
+    for action in phrases.get("acted", ()):
         number = len(known)
         table.add("verb", action["verbs"], (name, number))
         table.add("base", action.get("bases", ()), (name, number))

@@ -85,7 +85,7 @@ def _of_another(
     Three flights were booked and the third failed: "I booked the flight" may be about another.
     None: the last execution is what the claim is about.
     """
-    words = frozenset(words_in(claim.said))
+    words = frozenset(words_in(claim.sentence))
     is_whole = not _WHOLE.isdisjoint(words)
     for one in others:
         outcome = outcome_of(one, claim.topic, evidence)
@@ -132,8 +132,8 @@ class Record:
     def of(cls, executions: Sequence[Execution], outcomes: Sequence[Outcome]) -> Record:
         """Return the record of relevant executions, the oldest first."""
         places: dict[str, list[int]] = {"failed": [], "succeeded": [], "unknown": []}
-        for place, one in enumerate(outcomes):
-            places[one.kind].append(place)
+        for index, one in enumerate(outcomes):
+            places[one.kind].append(index)
         moments = [_moment(one) for one in executions]
         return cls(executions, outcomes, moments, places["failed"], places["succeeded"])
 
@@ -204,10 +204,10 @@ def _speaks_of(execution: Execution, word: str) -> bool:
     if word in execution.tool.lower():
         return True
     try:
-        told = orjson.dumps(execution.arguments).decode().lower()
+        arguments = orjson.dumps(execution.arguments).decode().lower()
     except TypeError:
         return False
-    return word in told
+    return word in arguments
 
 
 def _moment(one: Execution) -> int:

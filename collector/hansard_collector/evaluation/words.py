@@ -20,8 +20,8 @@ def claim_words(row: VerdictRow) -> str:
     """Return what was claimed, quoted as far as it is stored: `said “tests pass”`."""
     verb = "wrote" if row.source == "memory" else "said"
     if row.said:
-        said = row.said if len(row.said) <= _MOST_SAID else f"{row.said[: _MOST_SAID - 1]}…"
-        return f"{verb} “{said}”"
+        sentence = row.said if len(row.said) <= _MOST_SAID else f"{row.said[: _MOST_SAID - 1]}…"
+        return f"{verb} “{sentence}”"
     return f"{verb} that {normal_words(row)}"
 
 

@@ -130,9 +130,9 @@ def _contradiction_line(one: VerdictRow) -> Line:
 def summary_of(found: Evaluated) -> str:
     """Return what an evaluation found in one sentence."""
     new = found.figures["new"]
-    told = ", ".join(f"{count:,} {verdict}" for verdict, count in new.items() if count)
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in new.items() if count)
     written = f"; {found.corrections:,} corrections written" if found.corrections else ""
-    return f"{sum(new.values()):,} claims judged{f': {told}' if told else ''}{written}"
+    return f"{sum(new.values()):,} claims judged{f': {counts}' if counts else ''}{written}"
 
 
 # Memory kept honest: contradicted records superseded, corrections linked, stale ones counted.
@@ -149,12 +149,12 @@ def run_maintenance(context: CycleContext) -> PhaseResult:
             step_id=context.step_id,
             clock=lambda: context.now_ns,
         )
-    ) as book:
-        result = Maintainer(book, context.judges, settings).run()
-    told = result_json(result)
-    figures = {**result.figures, **{name: told[name] for name in ("skipped", "stale")}}
+    ) as service:
+        result = Maintainer(service, context.judges, settings).run()
+    result_fields = result_json(result)
+    figures = {**result.figures, **{name: result_fields[name] for name in ("skipped", "stale")}}
     for part in ("contradictions", "corrections"):
-        figures[part] = told[part]
+        figures[part] = result_fields[part]
     return PhaseResult(result.summary, figures)
 
 
@@ -217,9 +217,9 @@ def run_scan(context: CycleContext) -> PhaseResult:
     before = context.judges.usage
     try:
         classifier = context.judges.for_task("topic")
-        book = StoryService(context.folder, context.mode, clock=lambda: context.now_ns)
-        with closing(book), hold_lock(context.folder.scanning, ScanRunning):
-            result = Scanner(source, book, classifier).scan(limit=LIMIT)
+        service = StoryService(context.folder, context.mode, clock=lambda: context.now_ns)
+        with closing(service), hold_lock(context.folder.scanning, ScanRunning):
+            result = Scanner(source, service, classifier).scan(limit=LIMIT)
     except (JudgeMissing, NoInterests, MemoryNotRetained) as reason:
         raise PhaseSkipped(str(reason)) from None
     if result.has_failed:
@@ -296,13 +296,13 @@ def run_longitudinal(context: CycleContext) -> PhaseResult:
 
 def run_detection(context: CycleContext) -> PhaseResult:
     """Look for every pattern, and open a task for each that has none. Raises InvalidQueryError."""
-    wanted = adjusted_rules(**detection_options(context.settings.options))
+    rules = adjusted_rules(**detection_options(context.settings.options))
     with closing(open_reader(context.folder)) as connection:
-        found = scan(connection, wanted, now_ns=context.now_ns)
+        found = scan(connection, rules, now_ns=context.now_ns)
     with closing(
         TaskService(context.folder, context.mode, origin="cli", clock=lambda: context.now_ns)
-    ) as book:
-        recorded = book.record(found.findings)
+    ) as service:
+        recorded = service.record(found.findings)
     opened = sum(one.outcome == "opened" for one in recorded)
     levels = {level: sum(one.finding.rule.level == level for one in recorded) for level in LEVELS}
     figures = {

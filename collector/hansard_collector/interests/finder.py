@@ -48,25 +48,25 @@ _WRITERS: Final = ("heartbeat:", "scanner:")
 # Notes of older systems that have no origin.
 PREFIXES: Final = ("[log-review]", "[evaluation]", "[longitudinal]", "[peep]")
 
-Place = tuple[str, str, str]  # project, user, agent; "" for none
+Owner = tuple[str, str, str]  # project, user, agent; "" for none
 
 
 @dataclass(frozen=True, slots=True)
 class RecentEntries:
     """What was read, by namespace, those written to last first."""
 
-    by_place: dict[Place, list[Entry]]
+    by_owner: dict[Owner, list[Entry]]
     excluded: dict[str, int]  # how many were left out: diagnostic, external
 
     @property
     def count(self) -> int:
-        return sum(map(len, self.by_place.values()))
+        return sum(map(len, self.by_owner.values()))
 
     @property
     def types(self) -> dict[str, int]:
         """How many there are of each type."""
         counts = dict.fromkeys(TYPES, 0)
-        for found in self.by_place.values():
+        for found in self.by_owner.values():
             for one in found:
                 counts[one.memory_type] += 1
         return counts
@@ -74,7 +74,7 @@ class RecentEntries:
     @property
     def digest(self) -> str:
         """Names the set of entries: equal ones give the same topics."""
-        names = sorted(one.memory_id for found in self.by_place.values() for one in found)
+        names = sorted(one.memory_id for found in self.by_owner.values() for one in found)
         return hashlib.sha256("\n".join(names).encode()).hexdigest()[:32]
 
 
@@ -88,11 +88,11 @@ def recent_entries(
     """
     found: list[Memory] = []
     for memory_type in TYPES:
-        wanted = MemoryFilter(memory_type=memory_type)
-        page = list_memories(connection, wanted, now_ns=now_ns, limit=MOST_OF_TYPE)
+        filters = MemoryFilter(memory_type=memory_type)
+        page = list_memories(connection, filters, now_ns=now_ns, limit=MOST_OF_TYPE)
         found += [one for one in page.items if one.created_ns >= since_ns]
     found.sort(key=lambda one: -one.id)
-    by_place: dict[Place, list[Entry]] = defaultdict(list)
+    by_place: dict[Owner, list[Entry]] = defaultdict(list)
     excluded = {DIAGNOSTIC: 0, EXTERNAL: 0}
     for one in found:
         reason = excluded_as(one)
@@ -110,8 +110,8 @@ def excluded_as(one: Memory) -> str | None:
     if origin == EXTERNAL or EXTERNAL in one.tags or by.startswith("scanner:"):
         return EXTERNAL
     is_noise = (isinstance(origin, str) and origin in _ORIGINS) or by.startswith(_WRITERS)
-    said = [text.lstrip().lower() for text in texts_of(one.content)]
-    is_old = any(text.startswith(PREFIXES) for text in said)
+    texts = [text.lstrip().lower() for text in texts_of(one.content)]
+    is_old = any(text.startswith(PREFIXES) for text in texts)
     return DIAGNOSTIC if is_noise or is_old or one.agent == AGENT else None
 
 
@@ -127,8 +127,8 @@ def texts_of(content: Any) -> list[str]:
 
 
 def _entry(one: Memory, redactor: Redactor) -> Entry:
-    said = "\n".join(texts_of(one.content))[:_LONGEST]
-    clean = [redactor.redact_text(text).text for text in (one.subject, said)]
+    content = "\n".join(texts_of(one.content))[:_LONGEST]
+    clean = [redactor.redact_text(text).text for text in (one.subject, content)]
     return Entry(one.memory_id, one.memory_type, *clean)
 
 
@@ -148,8 +148,8 @@ def supporting(topic: Topic, entries: Sequence[Entry]) -> list[str]:
     in it. Words of two entries do not add up, as they would in "escalation scoring with FTS5".
     Cited entries are held against the topic; where it cites none, all are.
     """
-    wanted = frozenset(roots(topic.text))
-    if not wanted:
+    topic_roots = frozenset(roots(topic.text))
+    if not topic_roots:
         return []
     names = frozenset(term for word in WORD.findall(topic.text) if _is_name(word)
                       for term in roots(word))  # fmt: skip
@@ -157,7 +157,7 @@ def supporting(topic: Topic, entries: Sequence[Entry]) -> list[str]:
     if topic.entries is not None:
         ids = frozenset(topic.entries)
         cited = [one for one in entries if one.memory_id in ids]
-    return [one.memory_id for one in cited if _says(frozenset(roots(one.text)), wanted, names)]
+    return [one.memory_id for one in cited if _says(frozenset(roots(one.text)), topic_roots, names)]
 
 
 def is_one_topic(a: str, b: str) -> bool:
@@ -190,9 +190,9 @@ class Likeness:
 
         Raises HansardError where the embedder does.
         """
-        for place, one in enumerate(known):
+        for index, one in enumerate(known):
             if is_one_topic(topic, one):
-                return place
+                return index
         if self._embedder is None or not known:
             return None
         self._embed(self._embedder, [topic, *known])
@@ -207,9 +207,9 @@ class Likeness:
         self._vectors.update(zip(new, embedder(new), strict=True))
 
 
-def _says(said: frozenset[str], wanted: frozenset[str], names: frozenset[str]) -> bool:
-    lacking = len(wanted - said)
-    return names <= said and lacking * _MOST_LACKING < len(wanted)
+def _says(stated: frozenset[str], sought: frozenset[str], names: frozenset[str]) -> bool:
+    lacking = len(sought - stated)
+    return names <= stated and lacking * _MOST_LACKING < len(sought)
 
 
 def _is_name(word: str) -> bool:
@@ -231,7 +231,7 @@ class FoundTopic:
     """One topic of an extraction, and what it became."""
 
     text: str
-    place: Place
+    owner: Owner
     outcome: Outcome
     entries: Sequence[str]  # memory ids that support it
     memory_id: str | None = None  # the interest: of a known one the other; None in a dry run
@@ -253,7 +253,7 @@ class InterestsResult:
             "extractor": self.extractor,
             "entries": self.recent.count,
             "types": self.recent.types,
-            "namespaces": len(self.recent.by_place),
+            "namespaces": len(self.recent.by_owner),
             "excluded_diagnostic": self.recent.excluded["diagnostic"],
             "excluded_external": self.recent.excluded["external"],
             "topics": len(self.topics),
@@ -292,31 +292,31 @@ class InterestFinder:
         nothing is written, of no namespace.
         """
         extracted = {
-            place: self.extractor(entries, limit=MOST_TOPICS)
-            for place, entries in recent.by_place.items()
+            owner: self.extractor(entries, limit=MOST_TOPICS)
+            for owner, entries in recent.by_owner.items()
         }
         with closing(open_reader(self.folder)) as connection:
             known = self._known(connection)
         likeness = Likeness(self.embedder)
         topics: list[FoundTopic] = []
-        for place, found in extracted.items():
-            of_place = known.setdefault(place, [])
-            topics += self._checked(found, recent.by_place[place], of_place, likeness, place=place)
+        for owner, found in extracted.items():
+            of_place = known.setdefault(owner, [])
+            topics += self._checked(found, recent.by_owner[owner], of_place, likeness, owner=owner)
         if step_id is not None:
             topics = self._written(topics, step_id)
         return InterestsResult(self.extractor.name, recent, topics)
 
-    def _known(self, connection: apsw.Connection) -> dict[Place, list[tuple[str, str]]]:
+    def _known(self, connection: apsw.Connection) -> dict[Owner, list[tuple[str, str]]]:
         """Return what each namespace's interests say, with their ids, whatever became of them.
 
         One that a person invalidated is not written again.
         """
-        wanted = MemoryFilter(memory_type="interest", state="all")
-        page = list_memories(connection, wanted, now_ns=self.clock(), limit=_MOST_KNOWN)
-        known: dict[Place, list[tuple[str, str]]] = {}
+        filters = MemoryFilter(memory_type="interest", state="all")
+        page = list_memories(connection, filters, now_ns=self.clock(), limit=_MOST_KNOWN)
+        known: dict[Owner, list[tuple[str, str]]] = {}
         for one in page.items:
-            place = (one.project, one.user, one.agent)
-            known.setdefault(place, []).extend((said, one.memory_id) for said in _said(one))
+            owner = (one.project, one.user, one.agent)
+            known.setdefault(owner, []).extend((text, one.memory_id) for text in _texts_of(one))
         return known
 
     def _checked(
@@ -326,21 +326,21 @@ class InterestFinder:
         known: list[tuple[str, str]],
         likeness: Likeness,
         *,
-        place: Place,
+        owner: Owner,
     ) -> Iterator[FoundTopic]:
         """Yield each topic with its support; of two that are one the first is new."""
         for topic in found[:MOST_TOPICS]:
             text = " ".join(topic.text.split())[:LONGEST_TOPIC]
             cited = supporting(Topic(text, topic.entries), entries)
             if not cited:
-                yield FoundTopic(text, place, "unsupported", ())
+                yield FoundTopic(text, owner, "unsupported", ())
                 continue
-            like = likeness.find(text, [said for said, _ in known])
+            like = likeness.find(text, [one for one, _ in known])
             if like is not None:
-                yield FoundTopic(text, place, "known", cited, known[like][1] or None)
+                yield FoundTopic(text, owner, "known", cited, known[like][1] or None)
                 continue
             known.append((text, ""))
-            yield FoundTopic(text, place, "new", cited)
+            yield FoundTopic(text, owner, "new", cited)
 
     def _written(self, topics: Sequence[FoundTopic], step_id: str) -> list[FoundTopic]:
         with closing(
@@ -351,7 +351,7 @@ class InterestFinder:
             ]
 
     def _write(self, memory: MemoryService, topic: FoundTopic, step_id: str) -> FoundTopic:
-        project, user, agent = topic.place
+        project, user, agent = topic.owner
         written = memory.write(
             WriteMemory(
                 writer="post_step_summarizer",
@@ -371,10 +371,10 @@ class InterestFinder:
                 },
             )
         )
-        return FoundTopic(topic.text, topic.place, "new", topic.entries, written.memory.memory_id)
+        return FoundTopic(topic.text, topic.owner, "new", topic.entries, written.memory.memory_id)
 
 
-def _said(one: Memory) -> Sequence[str]:
+def _texts_of(one: Memory) -> Sequence[str]:
     """Return what an interest is called: its content, and its subject where that says more."""
     content = one.content if isinstance(one.content, str) else " ".join(texts_of(one.content))
     return [text for text in dict.fromkeys((content, one.subject)) if text]
@@ -388,7 +388,7 @@ def result_json(result: InterestsResult) -> Mapping[str, Any]:
             {
                 "topic": one.text,
                 "outcome": one.outcome,
-                "namespace": _named(one.place),
+                "namespace": _named(one.owner),
                 "entries": list(one.entries),
                 "memory_id": one.memory_id,
             }
@@ -397,6 +397,6 @@ def result_json(result: InterestsResult) -> Mapping[str, Any]:
     }
 
 
-def _named(place: Place) -> dict[str, str]:
-    named = zip(("project", "user", "agent"), place, strict=True)
+def _named(owner: Owner) -> dict[str, str]:
+    named = zip(("project", "user", "agent"), owner, strict=True)
     return {name: value for name, value in named if value}

@@ -140,7 +140,7 @@ _EDGE: Final = re.compile(r"\w{3,}(?:ed|ly)")  # begins and ends no phrase: "qui
 
 Key = frozenset[str]
 Sentence = tuple[int, int]  # an entry and its sentence; 0 is the subject
-Place = tuple[int, int, int]  # an entry, its sentence, and a clause in it
+Position = tuple[int, int, int]  # an entry, its sentence, and a clause in it
 
 
 class _Word(NamedTuple):
@@ -155,13 +155,13 @@ class _Phrase:
 
     key: Key
     surfaces: dict[str, int] = field(default_factory=dict)
-    places: set[Place] = field(default_factory=set)
+    places: set[Position] = field(default_factory=set)
     is_subject: bool = False
 
-    def add(self, surface: str, place: Place, *, is_subject: bool) -> None:
+    def add(self, surface: str, position: Position, *, is_subject: bool) -> None:
         """Count one place where it stands."""
         self.surfaces[surface] = self.surfaces.get(surface, 0) + 1
-        self.places.add(place)
+        self.places.add(position)
         self.is_subject |= is_subject
 
     @property

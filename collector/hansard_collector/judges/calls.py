@@ -105,7 +105,7 @@ class ModelCaller:
 
     def ask(self, system: str, user: str) -> Any:
         """Return the JSON that the model answers. Raises ProviderError, InvalidJudgement."""
-        given = RenderInput(
+        request = RenderInput(
             model=self.model,
             system=(system,),
             messages=(Message("user", (TextPart(user),)),),
@@ -113,38 +113,38 @@ class ModelCaller:
         )
         began_s = time.perf_counter()
         try:
-            answer = self._answer(given)
+            response = self._answer(request)
         except Exception:
             self.counter.add_failure(1_000 * (time.perf_counter() - began_s))
             raise
         self.counter.add(
-            answer.call.tokens,
+            response.call.tokens,
             provider=self.adapter.provider,
-            model=answer.call.response_model or self.model,
+            model=response.call.response_model or self.model,
             ms=1_000 * (time.perf_counter() - began_s),
         )
-        if answer.shortfall is not None:
-            raise answer.shortfall
-        return self._json("\n".join(one.text for one in answer.call.output if one.text))
+        if response.shortfall is not None:
+            raise response.shortfall
+        return self._json("\n".join(one.text for one in response.call.output if one.text))
 
-    def _answer(self, given: RenderInput) -> Answer:
+    def _answer(self, request: RenderInput) -> Answer:
         if self.recorder is None:
-            return self.adapter.call(given)
+            return self.adapter.call(request)
         from hansard._models.call import call_into
 
-        return call_into(self.recorder, given, provider=self.adapter, on_begin=lambda _: None).raw
+        return call_into(self.recorder, request, provider=self.adapter, on_begin=lambda _: None).raw
 
     def _json(self, text: str) -> Any:
         """Read an answer that is JSON and nothing else, or that alone inside one code fence."""
-        said = text.strip()
-        if said.startswith(_FENCE) and said.endswith(_FENCE) and said.count(_FENCE) == 2:
-            first, _, said = said.removesuffix(_FENCE).partition("\n")
+        body = text.strip()
+        if body.startswith(_FENCE) and body.endswith(_FENCE) and body.count(_FENCE) == 2:
+            first, _, body = body.removesuffix(_FENCE).partition("\n")
             if first.removeprefix(_FENCE).strip() not in ("", "json"):
                 raise InvalidJudgement(self.name, "it is not JSON")
         try:
-            if len(said) > _LONGEST_ANSWER:
+            if len(body) > _LONGEST_ANSWER:
                 raise ValueError
-            return json.loads(said)
+            return json.loads(body)
         except (ValueError, RecursionError):
             raise InvalidJudgement(self.name, "it is not JSON") from None
 

@@ -97,9 +97,9 @@ def parse_classifier(text: str) -> ClassifierChoice:
     raise ValueError(f"one of {', '.join(TASKS)} before the =")
 
 
-def check_once(given: Sequence[ClassifierChoice]) -> None:
+def check_once(choices: Sequence[ClassifierChoice]) -> None:
     """Refuse two choices for one task. Raises ConfigError."""
-    tasks = [one.task for one in given]
+    tasks = [one.task for one in choices]
     twice = next((task for task in tasks if tasks.count(task) > 1), ...)
     if twice is not ...:
         named = "every task" if twice is None else f"the task {twice!r}"

@@ -74,13 +74,13 @@ def _vector(text: str) -> Vector:
     # In a fixed order: sums of floats depend on it.
     for word, times in sorted(Counter(_words(text)).items()):
         weight = math.sqrt(times)
-        for place, share in _places(word):
-            sums[place] = sums.get(place, 0.0) + weight * share
+        for index, share in _places(word):
+            sums[index] = sums.get(index, 0.0) + weight * share
     length = math.sqrt(math.fsum(one * one for one in sums.values()))
     vector = [0.0] * _DIMENSIONS
     if length:
-        for place, one in sums.items():
-            vector[place] = round(one / length, _DIGITS)
+        for index, one in sums.items():
+            vector[index] = round(one / length, _DIGITS)
     return vector
 
 
@@ -97,15 +97,15 @@ def _words(text: str) -> Iterator[str]:
 @lru_cache(maxsize=65_536)
 def _places(word: str) -> tuple[tuple[int, float], ...]:
     """Return where a word and its pieces stand, each with its weight and sign."""
-    found = [_place(f"={word}", 1.0)]
+    found = [_dimension(f"={word}", 1.0)]
     if not is_dense(word):
         padded = f"^{word}$"
         pieces = [padded[at : at + size] for size in _SIZES for at in range(len(padded) - size + 1)]
-        found += [_place(piece, math.sqrt(_PIECES_SHARE / len(pieces))) for piece in pieces]
+        found += [_dimension(piece, math.sqrt(_PIECES_SHARE / len(pieces))) for piece in pieces]
     return tuple(found)
 
 
-def _place(piece: str, weight: float) -> tuple[int, float]:
+def _dimension(piece: str, weight: float) -> tuple[int, float]:
     digest = hashlib.blake2b(piece.encode("utf-8", "replace"), digest_size=8).digest()
     number = int.from_bytes(digest, "big")
     return number % _DIMENSIONS, weight if number >> 63 else -weight

@@ -60,26 +60,26 @@ class ModelClassifier:
 
     def __call__(self, question: Question) -> Verdict:
         """Return the model's verdict. Raises ProviderError, InvalidJudgement."""
-        said = self.caller.ask(f"{_ASKED[question.task]} {_FORM}", _told(question))
-        return _verdict(said, question.labels, self.name)
+        response = self.caller.ask(f"{_ASKED[question.task]} {_FORM}", _question_json(question))
+        return _verdict(response, question.labels, self.name)
 
 
-def _told(question: Question) -> str:
+def _question_json(question: Question) -> str:
     """Return a question as JSON, so that no text can pass for another field."""
     labels = list(question.labels)
-    told: dict[str, Any] = {"text": question.text, "labels": labels}
+    fields: dict[str, Any] = {"text": question.text, "labels": labels}
     if question.task == "contradiction":
-        told = {"subject": question.subject, "older": question.text, "newer": question.other}
-        told["labels"] = labels
+        fields = {"subject": question.subject, "older": question.text, "newer": question.other}
+        fields["labels"] = labels
     elif question.task == "irreversible":
-        told = {"command": question.text, "labels": labels}
-    return json.dumps(told, ensure_ascii=False)
+        fields = {"command": question.text, "labels": labels}
+    return json.dumps(fields, ensure_ascii=False)
 
 
-def _verdict(said: Any, labels: Sequence[str], name: str) -> Verdict:
-    if not isinstance(said, dict) or "label" not in said:
+def _verdict(response: Any, labels: Sequence[str], name: str) -> Verdict:
+    if not isinstance(response, dict) or "label" not in response:
         raise InvalidJudgement(name, "it is no JSON object with a label")
-    label, score, reason = said["label"], said.get("score"), said.get("reason", "")
+    label, score, reason = response["label"], response.get("score"), response.get("reason", "")
     if label is not None and label not in labels:
         raise InvalidJudgement(name, "its label is none of those that were given")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
@@ -125,10 +125,10 @@ class ModelExtractor:
         Of very many entries the newest are shown. A text in place of an object cites no entry.
         """
         shown = json.dumps(_shown(entries), ensure_ascii=False)
-        said = self.caller.ask(_ASKED_FOR_TOPICS.format(limit=limit), shown)
-        if not isinstance(said, list) or len(said) > _MOST_ANSWERED:
+        response = self.caller.ask(_ASKED_FOR_TOPICS.format(limit=limit), shown)
+        if not isinstance(response, list) or len(response) > _MOST_ANSWERED:
             raise InvalidJudgement(self.name, "it is no JSON array of topics")
-        return [_topic(one, self.name) for one in said][:limit]
+        return [_topic(one, self.name) for one in response][:limit]
 
 
 def _topic(one: Any, name: str) -> Topic:
@@ -201,38 +201,38 @@ class ModelEmbedder:
 
         A text without words gets zeros and is not sent.
         """
-        said = [at for at, text in enumerate(texts) if text.strip()]
+        indexes = [at for at, text in enumerate(texts) if text.strip()]
         found: dict[int, Vector] = {}
-        for begin in range(0, len(said), _AT_ONCE):
-            places = said[begin : begin + _AT_ONCE]
-            vectors = self._asked([texts[at] for at in places])
+        for begin in range(0, len(indexes), _AT_ONCE):
+            places = indexes[begin : begin + _AT_ONCE]
+            vectors = self._response([texts[at] for at in places])
             found |= dict(zip(places, vectors, strict=True))
         zeros = (0.0,) * (self._size[0] if self._size else 1)
         return [found.get(at, zeros) for at in range(len(texts))]
 
-    def _asked(self, texts: Sequence[str]) -> list[Vector]:
-        told = {"model": self.model, "input": list(texts), "encoding_format": "float"}
-        body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    def _response(self, texts: Sequence[str]) -> list[Vector]:
+        request = {"model": self.model, "input": list(texts), "encoding_format": "float"}
+        body = json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
         observation = self._begun(texts)
         began_s = time.perf_counter()
         try:
             exchange = self.wire.post(_PATH, body, stream=False)
-            answer = _answer(exchange, self.name)
-            vectors = self._vectors(answer, len(texts))
+            response = _response_of(exchange, self.name)
+            vectors = self._vectors(response, len(texts))
         except Exception as error:
             self.counter.add_failure(1_000 * (time.perf_counter() - began_s))
             if observation is not None:
                 observation.fail(error)
             raise
-        tokens = _tokens(answer)
+        tokens = _tokens(response)
         ms = 1_000 * (time.perf_counter() - began_s)
         self.counter.add(tokens, provider=self.provider, model=self.model, ms=ms)
-        self._end(observation, exchange, answer, tokens)
+        self._end(observation, exchange, response, tokens)
         return vectors
 
-    def _vectors(self, answer: Any, count: int) -> list[Vector]:
+    def _vectors(self, response: Any, count: int) -> list[Vector]:
         """Return the vectors in the order of their texts, all of one size."""
-        data = answer.get("data")
+        data = response.get("data")
         if not isinstance(data, list) or len(data) != count:
             raise InvalidJudgement(self.name, f"it has not {count} embeddings")
         ordered: dict[int, Vector] = {}
@@ -240,15 +240,15 @@ class ModelEmbedder:
             vector = _vector_of(one)
             if vector is None:
                 raise InvalidJudgement(self.name, "an embedding is no list of numbers")
-            place = one.get("index", number)
-            if not isinstance(place, int) or not 0 <= place < count or place in ordered:
+            index = one.get("index", number)
+            if not isinstance(index, int) or not 0 <= index < count or index in ordered:
                 raise InvalidJudgement(self.name, "its embeddings are not numbered")
-            ordered[place] = unit(vector)
+            ordered[index] = unit(vector)
         sizes = {len(one) for one in ordered.values()} | set(self._size)
         if len(sizes) != 1:
             raise InvalidJudgement(self.name, "its embeddings are of several sizes")
         self._size[:] = sizes
-        return [ordered[place] for place in range(count)]
+        return [ordered[index] for index in range(count)]
 
     def _begun(self, texts: Sequence[str]) -> Observation | None:
         if self.recorder is None:
@@ -270,7 +270,7 @@ class ModelEmbedder:
         return made
 
     def _end(
-        self, observation: Observation | None, exchange: Exchange, answer: Any, tokens: Tokens
+        self, observation: Observation | None, exchange: Exchange, response: Any, tokens: Tokens
     ) -> None:
         if observation is None:
             return
@@ -279,20 +279,20 @@ class ModelEmbedder:
 
         last = exchange.last
         assert last is not None
-        told: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             **attempt_attributes(last),
             **server_of(last.address),
             "gen_ai.embeddings.dimension.count": self._size[0],
         }
-        if isinstance(answer.get("model"), str):
-            told[semconv.RESPONSE_MODEL] = answer["model"]
+        if isinstance(response.get("model"), str):
+            attributes[semconv.RESPONSE_MODEL] = response["model"]
         if tokens.input is not None:
-            told["gen_ai.usage.input_tokens"] = tokens.input
-        observation.span.set_attributes(told)
+            attributes["gen_ai.usage.input_tokens"] = tokens.input
+        observation.span.set_attributes(attributes)
         observation.end()
 
 
-def _answer(exchange: Exchange, name: str) -> dict[str, Any]:
+def _response_of(exchange: Exchange, name: str) -> dict[str, Any]:
     assert exchange.last is not None
     try:
         found = read_json(exchange.last.body)
@@ -315,7 +315,7 @@ def _vector_of(one: Any) -> list[float] | None:
     return found if is_vector else None
 
 
-def _tokens(answer: Any) -> Tokens:
-    usage = answer.get("usage")
+def _tokens(response: Any) -> Tokens:
+    usage = response.get("usage")
     count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return Tokens(input=count if isinstance(count, int) and count >= 0 else None)

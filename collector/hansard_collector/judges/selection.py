@@ -152,8 +152,8 @@ class _Making:
             try:
                 script = read_script(self._settings.script.read_bytes())
             except OSError as error:
-                told = f"cannot read {str(self._settings.script)!r}: {error.strerror}"
-                raise ConfigError(told) from None
+                problem = f"cannot read {str(self._settings.script)!r}: {error.strerror}"
+                raise ConfigError(problem) from None
         settings = AdapterSettings(connection=connection, preflight="off", script=script)
         return adapter_for(choice.provider, settings)
 

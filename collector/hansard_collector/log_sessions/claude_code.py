@@ -220,7 +220,7 @@ def _failed(log: LogView) -> str | None:
 
 def root(entries: Sequence[Entry]) -> Step:
     prompts = [entry.log for entry in entries if _name(entry.log) == "user_prompt"]
-    said = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
+    texts = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
     first = entries[0]
     attributes = {
         "span.type": "interaction",
@@ -229,8 +229,8 @@ def root(entries: Sequence[Entry]) -> Step:
         **of_session(first.log),
         **(copied(prompts[:1], but={"prompt"}) if prompts else {}),
     }
-    if said:
-        attributes["user_prompt"] = "\n\n".join(map(str, said))
+    if texts:
+        attributes["user_prompt"] = "\n\n".join(map(str, texts))
     return Step("claude_code.interaction", first.time_ns, first.time_ns, attributes=attributes)
 
 

@@ -101,11 +101,11 @@ def _build_call(entries: Sequence[Entry]) -> Step | None:
     failed = bool(text_of(end.log, "error.message")) or _request_failed(end.log)
     error, facts = gen_ai_steps.failure(end.log) if failed else (None, {})
     answers = named(entries, "codex.agent_response")
-    said = content_of(answers[-1].log, "response") if answers else None
+    response = content_of(answers[-1].log, "response") if answers else None
     attributes: dict[str, Value] = {
         **copied([end.log], but={*_USAGE.values(), "error.message", "duration_ms"}),
         **present({key: end.log.attributes.get(sent) for key, sent in _USAGE.items()}),
-        **present({"gen_ai.output.messages": said}),
+        **present({"gen_ai.output.messages": response}),
         **facts,
     }
     return gen_ai_steps.call(

@@ -112,13 +112,13 @@ def build_call(entries: Sequence[Entry]) -> Step | None:
     end = ends[-1]
     failed = _is(end, "api_error")
     error, facts = gen_ai_steps.failure(end.log) if failed else (None, {})
-    told = [entry.log for entry in entries if entry.log.event_name == _DETAILS]
+    details = [entry.log for entry in entries if entry.log.event_name == _DETAILS]
     attributes: dict[str, Value] = {
-        **copied(told, but={"gen_ai.input.messages", "gen_ai.output.messages"}),
+        **copied(details, but={"gen_ai.input.messages", "gen_ai.output.messages"}),
         **copied([end.log], but={*_CONTENT, *_COUNTS, "error", "error.message"}),
         **({} if failed else usage(end.log)),
         **present({"gen_ai.response.finish_reasons": end.log.attributes.get("finish_reasons")}),
-        **_content(entries, end.log, told=told),
+        **_content(entries, end.log, details=details),
         **facts,
     }
     return gen_ai_steps.call(
@@ -131,14 +131,14 @@ def build_call(entries: Sequence[Entry]) -> Step | None:
 
 
 def _content(
-    entries: Sequence[Entry], end: LogView, *, told: Sequence[LogView]
+    entries: Sequence[Entry], end: LogView, *, details: Sequence[LogView]
 ) -> dict[str, Value]:
     """What was said, where the event of the conventions does not say it already."""
     found: dict[str, Value] = {}
     requests = [entry.log for entry in entries if _is(entry, "api_request")]
-    if requests and not any("gen_ai.input.messages" in log.attributes for log in told):
+    if requests and not any("gen_ai.input.messages" in log.attributes for log in details):
         found["gen_ai.input.messages"] = content_of(requests[-1], "request_text")
-    if not any("gen_ai.output.messages" in log.attributes for log in told):
+    if not any("gen_ai.output.messages" in log.attributes for log in details):
         found["gen_ai.output.messages"] = content_of(end, "response_text")
     return present(found)
 

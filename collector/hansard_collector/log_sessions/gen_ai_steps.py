@@ -21,7 +21,7 @@ USAGE = "gen_ai.usage."
 def turn(name: str, entries: Sequence[Entry], *, prompts: Sequence[LogView], session: str) -> Step:
     """Return a turn's own step: the agent with what it was asked."""
     first = entries[0]
-    said = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
+    texts = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
     attributes: dict[str, Value] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": name,
@@ -29,8 +29,8 @@ def turn(name: str, entries: Sequence[Entry], *, prompts: Sequence[LogView], ses
         **of_session(first.log),
         **(copied(prompts[:1], but={"prompt"}) if prompts else {}),
     }
-    if said:
-        attributes["gen_ai.input.messages"] = "\n\n".join(map(str, said))
+    if texts:
+        attributes["gen_ai.input.messages"] = "\n\n".join(map(str, texts))
     return Step(f"invoke_agent {name}", first.time_ns, first.time_ns, attributes=attributes)
 
 

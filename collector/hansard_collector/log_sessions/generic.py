@@ -118,8 +118,8 @@ def _build_call(entries: Sequence[Entry]) -> Step:
         **present(
             {
                 "gen_ai.response.finish_reasons": end.log.attributes.get("finish_reasons"),
-                "gen_ai.input.messages": _said(logs, "gen_ai.input.messages", "request_text"),
-                "gen_ai.output.messages": _said(
+                "gen_ai.input.messages": _newest(logs, "gen_ai.input.messages", "request_text"),
+                "gen_ai.output.messages": _newest(
                     logs, "gen_ai.output.messages", "response_text", "response"
                 ),
             }
@@ -144,14 +144,14 @@ def _usage(logs: Sequence[LogView]) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for log in logs:
         for key, sent in _USAGE.items():
-            told = (log.attributes[name] for name in sent if name in log.attributes)
-            found |= present({key: next(told, None)})
+            values = (log.attributes[name] for name in sent if name in log.attributes)
+            found |= present({key: next(values, None)})
     return found
 
 
-def _said(logs: Sequence[LogView], *keys: str) -> Value:
-    told = (content_of(log, key) for log in reversed(logs) for key in keys)
-    return next((value for value in told if value is not None), None)
+def _newest(logs: Sequence[LogView], *keys: str) -> Value:
+    values = (content_of(log, key) for log in reversed(logs) for key in keys)
+    return next((value for value in values if value is not None), None)
 
 
 def _build_tool(entries: Sequence[Entry]) -> Step:
@@ -163,12 +163,12 @@ def _build_tool(entries: Sequence[Entry]) -> Step:
     return gen_ai_steps.tool(
         name=_text_in(logs, "gen_ai.tool.name", "tool_name", "function_name"),
         call_id=_text_in(logs, *_CALLS),
-        arguments=_said(
+        arguments=_newest(
             logs,
             "gen_ai.tool.call.arguments", "function_args", "tool_input", "tool_parameters",
             "arguments",
         ),
-        result=_said(logs, "gen_ai.tool.call.result", "output", "result"),
+        result=_newest(logs, "gen_ai.tool.call.result", "output", "result"),
         start_ns=min(last.time_ns - duration_of(log), *(entry.time_ns for entry in entries)),
         end_ns=last.time_ns,
         attributes=copied(logs),

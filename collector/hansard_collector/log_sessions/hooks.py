@@ -143,10 +143,10 @@ def _root(entries: Sequence[Entry]) -> Step:
     step = gen_ai_steps.turn(name, entries, prompts=(), session=text_of(first, "session.id"))
     ends = [log for log in logs if log.event_name == _STOP]
     prompt_texts = [one for log in prompts if (one := content_of(log, "prompt")) is not None]
-    answer = _content_in(ends, "last_assistant_message")
+    last_message = _content_in(ends, "last_assistant_message")
     content = {
         "gen_ai.input.messages": "\n\n".join(map(str, prompt_texts)) or None,
-        "gen_ai.output.messages": answer,
+        "gen_ai.output.messages": last_message,
         "cwd": _content_in(logs, "cwd"),
     }
     attributes = {**step.attributes, **of_session(first), **present(content)}

@@ -207,11 +207,11 @@ class SessionWriter:
         keys = _SENT_KEYS.get(role)
         if keys is None:
             return
-        told = {pair.key: pair.value.string_value for pair in span.attributes}
-        for key in keys & told.keys():
-            if told[key]:
-                texts = frozenset(told.values())
-                self._sent[role, told[key]].append(SentSpan(span.trace_id, span.span_id, texts))
+        pairs = {pair.key: pair.value.string_value for pair in span.attributes}
+        for key in keys & pairs.keys():
+            if pairs[key]:
+                texts = frozenset(pairs.values())
+                self._sent[role, pairs[key]].append(SentSpan(span.trace_id, span.span_id, texts))
 
     def _home(self, event: SessionEvent, time_ns: int) -> bytes | None:
         """Return the trace of a record's turn; None for what is only about one, before any."""
@@ -323,8 +323,8 @@ class SessionWriter:
     def _place_prompts(self, traces: Collection[bytes]) -> None:
         """Bring the prompts of turns that were traced to the spans of those turns."""
         own = [session_logs.find_session_log(self._connection, row.log) for row in self._prompts]
-        told = {row.trace_id for row in own if row is not None and row.trace_id is not None}
-        for trace_id in sorted({*traces, *self._near_traces, *told}):
+        placed = {row.trace_id for row in own if row is not None and row.trace_id is not None}
+        for trace_id in sorted({*traces, *self._near_traces, *placed}):
             rows = session_logs.logs_of_types(self._connection, trace_id, (EntryType.PROMPT,))
             rows = [row for row in rows if AGENTS[_dialect(row)].is_sent_near]
             turn = session_logs.agent_span(self._connection, trace_id) if rows else None
@@ -510,8 +510,8 @@ class SessionWriter:
     def _make_anew(self, trace_id: bytes, dialect: str) -> None:
         """Prepare a run that lost records: what is left of it is made again as a whole."""
         rows = session_logs.logs_of_trace(self._connection, trace_id)
-        kept = [step_id(trace_id, row.kind, row.key) for row in rows if row.kind]
-        self._maker.keep_only(trace_id, [root_id(trace_id), *kept])
+        step_ids = [step_id(trace_id, row.kind, row.key) for row in rows if row.kind]
+        self._maker.keep_only(trace_id, [root_id(trace_id), *step_ids])
         self._dialects[trace_id] = dialect
         self._news[trace_id] = News(is_whole=True)
         for row in rows:

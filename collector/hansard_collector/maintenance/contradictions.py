@@ -52,16 +52,16 @@ def statement_of(one: Memory) -> str:
 
 def _says_of_what(text: str, subject: str) -> bool:
     """Say whether a short text is more than a value: it names its subject, or has a verb."""
-    said, about = set(terms(text)), set(terms(subject))
+    words, about = set(terms(text)), set(terms(subject))
     has_verb = any(word.casefold() in VERBS for word in text.split())
-    return bool(said & about) or has_verb or ":" in text or "=" in text
+    return bool(words & about) or has_verb or ":" in text or "=" in text
 
 
 def words_of(one: Memory) -> str:
     """Return the words by which a record is near others: subject, attribute and content."""
     text = _text(one.content)
-    said = text.casefold()
-    about = [part for part in (one.subject, one.attribute) if part.casefold() not in said]
+    folded = text.casefold()
+    about = [part for part in (one.subject, one.attribute) if part.casefold() not in folded]
     return ". ".join((*about, text))
 
 
@@ -113,7 +113,7 @@ class _Found:
 class ContradictionSearch:
     """One run of contradiction detection."""
 
-    book: MaintenanceService
+    service: MaintenanceService
     classifier: Classifier
     settings: MaintenanceSettings
     is_dry: bool = False
@@ -130,17 +130,17 @@ class ContradictionSearch:
         """Find, judge and settle. Raises StoreError; a classifier that fails is counted."""
         name = self.classifier.name
         self._open_waiting()
-        entries = self.book.new_entries(name)
+        entries = self.service.new_entries(name)
         if not entries:
             return self._result(0, 0, 0, 0.0, 0)
-        pre = self.book.candidates(name)
-        unjudged = self.book.unjudged(name, [one.key for one in pre.pairs])
+        pre = self.service.candidates(name)
+        unjudged = self.service.unjudged(name, [one.key for one in pre.pairs])
         self._open = set(unjudged[self.settings.most_calls :])
         found = self._judge(unjudged[: self.settings.most_calls])
         self._settle(found)
         if not self.is_dry:
             waiting = {number for pair in self._open for number in pair}
-            self.book.set_compared([one for one in entries if one not in waiting], name)
+            self.service.set_compared([one for one in entries if one not in waiting], name)
         return self._result(pre.entries, pre.new, len(pre.pairs), pre.took_ms, len(found))
 
     # ---- judging
@@ -150,7 +150,7 @@ class ContradictionSearch:
         in_a_row = 0
         for at in range(0, len(pairs), _AT_ONCE):
             part = pairs[at : at + _AT_ONCE]
-            records = self.book.records([number for pair in part for number in pair])
+            records = self.service.records([number for pair in part for number in pair])
             nothing: list[Judged] = []
             for pair in part:
                 if in_a_row == _MOST_FAILURES or not records.keys() >= set(pair):
@@ -168,7 +168,7 @@ class ContradictionSearch:
                 else:
                     nothing.append(judged)
             if not self.is_dry:
-                self.book.note_verdicts(nothing)
+                self.service.note_verdicts(nothing)
         return found
 
     def _verdict(self, older: Memory, newer: Memory) -> Verdict | None:
@@ -178,10 +178,10 @@ class ContradictionSearch:
         is_same = older.subject.casefold() == newer.subject.casefold()
         question = Question(
             "contradiction",
-            self.book.clean(statement_of(older)),
+            self.service.clean(statement_of(older)),
             LABELS,
-            other=self.book.clean(statement_of(newer)),
-            subject=self.book.clean(older.subject) if is_same else "",
+            other=self.service.clean(statement_of(newer)),
+            subject=self.service.clean(older.subject) if is_same else "",
         )
         self._calls += 1
         try:
@@ -220,16 +220,16 @@ class ContradictionSearch:
         if self.is_dry:
             return
         name = self.classifier.name
-        for waiting in self.book.waiting(name, most=self.most_tasks):
-            records = self.book.records(waiting.pair)
+        for waiting in self.service.waiting(name, most=self.most_tasks):
+            records = self.service.records(waiting.pair)
             judged = Judged(waiting.pair, name, Verdict(CONTRADICTS, waiting.score, waiting.reason))
             if any(records[number].state != "current" for number in waiting.pair):
-                self.book.note_verdicts([judged])  # settled meanwhile
+                self.service.note_verdicts([judged])  # settled meanwhile
                 continue
             self._propose(_Found(judged, *in_order(records, waiting.pair)), "")
 
     def _supersede(self, one: _Found) -> None:
-        if not self.is_dry and not self.book.supersede(one.link, one.judged):
+        if not self.is_dry and not self.service.supersede(one.link, one.judged):
             self._changed += 1
             self._open.add(one.judged.pair)
             return
@@ -242,11 +242,11 @@ class ContradictionSearch:
         if len(self._proposed) >= self.most_tasks:
             self._waiting += 1
             if not self.is_dry:
-                self.book.note_verdicts([one.judged], "waiting", reason=why)
+                self.service.note_verdicts([one.judged], "waiting", reason=why)
             return
         task_id = None
         if not self.is_dry:
-            made = self.book.propose(link, one.judged)
+            made = self.service.propose(link, one.judged)
             task_id = None if made.task is None else made.task.task_id
         self._proposed.append(Act(link, one.older, one.newer, task_id))
 

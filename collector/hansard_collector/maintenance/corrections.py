@@ -43,7 +43,7 @@ class _Choice:
 class CorrectionLinking:
     """One run of linking."""
 
-    book: MaintenanceService
+    service: MaintenanceService
     embedder: Embedder
     settings: MaintenanceSettings
     is_dry: bool = False
@@ -55,12 +55,12 @@ class CorrectionLinking:
     _proposed: list[Act] = field(default_factory=list)
     _vectors: dict[int, Vector] = field(default_factory=dict)
     _standing: dict[int, int] = field(default_factory=dict)  # what may be corrected, by its time
-    _place: tuple[str, ...] = ()  # the namespace of both
+    _owner: tuple[str, ...] = ()  # the namespace of both
 
     def run(self) -> Corrections:
         """Link what is without a link. Raises StoreError; an embedder that fails ends the part."""
         most = self.settings.most_corrections
-        corrections = self.book.unlinked_corrections(self.embedder.name, most=most + 1)
+        corrections = self.service.unlinked_corrections(self.embedder.name, most=most + 1)
         self._left = max(len(corrections) - most, 0)
         corrections = corrections[:most]
         failed = 0
@@ -71,7 +71,7 @@ class CorrectionLinking:
                 failed = len(corrections) - at
                 break
             if is_done and not self.is_dry:
-                self.book.set_compared([one.id], self.embedder.name)
+                self.service.set_compared([one.id], self.embedder.name)
         return Corrections(
             embedder=self.embedder.name,
             corrections=len(corrections) + self._left,
@@ -85,23 +85,23 @@ class CorrectionLinking:
 
     def _link(self, correction: Memory) -> bool:
         """Link one; False where the next run has to look at it again."""
-        place = _by_place(correction)[:-1]
-        if place != self._place:
-            self._vectors, self._place = {}, place
-            self._standing = self.book.correctable(correction)
+        owner = _by_place(correction)[:-1]
+        if owner != self._owner:
+            self._vectors, self._owner = {}, owner
+            self._standing = self.service.correctable(correction)
         # What was written later cannot be what it corrects.
         fresh_ns = correction.freshness_ns
         numbers = [number for number, at_ns in self._standing.items() if at_ns <= fresh_ns]
         choice = None
         if numbers:
             vectors = self._vectors_of(correction, numbers)
-            wanted = vectors[correction.id]
-            near = nearest(wanted, {number: vectors[number] for number in numbers})
+            vector = vectors[correction.id]
+            near = nearest(vector, {number: vectors[number] for number in numbers})
             choice = choose(near, self.settings.thresholds_of(self.embedder.name))
         if choice is None:
             self._unlinked += 1
             return True
-        older = self.book.records([choice.number])[choice.number]
+        older = self.service.records([choice.number])[choice.number]
         doubt = choice.doubt or _other_name(correction, older)
         if correction.confidence < older.confidence - TRUST_GAP - _ENOUGH:
             doubt = _LESS_TRUSTED
@@ -116,7 +116,7 @@ class CorrectionLinking:
         )
 
     def _supersede(self, link: NewSupersession, older: Memory, correction: Memory) -> bool:
-        if not self.is_dry and not self.book.supersede(link):
+        if not self.is_dry and not self.service.supersede(link):
             self._left += 1
             return False
         self._standing.pop(older.id, None)
@@ -129,23 +129,23 @@ class CorrectionLinking:
             return False
         task_id = None
         if not self.is_dry:
-            made = self.book.propose(link)
+            made = self.service.propose(link)
             task_id = None if made.task is None else made.task.task_id
         self._proposed.append(Act(link, older, correction, task_id))
         return True
 
     def _vectors_of(self, correction: Memory, numbers: Sequence[int]) -> dict[int, Vector]:
         """Return the vectors of these records and of the correction: stored, or made and stored."""
-        wanted = [one for one in (*numbers, correction.id) if one not in self._vectors]
-        self._vectors |= self.book.vectors(wanted, self.embedder.name)
-        missing = [one for one in wanted if one not in self._vectors]
+        needed = [one for one in (*numbers, correction.id) if one not in self._vectors]
+        self._vectors |= self.service.vectors(needed, self.embedder.name)
+        missing = [one for one in needed if one not in self._vectors]
         for part in batches(missing, _AT_ONCE):
-            records = self.book.records(part)
-            texts = [self.book.clean(words_of(records[number])) for number in part]
+            records = self.service.records(part)
+            texts = [self.service.clean(words_of(records[number])) for number in part]
             made = dict(zip(part, self.embedder(texts), strict=True))
             self._embedded += len(part)
             if not self.is_dry:
-                self.book.add_vectors(made, self.embedder.name)
+                self.service.add_vectors(made, self.embedder.name)
             self._vectors |= made
         return self._vectors
 
@@ -169,8 +169,8 @@ def _other_name(correction: Memory, older: Memory) -> str:
 
     Vectors do not tell `worker 4` from `worker 1`: names and numbers in the subject do.
     """
-    said = {word.casefold() for word in _NAMES.findall(words_of(older))}
-    names = [word for word in _NAMES.findall(correction.subject) if word.casefold() not in said]
+    words = {word.casefold() for word in _NAMES.findall(words_of(older))}
+    names = [word for word in _NAMES.findall(correction.subject) if word.casefold() not in words]
     return _OTHER_NAME if names else ""
 
 

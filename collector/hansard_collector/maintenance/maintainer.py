@@ -24,7 +24,7 @@ from hansard_store.memory.maintenance.service import MaintenanceService
 class Maintainer:
     """Maintains the memory of one store."""
 
-    book: MaintenanceService
+    service: MaintenanceService
     judges: Judges
     settings: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     is_dry: bool = False  # nothing is written: a later run judges the same again
@@ -35,7 +35,7 @@ class Maintainer:
         contradictions = self._contradictions(skipped)
         opened = 0 if contradictions is None else len(contradictions.proposed)
         corrections = self._corrections(skipped, most_tasks=self.settings.most_tasks - opened)
-        stale = self.book.stale(self.settings.stale_ns)
+        stale = self.service.stale(self.settings.stale_ns)
         return MaintenanceResult(
             self.is_dry, contradictions, corrections, stale, self.settings.stale_ns, skipped
         )
@@ -47,7 +47,7 @@ class Maintainer:
             skipped.append(Skipped("contradictions", str(missing)))
             return None
         found = ContradictionSearch(
-            self.book, classifier, self.settings, self.is_dry, self.settings.most_tasks
+            self.service, classifier, self.settings, self.is_dry, self.settings.most_tasks
         ).run()
         if found.failed and found.failed == found.calls:
             skipped.append(Skipped("contradictions", f"{classifier.name} gives no usable answer"))
@@ -59,7 +59,9 @@ class Maintainer:
         except JudgeMissing as missing:
             skipped.append(Skipped("corrections", str(missing)))
             return None
-        found = CorrectionLinking(self.book, embedder, self.settings, self.is_dry, most_tasks).run()
+        found = CorrectionLinking(
+            self.service, embedder, self.settings, self.is_dry, most_tasks
+        ).run()
         if found.failed:
             skipped.append(Skipped("corrections", f"{embedder.name} gives no vectors"))
         return found

@@ -104,14 +104,14 @@ class MaintenanceResult:
     @property
     def summary(self) -> str:
         """One sentence without recorded content."""
-        told = self.figures
+        counts = self.figures
         skipped = "".join(f"; {one.part} skipped: {one.reason}" for one in self.skipped)
         return (
-            f"{told['contradictions_found']:,} contradictions, "
-            f"{told['corrections_linked']:,} corrections linked, "
-            f"{told['supersessions_applied']:,} supersessions, "
-            f"{told['review_tasks_opened']:,} for review, "
-            f"{told['stale_entries']:,} not retrieved for {self.stale_ns // _DAY_NS:,} days"
+            f"{counts['contradictions_found']:,} contradictions, "
+            f"{counts['corrections_linked']:,} corrections linked, "
+            f"{counts['supersessions_applied']:,} supersessions, "
+            f"{counts['review_tasks_opened']:,} for review, "
+            f"{counts['stale_entries']:,} not retrieved for {self.stale_ns // _DAY_NS:,} days"
             f"{skipped}"
         )
 

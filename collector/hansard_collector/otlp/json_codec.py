@@ -311,21 +311,21 @@ class _Reader:
         if known.message.name == "KeyValue":
             return self._read_attributes(_plan(known.message), value)
         return [
-            self._read_item(_plan(known.message), item, place) for place, item in enumerate(value)
+            self._read_item(_plan(known.message), item, index) for index, item in enumerate(value)
         ]
 
     def _read_attributes(self, plan: _Plan, pairs: list[Any]) -> list[dict[str, Any]]:
         attributes = []
-        for place, pair in enumerate(pairs):
+        for index, pair in enumerate(pairs):
             read = _read_plain_attribute(pair) if self.depth < MAX_DEPTH - 1 else None
-            attributes.append(read or self._read_item(plan, pair, place))
+            attributes.append(read or self._read_item(plan, pair, index))
         return attributes
 
-    def _read_item(self, plan: _Plan, item: Any, place: int) -> dict[str, Any]:
+    def _read_item(self, plan: _Plan, item: Any, index: int) -> dict[str, Any]:
         try:
             return self.read_message(plan, {} if item is None else item)
         except _WrongShape as wrong:
-            wrong.path.append(f"[{place}]")
+            wrong.path.append(f"[{index}]")
             raise
 
     def _note_unknown(self, plan: _Plan, key: str) -> None:

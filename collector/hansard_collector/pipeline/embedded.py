@@ -64,14 +64,14 @@ def open_embedded(
 class EmbeddedIngest:
     """An open store; used by one thread at a time, and never by the child of a fork."""
 
-    def __init__(self, pipeline: Pipeline, desk: ApprovalService, *, sender: str) -> None:
+    def __init__(self, pipeline: Pipeline, approvals: ApprovalService, *, sender: str) -> None:
         from hansard_collector.pipeline.requests import Sender
         from hansard_store.audit.schedule import SealSchedule
 
         pipeline.set_patience(_PATIENCE_MS)
         self._pipeline = pipeline
-        self._desk = desk
-        self._seals = SealSchedule(desk.seal)
+        self._approvals = approvals
+        self._seals = SealSchedule(approvals.seal)
         self._sender = Sender(address="", user_agent=sender, transport="embedded")
 
     def export(self, signal: str, body: bytes) -> str:
@@ -103,7 +103,7 @@ class EmbeddedIngest:
         self._pipeline.set_patience(0)
         self._pipeline.close()
         self._seals.end()
-        self._desk.close()
+        self._approvals.close()
 
 
 class _AtOnce(Executor):

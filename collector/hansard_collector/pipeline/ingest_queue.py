@@ -339,11 +339,11 @@ class Pipeline:
             self._large.append(job)
         self._begin_large()
 
-    def _answered(self, size_bytes: int, answer: Future[IngestResult]) -> None:
+    def _answered(self, size_bytes: int, future: Future[IngestResult]) -> None:
         """Count a request no more, on whichever thread its future was set."""
         with self._condition:
             self._unanswered_bytes -= size_bytes
-            if self._large_one is not None and self._large_one.future is answer:
+            if self._large_one is not None and self._large_one.future is future:
                 self._large_one = None
             self._condition.notify()
 

@@ -183,7 +183,7 @@ def list_refusal(
 
 @dataclass(frozen=True, slots=True)
 class _Repeatable:
-    answer: Future[IngestResult]
+    future: Future[IngestResult]
     began_s: float
     ended_s: float | None = None
 
@@ -216,25 +216,25 @@ class RepeatedRequests:
             known = self._known.get(key)
         if known is None:
             return None
-        if not known.answer.done():
-            return known.answer
-        if known.answer.cancelled() or isinstance(known.answer.exception(), StoreBusy):
+        if not known.future.done():
+            return known.future
+        if known.future.cancelled() or isinstance(known.future.exception(), StoreBusy):
             return None
         ended_s = known.ended_s or time.monotonic()
         is_late = ended_s - known.began_s >= self._late_s
-        return known.answer if is_late and time.monotonic() - ended_s <= _KEPT_S else None
+        return known.future if is_late and time.monotonic() - ended_s <= _KEPT_S else None
 
-    def add(self, key: bytes, answer: Future[IngestResult]) -> None:
+    def add(self, key: bytes, future: Future[IngestResult]) -> None:
         """Remember a request that is worked on."""
         with self._lock:
             self._known.pop(key, None)
-            self._known[key] = _Repeatable(answer, time.monotonic())
+            self._known[key] = _Repeatable(future, time.monotonic())
             for oldest in list(self._known)[:-_MOST_KNOWN]:
                 del self._known[oldest]
-        answer.add_done_callback(partial(self._answered, key))
+        future.add_done_callback(partial(self._answered, key))
 
-    def _answered(self, key: bytes, answer: Future[IngestResult]) -> None:
+    def _answered(self, key: bytes, future: Future[IngestResult]) -> None:
         with self._lock:
             known = self._known.get(key)
-            if known is not None and known.answer is answer:
+            if known is not None and known.future is future:
                 self._known[key] = replace(known, ended_s=time.monotonic())

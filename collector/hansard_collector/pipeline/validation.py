@@ -206,9 +206,9 @@ def _drop_bad_links(span: Span) -> int:
     good = [link for link in span.links if not _bad_link(link)]
     dropped = len(span.links) - len(good)
     if dropped:
-        kept = [link.SerializeToString() for link in good]
+        encoded = [link.SerializeToString() for link in good]
         del span.links[:]
-        for link in kept:
+        for link in encoded:
             span.links.add().MergeFromString(link)
     return dropped
 

@@ -163,8 +163,8 @@ class ItemWriter:
         self._batch.redactions.add("logs", number, item.removed)
         if was_sent_with_ids and log.trace_id is not None and log.span_id is not None:
             if item.is_read or self._tells_prompt(item, log.trace_id):
-                key, place = (log.trace_id, log.span_id), (log.time_ns, number)
-                self._events[key] = min(self._events.get(key, place), place)
+                key, order = (log.trace_id, log.span_id), (log.time_ns, number)
+                self._events[key] = min(self._events.get(key, order), order)
                 if not is_result_alone(item):
                     self._telling.add(key)
             else:
@@ -205,8 +205,8 @@ class ItemWriter:
         """
         self._payloads.join()
         connection = self._writer.connection
-        for trace_id, given in self._sessions.settle().items():
-            self._logged[trace_id] |= given
+        for trace_id, joined in self._sessions.settle().items():
+            self._logged[trace_id] |= joined
         for trace_id, arrived in self._spans.items():
             # One query a run; most runs have no logs at all.
             self._logged[trace_id] |= logged_among(connection, trace_id, arrived)

@@ -151,22 +151,22 @@ class StallWatch:
         places = list(self._line.values())
         if len(places) >= _LINE or places.count(sender) >= _LINE_OF_SENDER:
             return False
-        place = object()
-        self._line[place] = sender
+        waiter = object()
+        self._line[waiter] = sender
         try:
-            while self._next() is not place or not self._has_room():
+            while self._next() is not waiter or not self._has_room():
                 left_s = until_s - time.monotonic()
                 if left_s <= 0 or self._is_ended:
                     return False
                 self._changed.wait(min(left_s, _FRESH_S))
             return True
         finally:
-            del self._line[place]
+            del self._line[waiter]
 
     def _next(self) -> object:
         """Return who is first: of the sender with the fewest calls on their way, the earliest."""
         busy = Counter(one.sender for one in self._waiting)
-        return min(self._line, key=lambda place: busy[self._line[place]])
+        return min(self._line, key=lambda waiter: busy[self._line[waiter]])
 
     def _has_room(self) -> bool:
         """Return whether one more may send a large message; under the lock."""
@@ -315,8 +315,8 @@ def require_bearer(token: str) -> Authorise:
     expected = token.encode()
 
     def authorise(authorization: str) -> Refusal | None:
-        scheme, _, given = authorization.partition(" ")
-        is_right = hmac.compare_digest(given.strip().encode(), expected)
+        scheme, _, token_sent = authorization.partition(" ")
+        is_right = hmac.compare_digest(token_sent.strip().encode(), expected)
         return None if scheme.lower() == "bearer" and is_right else NO_TOKEN
 
     return authorise
@@ -469,7 +469,7 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
         refusal = self._authorise(presented)
         is_guess = bool(presented) and refusal is not None and refusal.reason is _UNKNOWN
 
-        def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
+        def handle(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
             sender = Sender(_address(context.peer()), metadata.get("user-agent", ""), "grpc")
             call = _Call(self._ingest, self._settings, self._watch, signal, sender, context)
             if refusal is None:
@@ -478,7 +478,7 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
                 self._held.wait(sender.address, context)
             call.refuse(refusal)
 
-        return grpc.stream_unary_rpc_method_handler(answer)
+        return grpc.stream_unary_rpc_method_handler(handle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,9 +283,9 @@ class _OtlpRoute(BaseRoute):
         )
         try:
             upload = _check(exchange)
-            answer = upload if isinstance(upload, Refusal) else await self._store(upload, body)
-            if isinstance(answer, Refusal):
-                return await self._refuse(exchange, answer, body)
+            response = upload if isinstance(upload, Refusal) else await self._store(upload, body)
+            if isinstance(response, Refusal):
+                return await self._refuse(exchange, response, body)
         except ClientDisconnect:
             self._report(exchange, _SENDER_GONE, body)
             return None
@@ -293,7 +293,7 @@ class _OtlpRoute(BaseRoute):
             body.free()
         return message_response(
             exchange.headers,
-            answer,
+            response,
             headers=cors_headers(exchange.headers, self._settings.cors_origins),
         )
 

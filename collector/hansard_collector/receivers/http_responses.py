@@ -46,8 +46,8 @@ def preflight_headers(
     if not is_preflight or request_headers.get("origin", "") not in origins:
         return None
     # The user of an allowed origin may configure any headers in its exporter.
-    asked = request_headers.get("access-control-request-headers", "")
-    granted = f"{_HEADERS}, {asked}" if _HEADER_LIST.fullmatch(asked) else _HEADERS
+    requested = request_headers.get("access-control-request-headers", "")
+    granted = f"{_HEADERS}, {requested}" if _HEADER_LIST.fullmatch(requested) else _HEADERS
     headers = cors_headers(request_headers, origins) | {
         "access-control-allow-methods": _METHODS,
         "access-control-allow-headers": granted,

@@ -50,10 +50,10 @@ _FIELDS: Final = {field.name for field in fields(Trend)}
 def trends_of(figures: Mapping[str, Any]) -> list[Trend]:
     """Return the trends that a phase recorded; those of another version are left out."""
     found = []
-    for told in figures.get("trends", ()):
-        if isinstance(told, dict) and told.keys() <= _FIELDS and told.get("what") in get_args(What):
+    for one in figures.get("trends", ()):
+        if isinstance(one, dict) and one.keys() <= _FIELDS and one.get("what") in get_args(What):
             try:
-                found.append(Trend(**{"before": None, **told}))
+                found.append(Trend(**{"before": None, **one}))
             except TypeError:  # a field is missing
                 continue
     return found

@@ -50,7 +50,7 @@ def test_a_claim_says_where_it_stands() -> None:
 
     (claim,) = claims_of(text, LEXICON, TOOLS)
 
-    assert text[claim.start : claim.end].strip() == claim.said == "All tests pass."
+    assert text[claim.start : claim.end].strip() == claim.sentence == "All tests pass."
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hansard_collector.derived_context.context import (
     RunBreaks,
     derive_context,
     run_breaks,
-    said,
+    text_of,
 )
 from hansard_collector.derived_context.origins import Origin
 from hansard_collector.derived_context.provenance import Change, Comparison, Row
@@ -164,7 +164,7 @@ def _say(row: Row) -> str:
 
 
 def _text(message: Message | None) -> str:
-    return "" if message is None else said(message)
+    return "" if message is None else text_of(message)
 
 
 def _hint(old: str, new: str) -> str:
@@ -439,7 +439,7 @@ def _snippet(row: Row, message: Message | None, tools: Sequence[Json]) -> str:
         names = [str(tool.get("name", "")) for tool in tools]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return ", ".join(names[:3]) + more
-    text = message.text or said(message)
+    text = message.text or text_of(message)
     note = "same words, other ids or reasoning · " if _is_other_form(row) else ""
     line = " ".join(text[: _SNIPPET_CHARS * 4].split())
     return note + (line if len(line) <= _SNIPPET_CHARS else line[: _SNIPPET_CHARS - 1] + "…")

@@ -98,7 +98,7 @@ def _print(result: InterestsResult, *, is_dry: bool) -> None:
 
 
 def _cells(one: FoundTopic) -> Sequence[str]:
-    place = next((name for name in one.place if name), "")
+    place = next((name for name in one.owner if name), "")
     support = " ".join(short_id(memory_id) for memory_id in one.entries)
     return (one.text, one.outcome, place, f"{len(one.entries):,}", support)
 

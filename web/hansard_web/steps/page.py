@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from hansard_collector.derivation.rows import plain_text
 from hansard_collector.derivation.stored_span import StepReading, read_step
-from hansard_collector.derived_context.context import PlacedCall, place_call, said
+from hansard_collector.derived_context.context import PlacedCall, place_call, text_of
 from hansard_collector.dialects.engine.item_views import EventView, LogView
 from hansard_collector.dialects.engine.references import READ_BYTES
 from hansard_collector.dialects.engine.values import real
@@ -762,7 +762,7 @@ def text(site: SiteDep, digest: str) -> Response:
         message = find_text(connection, digest)
     if message is None:
         raise NotFoundError("message", digest)
-    return _plain_text(said(message))
+    return _plain_text(text_of(message))
 
 
 def _read(site: Site, step_id: str) -> tuple[StepSkeleton, StepReading]:

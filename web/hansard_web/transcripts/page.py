@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from hansard_collector.derivation.rows import plain_text
-from hansard_collector.derived_context.context import said
+from hansard_collector.derived_context.context import text_of
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.transcripts.cost import ResumeCost
@@ -148,7 +148,7 @@ def message_text(
     if not found:
         raise NotFoundError("message", f"{log} {position}")
     mark = None if raw else current_marks(kept.marks(log)).get(position)
-    text = plain_text(said(call_message(veiled(found[0].body, mark))))
+    text = plain_text(text_of(call_message(veiled(found[0].body, mark))))
     return PlainTextResponse(text.encode("utf-8", "backslashreplace"))
 
 

@@ -41,7 +41,7 @@ def complete_output(reading: Reading, messages: tuple[Message, ...]) -> tuple[Me
     An answer without a call gets those that the span tells beside it.
     """
     if "gen_ai.tool.name" in reading.view.attributes and not _asks(messages):
-        messages = (*messages, *_told_beside(reading))
+        messages = (*messages, *_attribute_calls(reading))
     if not _lacks_ids(messages):
         return messages
     ids = _recorded_ids(reading, messages, wire.RESPONSES, _answers_in)
@@ -58,18 +58,18 @@ def _asks(messages: Iterable[Message]) -> bool:
     return any(isinstance(part, ToolCallPart) for part in _joined(messages))
 
 
-def _told_beside(reading: Reading) -> tuple[Message, ...]:
+def _attribute_calls(reading: Reading) -> tuple[Message, ...]:
     """Calls that an answer asks for, as attributes of the call's own span (OpenLIT before 1.35).
 
     Names and ids stand with commas between, arguments as one JSON object after the other.
     """
     attributes = reading.view.attributes
-    told = text(attributes.get("gen_ai.tool.name"))
-    given = text(first(attributes, _ARGUMENTS))
-    if not told or given is None or reading.role != "llm":
+    called = text(attributes.get("gen_ai.tool.name"))
+    value = text(first(attributes, _ARGUMENTS))
+    if not called or value is None or reading.role != "llm":
         return ()
-    names, ids = told.split(", "), (text(attributes.get("gen_ai.tool.call.id")) or "").split(", ")
-    arguments = [given] if len(names) == 1 else _one_by_one(given)
+    names, ids = called.split(", "), (text(attributes.get("gen_ai.tool.call.id")) or "").split(", ")
+    arguments = [value] if len(names) == 1 else _one_by_one(value)
     if len(arguments) != len(names):
         return ()
     ids = ids if len(ids) == len(names) else [""] * len(names)
@@ -158,13 +158,13 @@ def _recorded_ids(
     read: Callable[[Any], tuple[Message, ...]],
 ) -> list[str | None]:
     """The ids of all calls and results, also from a record that holds the same in this order."""
-    told = _joined(messages)
+    parts = _joined(messages)
     for conversation in _recorded(reading, keys, read):
         recorded = _joined(conversation)
-        if [_known_by(part) for part in recorded] == [_known_by(part) for part in told]:
-            pairs = zip(told, recorded, strict=True)
+        if [_known_by(part) for part in recorded] == [_known_by(part) for part in parts]:
+            pairs = zip(parts, recorded, strict=True)
             return [_own_id(part) or _own_id(other) for part, other in pairs]
-    return [_own_id(part) for part in told]
+    return [_own_id(part) for part in parts]
 
 
 def _known_by(part: _Joined) -> tuple[str, str | None]:
@@ -174,21 +174,21 @@ def _known_by(part: _Joined) -> tuple[str, str | None]:
 def _of_questions(parts: Sequence[_Joined], ids: Sequence[str | None]) -> list[str | None]:
     """Give each call without an id that of the first result after it that answers no other."""
     pairs = list(zip(parts, ids, strict=True))
-    asked = {call_id for part, call_id in pairs if isinstance(part, ToolCallPart)}
+    call_ids = {call_id for part, call_id in pairs if isinstance(part, ToolCallPart)}
     found = list(ids)
     for at, (part, call_id) in enumerate(pairs):
         if isinstance(part, ToolCallPart) and call_id is None:
             found[at] = next(
                 (
-                    told
-                    for result, told in pairs[at + 1 :]
+                    result_id
+                    for result, result_id in pairs[at + 1 :]
                     if isinstance(result, ToolResultPart)
-                    and told not in asked
+                    and result_id not in call_ids
                     and result.name in (None, part.name)
                 ),
                 None,
             )
-            asked.add(found[at])
+            call_ids.add(found[at])
     return found
 
 
@@ -196,22 +196,22 @@ def _of_answers(parts: Sequence[_Joined], ids: Sequence[str | None]) -> list[str
     """Give each result without an id that of the first call before it that waits for one."""
     found: list[str | None] = []
     waiting: list[tuple[str | None, str]] = []
-    for part, told in zip(parts, ids, strict=True):
-        call_id = told
+    for part, result_id in zip(parts, ids, strict=True):
+        call_id = result_id
         if isinstance(part, ToolCallPart):
             waiting.append((call_id, part.name))
         else:
-            asked = next((call for call in waiting if _answers(part, told, call)), None)
-            if asked is not None:
-                waiting.remove(asked)
-                call_id = told or asked[0]
+            asking = next((call for call in waiting if _answers(part, result_id, call)), None)
+            if asking is not None:
+                waiting.remove(asking)
+                call_id = result_id or asking[0]
         found.append(call_id)
     return found
 
 
-def _answers(result: ToolResultPart, told: str | None, call: tuple[str | None, str]) -> bool:
+def _answers(result: ToolResultPart, result_id: str | None, call: tuple[str | None, str]) -> bool:
     call_id, name = call
-    return told == call_id if told else result.name in (None, name)
+    return result_id == call_id if result_id else result.name in (None, name)
 
 
 def _with_ids(messages: tuple[Message, ...], ids: Iterable[str | None]) -> tuple[Message, ...]:

@@ -148,9 +148,9 @@ def _spoken_aloud(audio: Any) -> list[Part]:
     """An answer that OpenAI's model speaks: what it says, and the sound."""
     if not isinstance(audio, dict):
         return []
-    said, sound = text(audio.get("transcript")), text(audio.get("data"))
+    transcript, sound = text(audio.get("transcript")), text(audio.get("data"))
     return [
-        *([TextPart(said)] if said else ()),
+        *([TextPart(transcript)] if transcript else ()),
         *([MediaPart("audio", data=sound)] if sound else ()),
     ]
 
@@ -178,17 +178,17 @@ def without_repeated_results(messages: Sequence[Message]) -> tuple[Message, ...]
 
     The AWS SDK's instrumentor sends it as a tool's message and within the user's that carried it.
     """
-    told: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     found: list[Message] = []
-    for said in messages:
-        if said.role == "tool":
-            parts = tuple(part for part in said.parts if _result_key(part) not in told)
-            told = {key for part in said.parts if (key := _result_key(part)) is not None}
+    for one in messages:
+        if one.role == "tool":
+            parts = tuple(part for part in one.parts if _result_key(part) not in seen)
+            seen = {key for part in one.parts if (key := _result_key(part)) is not None}
             if parts:
-                found.append(said if len(parts) == len(said.parts) else Message("tool", parts))
+                found.append(one if len(parts) == len(one.parts) else Message("tool", parts))
         else:
-            told = set()
-            found.append(said)
+            seen = set()
+            found.append(one)
     return tuple(found)
 
 
@@ -198,10 +198,10 @@ def _result_key(part: Part) -> tuple[str, str] | None:
     return part.id, str(part.content)
 
 
-def _calls(said: str) -> set[str]:
-    if said[:1] not in ("{", "["):
+def _calls(content: str) -> set[str]:
+    if content[:1] not in ("{", "["):
         return set()
-    blocks = open_blocks(said)
+    blocks = open_blocks(content)
     found = parts_of(blocks) if not isinstance(blocks, str) else []
     return {part.id for part in found if isinstance(part, ToolCallPart) and part.id}
 
@@ -286,7 +286,7 @@ def response_messages(value: Any) -> tuple[Message, ...]:
     """Return what a whole response says, whatever its API; each choice is a message."""
     value = opened(value)
     if isinstance(value, list):
-        return said(value, "assistant")
+        return role_messages(value, "assistant")
     if not isinstance(value, dict) or "role" in value:
         return messages_of(value, "assistant")
     body = first(
@@ -298,10 +298,10 @@ def response_messages(value: Any) -> tuple[Message, ...]:
         return response_messages(body) if "role" not in body else messages_of(body, "assistant")
     if isinstance(body, list) and "candidates" in value:
         body = [first(item, ("content", "message")) for item in body if isinstance(item, dict)]
-    return said(body, "assistant")
+    return role_messages(body, "assistant")
 
 
-def said(value: Any, role: str) -> tuple[Message, ...]:
+def role_messages(value: Any, role: str) -> tuple[Message, ...]:
     """Return what one speaker says: a list of bare blocks is one message, not many."""
     if isinstance(value, list) and value and all(_is_bare(item) for item in value):
         return one(message(role, parts_of(value)))

@@ -88,9 +88,9 @@ def _output_text(reading: Reading) -> str | None:
 def _http_status(
     found: Mapping[str, Any], *, log: Mapping[str, Any], sent_type: str | None, message: str | None
 ) -> int | None:
-    for told in (found.get("http_status"), count(log.get("status_code")), count(sent_type)):
-        if told is not None and 400 <= told <= 599:
-            return int(told)
+    for status in (found.get("http_status"), count(log.get("status_code")), count(sent_type)):
+        if status is not None and 400 <= status <= 599:
+            return int(status)
     if not message:
         return None
     searched = message[:_LONGEST_SEARCHED]

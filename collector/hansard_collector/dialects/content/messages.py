@@ -48,11 +48,11 @@ class MessageCache:
         `kind` tells apart what different builders make of one text.
         """
         key = (kind, source)
-        kept: _Built | None = self.find(key)
-        if kept is None:
-            kept = build(source)
-            self.keep(key, kept, size_bytes=_key_bytes(key))
-        return kept
+        cached: _Built | None = self.find(key)
+        if cached is None:
+            cached = build(source)
+            self.keep(key, cached, size_bytes=_key_bytes(key))
+        return cached
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)

@@ -79,9 +79,9 @@ def arguments_of(value: Any) -> Any:
 def result_of(value: Any) -> Any:
     """Return a tool's result as its text where blocks or wrappers hold nothing else."""
     if isinstance(value, list) and value:
-        said = [_block_text(item) for item in value]
-        if all(item is not None for item in said):
-            return "".join(item for item in said if item is not None)
+        texts = [_block_text(item) for item in value]
+        if all(item is not None for item in texts):
+            return "".join(item for item in texts if item is not None)
         if len(value) == 1 and isinstance(value[0], dict) and set(value[0]) == {"json"}:
             return value[0]["json"]
         return value
@@ -106,37 +106,37 @@ def _block_text(block: Any) -> str | None:
     if isinstance(block, str):
         return block
     if isinstance(block, dict) and block.get("type") in (None, "text", "input_text", "output_text"):
-        said = first(block, ("text", "content"))
-        return said if isinstance(said, str) else None
+        content = first(block, ("text", "content"))
+        return content if isinstance(content, str) else None
     return None
 
 
 def _text(block: _Block) -> Part | None:
-    said = first(block, ("content", "text", "value", "refusal"))
-    if isinstance(said, dict):  # OpenAI assistants: {"text": {"value": …}}
-        said = said.get("value")
+    content = first(block, ("content", "text", "value", "refusal"))
+    if isinstance(content, dict):  # OpenAI assistants: {"text": {"value": …}}
+        content = content.get("value")
     if block.get("thought") is True or block.get("kind") == "thinking":  # Gemini, Pydantic AI 1
-        return _reasoned(said)
-    if isinstance(said, str):
-        return TextPart(said) if is_content(said) and said.strip() else None
-    return None if said is None else OtherPart(block)
+        return _reasoned(content)
+    if isinstance(content, str):
+        return TextPart(content) if is_content(content) and content.strip() else None
+    return None if content is None else OtherPart(block)
 
 
 def _reasoning(block: _Block) -> Part | None:
     return _reasoned(first(block, ("content", "text", "thinking", "reasoning", "summary")))
 
 
-def _reasoned(said: Any) -> Part | None:
-    if isinstance(said, list):
-        texts = (_block_text({**item, "type": None}) for item in said if isinstance(item, dict))
-        said = "\n".join(item for item in texts if item)
-    return ReasoningPart(said) if isinstance(said, str) and is_content(said) else None
+def _reasoned(value: Any) -> Part | None:
+    if isinstance(value, list):
+        texts = (_block_text({**item, "type": None}) for item in value if isinstance(item, dict))
+        value = "\n".join(item for item in texts if item)
+    return ReasoningPart(value) if isinstance(value, str) and is_content(value) else None
 
 
 def _bedrock_reasoning(block: _Block) -> Part | None:
     inner = block["reasoningContent"]
-    said = inner.get("reasoningText") if isinstance(inner, dict) else inner
-    return _reasoned(said.get("text") if isinstance(said, dict) else said)
+    reasoning = inner.get("reasoningText") if isinstance(inner, dict) else inner
+    return _reasoned(reasoning.get("text") if isinstance(reasoning, dict) else reasoning)
 
 
 def _call(call_id: Any, name: Any, arguments: Any) -> ToolCallPart:
@@ -181,8 +181,8 @@ def _own_tool(block: _Block) -> Part | None:
     kind = str(block["type"])
     if kind.endswith("_output"):
         return _item_result(block)
-    asked = first(block, ("action", "operation", "arguments", "input"))
-    return _call(block.get("call_id"), kind.removesuffix("_call"), asked)
+    arguments = first(block, ("action", "operation", "arguments", "input"))
+    return _call(block.get("call_id"), kind.removesuffix("_call"), arguments)
 
 
 def _bedrock_call(block: _Block) -> Part | None:
@@ -194,14 +194,14 @@ def _bedrock_call(block: _Block) -> Part | None:
 
 def _guarded(block: _Block) -> Part | None:
     """Bedrock: `{"guardContent": {"text": {"text": …}}}`; an image is kept whole."""
-    said = inside(block, "guardContent", "text", "text")
-    return TextPart(said) if isinstance(said, str) else OtherPart(block)
+    content = inside(block, "guardContent", "text", "text")
+    return TextPart(content) if isinstance(content, str) else OtherPart(block)
 
 
 def _cited(block: _Block) -> Part | None:
     """Bedrock: a text with its sources, `{"citationsContent": {"content": [{"text": …}]}}`."""
-    said = result_of(inside(block, "citationsContent", "content"))
-    return TextPart(said) if isinstance(said, str) and said else OtherPart(block)
+    content = result_of(inside(block, "citationsContent", "content"))
+    return TextPart(content) if isinstance(content, str) and content else OtherPart(block)
 
 
 def _bedrock_result(block: _Block) -> Part | None:

@@ -83,11 +83,11 @@ def came_in_chunks(reading: Reading, key: str) -> bool | None:
 
 
 def serving_model(reading: Reading, key: str) -> str | None:
-    return _told(reading, key, _MODEL) if reading.view.status_code != 2 else None
+    return _response_field(reading, key, _MODEL) if reading.view.status_code != 2 else None
 
 
 def finish_reason(reading: Reading, key: str) -> str | None:
-    return _told(reading, key, _FINISH) or _cut_short(reading, key)
+    return _response_field(reading, key, _FINISH) or _cut_short(reading, key)
 
 
 def _cut_short(reading: Reading, key: str) -> str | None:
@@ -114,7 +114,7 @@ def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
     return tool_lists.tools_of([item for item in listed if isinstance(opened(item), dict)]) or None
 
 
-def _told(reading: Reading, key: str, names: tuple[str, ...]) -> str | None:
+def _response_field(reading: Reading, key: str, names: tuple[str, ...]) -> str | None:
     for part in _parts(reading, key):
         if (found := text(first(part, names))) is not None:
             return found

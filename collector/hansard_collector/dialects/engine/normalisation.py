@@ -156,7 +156,7 @@ def _call(
 ) -> Call:
     sources: dict[str, str] = {}
     found = take(reading, plan.group("call"), sources)
-    said = _conversation(reading, plan, sources=sources)
+    messages = _conversation(reading, plan, sources=sources)
     tokens = tokens_of(take(reading, plan.group("tokens"), sources), sources)
     raw_reason = found.get("finish_reason")
     reason = None if raw_reason is None else vocabulary.finish_reason(raw_reason)
@@ -172,8 +172,8 @@ def _call(
         request_model=found.get("request_model"),
         response_model=found.get("response_model"),
         stream=found.get("stream"),
-        input=said.get("input", ()),
-        output=said.get("output", ()),
+        input=messages.get("input", ()),
+        output=messages.get("output", ()),
         tools=found.get("tools", ()),
         parameters=merged.get("parameters", {}),
         finish_reason=reason,
@@ -206,17 +206,17 @@ def _conversation(
     """The messages of a call; system instructions come first unless the input repeats them."""
     if reading.role == "embedding":  # texts only: its answer is vectors
         return take(reading, plan.group("embedded"), sources)
-    said = take(reading, plan.group("messages"), sources)
-    system = said.pop("system", None)
+    messages = take(reading, plan.group("messages"), sources)
+    system = messages.pop("system", None)
     if system:
-        spoken = said.get("input", ())
+        spoken = messages.get("input", ())
         known = {message.text for message in spoken if message.role == "system"}
-        said["input"] = (*(m for m in system if m.text not in known), *spoken)
-    if "input" in said:
-        said["input"] = call_ids.complete_input(reading, said["input"])
-    if answer := call_ids.complete_output(reading, said.get("output", ())):
-        said["output"] = answer
-    return said
+        messages["input"] = (*(m for m in system if m.text not in known), *spoken)
+    if "input" in messages:
+        messages["input"] = call_ids.complete_input(reading, messages["input"])
+    if output := call_ids.complete_output(reading, messages.get("output", ())):
+        messages["output"] = output
+    return messages
 
 
 def _tokens_sum(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tokens | None:
@@ -292,9 +292,9 @@ def _content(
     found = take(reading, plan.group("content"), sources)
     if call is None and not {"input", "output"} <= found.keys():
         own: dict[str, str] = {}
-        for field, said in _conversation(reading, plan, sources=own).items():
-            if field not in found and said:
-                found[field] = [message_json(message) for message in said]
+        for field, messages in _conversation(reading, plan, sources=own).items():
+            if field not in found and messages:
+                found[field] = [message_json(message) for message in messages]
                 sources[field] = own.get(field, "system instructions")
     lesser = take(reading, plan.group("lesser_content"))
     return {**lesser, **found}

@@ -87,8 +87,8 @@ def opened(value: Any) -> Any:
     element by element (`hansard_store.content.json_chunks`).
     """
     if not isinstance(value, str) or not value:
-        if isinstance(value, bytes) and (said := of_bytes(value)) is not value:
-            return opened(said)
+        if isinstance(value, bytes) and (decoded := of_bytes(value)) is not value:
+            return opened(decoded)
         return value
     if value[0] not in '{["' and value.lstrip()[:1] not in ("{", "[", '"'):
         return value

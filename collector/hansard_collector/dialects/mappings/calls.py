@@ -80,7 +80,7 @@ MESSAGES: Rows = {
         Source("gen_ai.output.messages.", openinference.output_messages),
         Source(_DETAILS, gen_ai_events.details_output),
         Source(_CHOICE, gen_ai_events.output_messages),
-        *each(vercel_ai_sdk.ANSWER_KEYS, vercel_ai_sdk.answer),
+        *each(vercel_ai_sdk.ANSWER_KEYS, vercel_ai_sdk.response),
         Source("gen_ai.completion.", openllmetry.output_messages),
         *each(("events", "all_messages_events"), pydantic_ai.event_output, needs="pydantic_ai"),
         Source("events", pydantic_ai.event_output, needs="logfire"),
