@@ -61,7 +61,7 @@ class MediaPart:
 
 @dataclass(frozen=True, slots=True)
 class OtherPart:
-    """A part no dialect table knows: kept whole."""
+    """A part no dialect table knows: stored whole."""
 
     value: Any
 

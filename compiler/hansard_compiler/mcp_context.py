@@ -445,7 +445,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """A tool as a model is told of it (`spec`), and as its server knows it (`original`)."""
+    """A tool as it is shown to a model (`spec`), and as its server knows it (`original`)."""
 
     name: str
     original: str

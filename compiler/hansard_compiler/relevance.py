@@ -263,7 +263,7 @@ def _by_piece(query: str, texts: Sequence[str]) -> list[int] | None:
     spotter = pattern_set(utf8(piece) for piece in pieces)
     found = [frozenset(spotter.Match(utf8(text.lower())) or ()) for text in texts]
     texts_with = Counter(number for one in found for number in one)
-    # A piece that no text holds tells no text from another.
+    # A piece that no text holds separates no texts.
     rarity = [
         idf(len(texts), texts_with[number]) if texts_with[number] else 0
         for number in range(len(pieces))

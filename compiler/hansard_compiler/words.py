@@ -49,7 +49,7 @@ def terms(text: str) -> list[str]:
 
 
 def is_dense(term: str) -> bool:
-    """Say whether a term is a pair of characters of a script without spaces."""
+    """Return whether a term is a pair of characters of a script without spaces."""
     return _DENSE.fullmatch(term) is not None
 
 

@@ -66,7 +66,7 @@ OWN_SCORER = "own"  # a function of the program's own, which has no name here
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
-    """What a compile made: payload, receipts, layout, allocation, and what each pass said."""
+    """What a compile made: payload, receipts, layout, allocation, and each pass's rulings."""
 
     id: str
     compile_hash: str
@@ -107,7 +107,7 @@ class CompileResult:
         return columns(self.receipts)
 
     def trail(self, item_id: str) -> list[Json]:
-        """Return what every pass that saw an item said of it, in order."""
+        """Return the ruling of every pass that saw an item, in order."""
         named = [
             (report.name, report.rulings.get(item_id, report.usual))
             for report in self.state.reports
@@ -240,7 +240,7 @@ def _section_json(section: Section) -> Json:
 
 
 def _pass_json(number: int, state: State) -> Json:
-    """Return a pass in numbers: how many items it saw, and how many it told what."""
+    """Return a pass in numbers: how many items it saw, and how many got each reason."""
     report = state.reports[number]
     counts: dict[str, int] = {}
     for ruling in report.rulings.values():

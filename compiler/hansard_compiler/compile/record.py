@@ -1,6 +1,6 @@
 """A compile as it is recorded: attributes of its span, and what they refer to as payloads.
 
-Nothing here decides what may be kept: whoever records applies the retention mode. Secrets are cut
+Nothing here decides what may be stored: the recorder applies the retention mode. Secrets are cut
 out all the same, and content above the compile's clearance is in none of it.
 """
 
@@ -137,7 +137,7 @@ def policy_bytes(ports: Ports) -> bytes | None:
 def attributes_of_checks(checks: Sequence[PolicyCheck]) -> Json:
     """Return policy checks as attributes of one span: arrays of equal length, cut at 4,000.
 
-    What was denied, or waits for an approval, comes first where not all can be told.
+    What was denied, or waits for an approval, comes first where not all can be shown.
     """
     strict = Counter(str(check.effect) for check in checks)
     effects = sorted((check.effect for check in checks), key=lambda effect: effect.rank)
@@ -168,6 +168,6 @@ def checks_bytes(checks: Sequence[PolicyCheck]) -> bytes:
 
 
 def _subject_of(check: PolicyCheck) -> str:
-    """Return what was asked about: an item's id, or a tool's name."""
+    """Return the subject of a check: an item's id, or a tool's name."""
     subject = check.facts.get("item") or check.facts.get("tool") or {}
     return str(subject.get("id") or subject.get("name") or "")

@@ -13,7 +13,7 @@ from hansard_compiler.compile.reasons import ReasonCode
 
 
 class Ruling(NamedTuple):
-    """What a pass says of one item."""
+    """A pass's ruling on one item."""
 
     decision: Decision
     reason: ReasonCode
@@ -26,7 +26,7 @@ class Ruling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One pass's word on every item it saw: `usual`, except for those it told apart."""
+    """One pass's ruling on every item it saw: `usual`, except for those in `rulings`."""
 
     name: str
     seen: tuple[str, ...]

@@ -33,7 +33,7 @@ _RANK: dict[str, int] = {name: rank for rank, name in enumerate(SENSITIVITIES)}
 
 
 def is_shown(item: Item, clearance: str) -> bool:
-    """Say whether an item is not more sensitive than a compile is cleared for."""
+    """Return whether an item is not more sensitive than a compile is cleared for."""
     return _RANK[item.sensitivity] <= _RANK[clearance]
 
 

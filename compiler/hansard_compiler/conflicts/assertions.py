@@ -58,7 +58,7 @@ def claims_of(item_id: str, found: Sentence) -> Iterator[Statement]:
 
 
 def _says_more(tokens: Sequence[Token], at: int, named: int, nouns: range) -> bool:
-    """Say whether the clause of an amount, or what names the thing, has words of its own.
+    """Return whether the clause of an amount, or what names the thing, has words of its own.
 
     A part of a document (`section 4`) may name several amounts of one sort.
     """
@@ -86,7 +86,7 @@ def _is_amount(tokens: Sequence[Token], at: int, token: Token) -> bool:
 
 
 def _is_identifier(tokens: Sequence[Token], at: int, token: Token) -> bool:
-    """Say whether a token is an identifier: `L8411`, or a number behind what it numbers."""
+    """Return whether a token is an identifier: `L8411`, or a number behind what it numbers."""
     if token.kind == "id":
         return True
     is_bare = token.kind == "number" and not token.unit and token.text.isdigit()
@@ -94,7 +94,7 @@ def _is_identifier(tokens: Sequence[Token], at: int, token: Token) -> bool:
 
 
 def _is_circumstance(token: Token) -> bool:
-    """Say whether a word says when, where or of which kind an amount is."""
+    """Return whether a word says when, where or of which kind an amount is."""
     if token.kind in ("date", "day", "time", "group"):
         return True
     return token.value in words.ORDINALS | words.CIRCUMSTANCES | words.MODALS
@@ -124,7 +124,7 @@ def _group(tokens: Sequence[Token], last: int, named: int) -> range:
 
 
 def _ends(tokens: Sequence[Token], at: int) -> bool:
-    """Say whether a noun ends its group, so that it is no part of another one."""
+    """Return whether a noun ends its group, so that it is no part of another one."""
     return at >= len(tokens) or not _is_noun(tokens, at)
 
 
@@ -134,7 +134,7 @@ def _is_noun(tokens: Sequence[Token], at: int) -> bool:
     return token.kind == "word" and str(token.value) not in joins | VERBS
 
 
-# Where an item comes from: what says whose setting it tells of where its text does not.
+# Where an item comes from: what states whose setting it is where its text does not.
 #
 # `The request timeout is 30 seconds.` in `services/gateway/README.md`, and with 60 seconds in
 # `services/mailer/README.md`, are two settings. So are those of items with other metadata or tags.
@@ -161,7 +161,7 @@ _WHOLE: Final = frozenset({"memory", "constraint", "policy"})
 
 
 def are_of_one_place(a: Item, b: Item, *, is_correction: bool) -> bool:
-    """Say whether nothing that stands beside two texts tells them apart.
+    """Return whether nothing beside two texts separates them.
 
     A correction is written in another document than what it corrects: of one folder is enough.
     """
@@ -170,7 +170,7 @@ def are_of_one_place(a: Item, b: Item, *, is_correction: bool) -> bool:
 
 
 def are_labelled_alike(a: Item, b: Item) -> bool:
-    """Say whether metadata, tags and scope of two items are the same, wherever they come from.
+    """Return whether metadata, tags and scope of two items are the same, wherever they come from.
 
     What names a document (its title, author or address) says where a fact stands, not of what.
     """

@@ -1,6 +1,6 @@
 """Whether a statement is certain: a known subject that has one such value, whenever it is asked.
 
-What is read now and then (a temperature, a status), counted (seats, cats), or told of a thing that
+What is read now and then (a temperature, a status), counted (seats, cats), or said of a thing that
 is not named ("the invoice") may differ between two moments or two things, and is only marked.
 """
 
@@ -14,7 +14,7 @@ from hansard_compiler.conflicts.tokens import TYPED, Token
 
 
 def of_typed(found: Sentence, at: int) -> bool:
-    """Say whether the subject has one amount, date, time or identifier in this place at a time."""
+    """Return whether the subject has one amount, date, time or identifier here at a time."""
     tokens, token, verb_at = found.tokens, found.tokens[at], found.verb_at
     if found.is_hedged or found.is_about or not found.is_definite:
         return False
@@ -43,7 +43,7 @@ def of_typed(found: Sentence, at: int) -> bool:
 
 
 def of_named(found: Sentence, begin: int, *, is_functional: bool) -> bool:
-    """Say whether the subject has one value in words, which begins here, at a time."""
+    """Return whether the subject has one value in words, which begins here, at a time."""
     tokens, verb_at = found.tokens, found.verb_at or 0
     subject, value = tokens[:verb_at], range(begin, len(tokens))
     if found.is_hedged or not found.is_definite or is_past(tokens, verb_at):
@@ -58,7 +58,7 @@ def of_named(found: Sentence, begin: int, *, is_functional: bool) -> bool:
 
 
 def of_denial(found: Sentence, *, is_rule: bool) -> bool:
-    """Say whether a sentence and its denial exclude each other."""
+    """Return whether a sentence and its denial exclude each other."""
     tokens, verb_at = found.tokens, found.verb_at
     if found.is_hedged or not found.is_definite:
         return False
@@ -72,7 +72,7 @@ def of_denial(found: Sentence, *, is_rule: bool) -> bool:
 
 
 def is_identified(found: Sentence, value: range) -> bool:
-    """Say whether a name, a number, an identifier or the metadata says what is spoken of."""
+    """Return whether a name, a number, an identifier or the metadata says what is spoken of."""
     if found.is_named:
         return True
     has_article = found.text.lower().startswith(tuple(f"{one} " for one in words.DEFINITE))
@@ -92,7 +92,7 @@ def _is_bare(token: Token) -> bool:
 
 
 def _is_plural(tokens: Sequence[Token]) -> bool:
-    """Say whether a sentence begins with all things of a sort: `refunds are`, `every job is`."""
+    """Return whether a sentence begins with all things of a sort: `refunds are`, `every job is`."""
     first = str(tokens[0].value)
     return first.endswith("s") and not first.endswith("ss")
 
@@ -102,7 +102,7 @@ def _are(tokens: Sequence[Token], verb_at: int | None) -> bool:
 
 
 def _is_scheduled(found: Sentence, at: int) -> bool:
-    """Say whether a day or a date is the one that there is of its subject."""
+    """Return whether a day or a date is the one that there is of its subject."""
     tokens, token = found.tokens, found.tokens[at]
     lead = [one.value for one in tokens[:at] if one.value not in words.PREPOSITIONS]
     if not lead:
@@ -113,7 +113,7 @@ def _is_scheduled(found: Sentence, at: int) -> bool:
 
 
 def _is_known(found: Sentence, at: int, subject: Sequence[Token], value: range) -> bool:
-    """Say whether an attribute stays as it is, of a subject that is named.
+    """Return whether an attribute stays as it is, of a subject that is named.
 
     Settings need no name: `the request timeout`, `the default branch`.
     """
@@ -130,7 +130,7 @@ def _is_known(found: Sentence, at: int, subject: Sequence[Token], value: range) 
 
 
 def is_lasting(noun: str) -> bool:
-    """Say whether a thing has one value of an attribute and keeps it."""
+    """Return whether a thing has one value of an attribute and keeps it."""
     return noun in words.ATTRIBUTES and noun not in words.MEASURED | words.SHARED
 
 
@@ -145,7 +145,7 @@ def _names_lasting(tokens: Sequence[Token], at: int, *, is_named: bool) -> bool:
 
 
 def is_subject(tokens: Sequence[Token], at: int, subject: Sequence[Token]) -> bool:
-    """Say whether a frame names its subject and its attribute in two words or more.
+    """Return whether a frame names its subject and its attribute in two words or more.
 
     A subject whose value only says which record it is (`the order number is …`) names none.
     """
@@ -175,7 +175,7 @@ def has_identity(tokens: Sequence[Token]) -> bool:
 
 
 def _is_reference(tokens: Sequence[Token], at: int) -> bool:
-    """Say whether a value points to a record, as in `section 4` or `Python 3.11`."""
+    """Return whether a value points to a record, as in `section 4` or `Python 3.11`."""
     token, before = tokens[at], tokens[at - 1]
     if token.kind not in ("number", "id") or token.unit:
         return False
@@ -190,7 +190,7 @@ def is_copula(tokens: Sequence[Token], at: int | None) -> bool:
 
 
 def is_past(tokens: Sequence[Token], verb_at: int | None) -> bool:
-    """Say whether a sentence tells what happened, which may happen again."""
+    """Return whether a sentence reports what happened, which may happen again."""
     for at, token in enumerate(tokens):
         value = str(token.value)
         if value in words.PAST_COPULAS or value in ("had", "did"):
@@ -207,7 +207,7 @@ def is_past(tokens: Sequence[Token], verb_at: int | None) -> bool:
 
 
 def is_attribute(subject: Sequence[Token]) -> bool:
-    """Say whether a subject is an attribute: its head is one, or what stands before `of`."""
+    """Return whether a subject is an attribute: its head is one, or what stands before `of`."""
     for at, token in enumerate(subject):
         if token.value in ("of", "for") and at and subject[at - 1].value in words.ATTRIBUTES:
             return True
@@ -215,7 +215,7 @@ def is_attribute(subject: Sequence[Token]) -> bool:
 
 
 def is_state(tokens: Sequence[Token], verb_at: int | None) -> bool:
-    """Say whether a sentence tells how something is at the moment: `is empty`, `is not running`."""
+    """Return whether a sentence is about how something is now: `is empty`, `is not running`."""
     if verb_at is None or not is_copula(tokens, verb_at):
         return False
     content = [one for one in tokens[verb_at + 1 :] if is_content(one)]

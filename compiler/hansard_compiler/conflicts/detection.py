@@ -239,14 +239,14 @@ def _may_be_one(a: Statement, b: Statement) -> bool:
 
 
 def _facts_differ(a: Item, b: Item, facts: Mapping[str, Fact]) -> bool:
-    """Say whether both items have a structured fact: those were compared, and decide."""
+    """Return whether both items have a structured fact: those were compared, and decide."""
     return a.id in facts and b.id in facts
 
 
 def _standing(
     first: Statement, second: Statement, a: Item, b: Item, texts: Mapping[str, str]
 ) -> bool | None:
-    """Say whether two items are about one thing: True, False for perhaps, None for no."""
+    """Return whether two items are about one thing: True, False for perhaps, None for no."""
     about_one = _about(a, b)
     if about_one is None:
         return None
@@ -266,7 +266,7 @@ def _standing(
 
 
 def _about(a: Item, b: Item) -> bool | None:
-    """Say whether what stands beside two items allows that they are about one thing."""
+    """Return whether what stands beside two items allows that they are about one thing."""
     named = [(one.subject and plain(one.subject), attribute_of(one)) for one in (a, b)]
     if named[0] != named[1] and all(one[0] or one[1] for one in named):
         return None

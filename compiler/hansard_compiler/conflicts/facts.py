@@ -43,7 +43,7 @@ class Fact:
 
     @property
     def is_certain(self) -> bool:
-        """Whether its subject has one value of the attribute, whenever it is asked for."""
+        """Whether its subject has one value of the attribute, whenever it is read."""
         noun = self.attribute.partition(" of ")[0].rpartition(" ")[2]
         is_setting = noun in words.CONFIGURED
         if not self.attribute or not (self.is_named or is_setting):
@@ -52,7 +52,7 @@ class Fact:
 
 
 def is_single(attribute: str, *, is_flag: bool = False) -> bool:
-    """Say whether a thing has one of an attribute that its owner names, and keeps it.
+    """Return whether a thing has one of an attribute that its owner names, and keeps it.
 
     Of a flag a thing has one whatever it is of: a penicillin allergy, yes or no.
     """
@@ -111,7 +111,7 @@ def _attribute(holder: Mapping[str, Any]) -> str:
 
 
 def differ(a: Fact, b: Fact) -> bool | None:
-    """Say whether two values differ: None where they may be one value in two forms of writing.
+    """Return whether two values differ: None where they may be one value in two forms of writing.
 
     `2/11/2015` and `2 November 2015`, `3/4 h` and `45 min`, `Postgres` and `PostgreSQL` may be.
     """

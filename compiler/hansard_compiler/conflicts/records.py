@@ -148,18 +148,18 @@ def _is_identity(name: str) -> bool:
 
 
 def _is_reference(name: str) -> bool:
-    """Say whether a field names one record: `id`, `order`, `customer number`."""
+    """Return whether a field names one record: `id`, `order`, `customer number`."""
     return name in words.REFERENCES or name.rpartition(" ")[2] in words.IDENTIFYING
 
 
 def _points_to(name: str) -> bool:
-    """Say whether a field is the id of something that many rows are about: `user id`."""
+    """Return whether a field is the id of something that many rows are about: `user id`."""
     noun, _, last = name.rpartition(" ")
     return bool(noun) and last in words.IDENTIFYING and noun.split()[-1] in words.POINTED_TO
 
 
 def _is_name(name: str, value: str) -> bool:
-    """Say whether a first field names a thing, and is not one of its attributes."""
+    """Return whether a first field names a thing, and is not one of its attributes."""
     noun = name.rpartition(" ")[2]
     if noun in words.MEASURED | words.QUALITIES or value[:1] in '{["':
         return False
@@ -170,7 +170,7 @@ def _is_name(name: str, value: str) -> bool:
 
 
 def _is_single(name: str, value: str) -> bool:
-    """Say whether a thing has one value of an attribute, whenever it is asked for."""
+    """Return whether a thing has one value of an attribute, whenever it is read."""
     *before, noun = name.split()
     if value in ("true", "false"):
         is_quality = noun.endswith(("able", "ible")) and noun not in words.TRANSIENT

@@ -26,7 +26,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of an item in a contradiction."""
+    """The outcome of an item in a contradiction."""
 
     winner: str
     how: str

@@ -58,7 +58,7 @@ def _read(text: str) -> Sentence | None:
 
 
 def _is_ended(text: str) -> bool:
-    """Say whether a sentence tells how it was before: `was called Lark before`."""
+    """Return whether a sentence is about how it was before: `was called Lark before`."""
     words_of_text = terms(text)
     return "formerly" in words_of_text or text.rstrip(".").endswith((" before", " then"))
 
@@ -124,7 +124,7 @@ def _how(old: Sequence[Token]) -> str:
 
 
 def _are_two(old: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Say whether more than one value differs: a place as well, or what an amount is of."""
+    """Return whether more than one value differs: a place as well, or what an amount is of."""
     joins = [[token.value in words.PREPOSITIONS for token in one] for one in (old, new)]
     if any(any(one) for one in joins):
         return True
@@ -160,7 +160,7 @@ def _of_group(old: Sequence[Token], new: Sequence[Token]) -> Revision | None:
 
 
 def _may_be_same(old: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Say whether two values may be one: a part of the other, or another form of writing."""
+    """Return whether two values may be one: a part of the other, or another form of writing."""
     if len(old) == len(new) and all(map(may_be_one, old, new)):
         return True
     first, second = (

@@ -79,7 +79,7 @@ def read_sentence(sentence: str, *, corrects: bool, is_named: bool = False) -> S
 
 
 def is_denial(text: str) -> bool:
-    """Say whether a text of one sentence only denies something, and puts nothing in its place.
+    """Return whether a text of one sentence only denies something, and puts nothing in its place.
 
     `Ada no longer uses dark mode.`, but not `The port is not 80, it is 8080.`
     """
@@ -134,7 +134,7 @@ def _verb_at(tokens: Sequence[Token]) -> int | None:
 
 
 def _is_definite(tokens: Sequence[Token]) -> bool:
-    """Say whether a sentence begins with one certain thing, or with all of its sort."""
+    """Return whether a sentence begins with one certain thing, or with all of its sort."""
     first = tokens[0]
     return (
         first.value in words.DEFINITE

@@ -2,7 +2,7 @@
 
 A statement is a *frame* and a value: the frame holds every word of the sentence but the value and
 the words that only join others, so two statements of one frame have the same subject and the same
-attribute, in whichever order they are written. Whatever tells records apart (numbers, names, dates
+attribute, in whichever order they are written. Whatever separates records (numbers, names, dates
 beside the value) is part of the frame, in its order: where it differs, nothing is compared. Two
 equal frames with two values contradict each other only where the subject has one such value at a
 time; where that is not sure, the statement is not `is_certain` and a difference is marked, never
@@ -59,7 +59,7 @@ class Statement(NamedTuple):
 
     @property
     def words(self) -> frozenset[Hashable]:
-        """The words of the frame, without what tells records apart."""
+        """The words of the frame, without what separates records."""
         return self.frame.words
 
     @property
@@ -139,7 +139,7 @@ def _is_plain(found: Sentence) -> bool:
 
 
 def _before_amount(tokens: Sequence[Token]) -> int | None:
-    """Return the place in front of what a sentence without a known verb tells the amount of."""
+    """Return the place in front of what a sentence without a known verb states the amount of."""
     for at, token in enumerate(tokens):
         if at > 1 and token.value in words.LIMITS:
             return at
@@ -211,7 +211,7 @@ def _named_first(item_id: str, found: Sentence, at: int) -> Iterator[Statement]:
 
 
 def _is_description(value: Sequence[Token], text: str) -> bool:
-    """Say whether a value describes instead of naming: of descriptions several may hold."""
+    """Return whether a value describes instead of naming: of descriptions several may hold."""
     first = str(value[0].value)
     if f" {first}" not in text.lower() or re.search(rf"\b(?:a|an)\s+{re.escape(first)}\b", text):
         return True

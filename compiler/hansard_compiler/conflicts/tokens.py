@@ -224,7 +224,7 @@ def _whole(token: Token) -> int | None:
 
 
 def may_be_one(a: Token, b: Token) -> bool:
-    """Say whether two values of one type can be the same one: 12 May and 12 May 2025 can."""
+    """Return whether two values of one type can be the same one: 12 May and 12 May 2025 can."""
     if a.value == b.value:
         return True
     one, other = a.value, b.value

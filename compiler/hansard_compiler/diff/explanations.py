@@ -216,7 +216,7 @@ _WISHED: Final[Mapping[str, int]] = {
     "cache_share": 1,  # of the input tokens, in per cent
     "errors": -1,
 }
-# Times differ between any two runs: they are told, and make no difference by themselves.
+# Times differ between any two runs: they are shown, and make no difference by themselves.
 TIMES: Final = frozenset({"duration_ms"})
 _RANK_OF_STATUS: Final[Mapping[str, int]] = {
     "ok": 0, "unset": 0, "open": 1, "no_end": 2, "cancelled": 2, "blocked": 3, "error": 4,

@@ -27,7 +27,7 @@ class JsonChange:
     state: State
     left_path: tuple[Step, ...] | None
     right_path: tuple[Step, ...] | None
-    left: Any  # None where there is none: `state` tells it from null
+    left: Any  # None where there is none: `state` separates it from null
     right: Any
 
     @property
@@ -39,7 +39,7 @@ class JsonChange:
 
 @dataclass(frozen=True, slots=True)
 class JsonDiff:
-    """The changes in the order of the left value. `is_cut`: there are more than are told."""
+    """The changes in the order of the left value. `is_cut`: there are more than are listed."""
 
     changes: tuple[JsonChange, ...]
     is_cut: bool = False

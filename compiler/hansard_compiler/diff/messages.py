@@ -2,7 +2,7 @@
 
 A message has two digests: `hash` over its whole normal form, and `match_hash` over what was said,
 without ids, reasoning, signatures and white space (`calls.Message`). Equal `match_hash` is one
-message; an other `hash` beside it says that it was told differently.
+message; an other `hash` beside it means that the wording differs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory as it is asked for: what is written, read and ended, by whom, and where it belongs.
+"""Memory as it is requested: what is written, read and ended, by whom, and where it belongs.
 
 The same models stand before the HTTP API, the command line and embedded mode. Whoever may write is
 a closed list: what a model says lands in durable memory only through one of these writers.
@@ -234,7 +234,7 @@ class ReadMemory(MemoryActor):
 
     @property
     def is_working(self) -> bool:
-        """Whether working memory is read: it is asked for, or nothing else is named."""
+        """Whether working memory is read: it is requested, or nothing else is named."""
         working = bool(self.of_run or self.chain or self.slots) or self.memory_types == ["working"]
         is_named = any(self.namespace.parts)
         return (working or not is_named) and bool(self.of_run or self.run)

@@ -29,7 +29,7 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheck:
-    """The record of one check, allows included: what was asked, what fitted, what was decided."""
+    """The record of one check, allows included: what was asked, what matched, what was decided."""
 
     action: Action
     effect: Effect

@@ -29,7 +29,7 @@ from hansard_compiler.policy.permitted_commands import parse_permitted, runs_onl
 def compiled_pattern(text: str) -> Any:
     """Return a pattern; raises ValueError that says what is wrong with it."""
     options = re2.Options()
-    options.log_errors = False  # whoever asked is told: the library would tell stderr as well
+    options.log_errors = False  # the caller gets the error: the library would print it too
     try:
         return re2.compile(text, options=options)
     except re2.error as error:
@@ -123,7 +123,7 @@ def _parse_test(field: str, key: str, value: Any, where: str) -> Test:
 
 
 def holds(condition: Condition, facts: Mapping[str, Any]) -> bool:
-    """Say whether a condition holds. Raises ConditionError where that cannot be judged.
+    """Return whether a condition holds. Raises ConditionError where that cannot be judged.
 
     A part that cannot be judged does no harm where the others decide alone: `all` with a part that
     fails does not hold, `any` with a part that holds does. Order plays no role.

@@ -266,7 +266,7 @@ def _short(error: Exception) -> str:
     return f"{error}"[:500] or type(error).__name__
 
 
-# How a rule came out for a hypothetical item or call, told for people.
+# How a rule came out for a hypothetical item or call, in words for people.
 
 
 def explain_rule(rule: Rule, action: Action, facts: Facts) -> Json:

@@ -43,7 +43,7 @@ def parse_permitted(value: Any) -> Permitted:
 
 
 def runs_only(command: str | Sequence[str], permitted: Sequence[Permitted]) -> bool:
-    """Say whether a command is understood and runs nothing but what is permitted.
+    """Return whether a command is understood and runs nothing but what is permitted.
 
     `command` is a line for a POSIX shell or a list of arguments. A program given by path is not
     permitted by its name: `./ls` may be anything. An alias or function of the shell that runs the

@@ -120,7 +120,7 @@ class Adapter:
         return call_json(self.format.parse(response, {}))
 
     def call(self, compiled: RenderInput, *, on_event: OnEvent | None = None) -> Answer:
-        """Ask the model. Raises RequestRefused before sending, CallFailed after."""
+        """Call the model. Raises RequestRefused before sending, CallFailed after."""
         rendered = self.format.render(compiled)
         self.check_pairs(rendered)
         metadata = self._metadata(compiled, rendered)

@@ -1,7 +1,7 @@
-"""A call without a compile, rebuilt from what telemetry tells of it, with changes to its messages.
+"""A call without a compile, rebuilt from what telemetry has of it, with changes to its messages.
 
 A tool call and its result stay together: removing one takes the other along, and says so. What was
-rebuilt is never called exact: the sender's own request had fields that no telemetry tells.
+rebuilt is never called exact: the sender's own request had fields that no telemetry has.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Rebuilt:
     sampling: Sampling = _USUAL
     provider: str | None = None  # another than the call's own
     notes: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of the request, as told
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of the request, as recorded
 
     def render_input(self, *, stream: bool = False) -> RenderInput:
         """Return what an adapter renders: system messages at the head are the instructions."""
@@ -68,7 +68,7 @@ class Rebuilt:
 
 
 def rebuilt_from(call: Call) -> Rebuilt:
-    """Return what telemetry tells of a call's request."""
+    """Return what telemetry has of a call's request."""
     return Rebuilt(
         model=call.request_model or call.response_model or "",
         messages=call.input,
@@ -78,7 +78,7 @@ def rebuilt_from(call: Call) -> Rebuilt:
 
 
 def sampling_from(call: Call) -> Sampling:
-    """Return how the model was to answer, as far as telemetry tells it."""
+    """Return how the model was to answer, as far as telemetry has it."""
     fields: dict[str, Any] = {}
     for name, field_name in _SAMPLING.items():
         value = call.parameters.get(name)

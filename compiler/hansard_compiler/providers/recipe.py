@@ -76,7 +76,7 @@ class Recipe(TopLevel):
 
 
 def sent_request(exchange: Exchange, *, ref: str, is_exact: bool) -> SentRequest:
-    """Tell of a request what another one like it needs."""
+    """Return what is needed to make another request like it."""
     last = exchange.last or Attempt(exchange.request)
     return SentRequest(
         ref=ref,
@@ -91,7 +91,7 @@ def sent_request(exchange: Exchange, *, ref: str, is_exact: bool) -> SentRequest
 
 
 def used_adapter(format: object, exchange: Exchange) -> UsedAdapter:
-    """Tell who rendered and sent."""
+    """Return which adapter rendered and sent."""
     headers = exchange.last.sent_headers if exchange.last else {}
     return UsedAdapter(
         format=type(format).__name__,

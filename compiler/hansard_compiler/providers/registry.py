@@ -76,7 +76,7 @@ def deltas_of(event: Json) -> list[Json]:
     """Return what one event of a stream adds to the answer, in one form for every API, in order.
 
     `{"type", "text"}` of type text, reasoning or refusal; `{"type": "tool_call", "index",
-    "call_id", "name", "arguments"}`, where `index` tells which pieces are of one call, `call_id`
+    "call_id", "name", "arguments"}`, where `index` groups the pieces of one call, `call_id`
     and `name` come with the first of them and `arguments` is a stretch of JSON text. Events that
     add nothing, or that a later API brings, add nothing here.
     """

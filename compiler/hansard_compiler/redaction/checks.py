@@ -46,7 +46,7 @@ _harmless_token = re2.compile(rb"(?s:.*)" + _HARMLESS_TOKEN, options=_LATIN1)
 
 
 def is_sensitive_key(key: bytes) -> bool:
-    """Say whether a name announces a secret: `OPENAI_API_KEY`, `db.password`, `x-auth-token`."""
+    """Return whether a name announces a secret: `OPENAI_API_KEY`, `db.password`, `x-auth-token`."""
     return _known(key) if len(key) <= _KNOWN_BYTES else _announces(key)
 
 
@@ -92,7 +92,7 @@ def _entropy(value: bytes) -> float:
 
 
 def looks_random(value: bytes, *, at_least_bytes: int = 8) -> bool:
-    """Say whether a value has letters and digits and repeats itself as little as a key does."""
+    """Return whether a value has letters and digits and repeats itself as little as a key does."""
     if len(value) < at_least_bytes or _is_placeholder(value):
         return False
     if not any(48 <= byte <= 57 for byte in value) or not any(byte >= 65 for byte in value):
@@ -122,7 +122,7 @@ def is_assigned_secret(value: bytes, key: bytes) -> bool:
 
 
 def _is_random_letters(value: bytes) -> bool:
-    """Say whether Latin letters of both cases stand in no order that words have.
+    """Return whether Latin letters of both cases stand in no order that words have.
 
     `getAWSAccessKeyId` changes its case as often as a key does, so pairs of letters decide. By
     measurement, 93 in 100 of 16 random letters are known, and 6 in 1,000 of the longer names in

@@ -68,7 +68,7 @@ _KNOWN_NAMES = frozenset(
 
 
 def is_code_name(text: str) -> bool:
-    """Say whether a text reads like a name in code and not like content, an id or a token."""
+    """Return whether a text reads like a name in code and not like content, an id or a token."""
     return len(text) <= _MAX_CODE_NAME_CHARS and bool(_CODE_NAME.fullmatch(text))
 
 
@@ -175,7 +175,7 @@ class Withholder:
 
 
 def looks_like_metadata(text: str) -> bool:
-    """Say whether a text under an allowed name is short, on one line and not a sentence."""
+    """Return whether a text under an allowed name is short, on one line and not a sentence."""
     return (
         len(text) <= _MAX_NAME_BYTES
         and len(text.encode()) <= _MAX_NAME_BYTES

@@ -83,7 +83,7 @@ class MessageCleaner:
             found[EVERYTHING, f"{prefix}unknown fields"] += 1
 
     def withhold(self, part: Message, prefix: str) -> Removed:
-        """Withhold content first: only in what is kept, secrets are worth looking for."""
+        """Withhold content first: only in what is stored, secrets are worth looking for."""
         withheld = self._withholder.withhold(part)
         removed = self.redact(part, prefix)
         if withheld:
@@ -227,7 +227,7 @@ def _is_one_value(text: str) -> bool:
 def clean_items(message: Any, levels: Sequence[str], part: CleanPart) -> dict[int, Removed]:
     """Clean every resource, scope, schema URL and item of a request; say what went, by item.
 
-    Items are counted from 0 over the whole request; what a resource or scope lost is told with its
+    Items are counted from 0 over the whole request; what a resource or scope lost comes with its
     first item. An item that lost nothing is absent.
     """
     outer, inner, leaf = levels

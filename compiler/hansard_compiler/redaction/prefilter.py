@@ -145,7 +145,7 @@ def guard_for(rules: tuple[Rule, ...]) -> Any:
 
 
 def suggests_base64(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
-    """Say whether patterns of the guard fired that only matter inside base64."""
+    """Return whether patterns of the guard fired that only matter inside base64."""
     return max(fired) >= len(rules) + 4
 
 

@@ -130,7 +130,7 @@ class Redactor:
         return Redactor(self._key, rules=rules)
 
     def scan_bytes(self, raw: bytes) -> bool:
-        """Say whether anything inside these bytes could be redacted; False is certain.
+        """Return whether anything inside these bytes could be redacted; False is certain.
 
         `raw` is a text, or a protobuf message in canonical field order (as `SerializeToString`
         writes it) with any number of texts in it. About 8 µs for 3 KB.
@@ -250,7 +250,7 @@ class Redactor:
                 counts.update((span.rule, span.fingerprint) for span in spans)
                 text = _cut(text, spans)
         except _TooMuch:
-            pass  # told by the marker that replaces the whole value, like a text that never ends
+            pass  # shown by the marker that replaces the whole value, like a text that never ends
         fingerprint = self.fingerprint(data)
         marker = _marker(EVERYTHING, fingerprint)
         quoted = b'"' + marker + b'"' if data.lstrip().startswith(_JSON_STARTS) else marker

@@ -290,7 +290,7 @@ def _judged(texts: Sequence[str], numbers: Sequence[int], clean: Clean, overlap:
 
 
 def _pieces(chunk: Any) -> Iterator[tuple[_Path, Any, Any]]:
-    """Yield what a chunk holds that are bits of texts, in order: what tells their text, and where.
+    """Yield what a chunk holds that are bits of texts, in order: what names their text, and where.
 
     A position in a list is a tuple in a path.
     """

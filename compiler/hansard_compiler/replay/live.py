@@ -25,7 +25,7 @@ USD: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RecordedResult:
-    """What a tool gave when the run was recorded; `step_id` is the call that was told of it."""
+    """What a tool gave when the run was recorded; `step_id` is the call that got it."""
 
     step_id: str
     call_id: str
@@ -51,7 +51,7 @@ class LiveCall:
     result: Any = None
     is_error: bool = False
     by: str | None = None  # who gave it
-    recorded_in: str | None = None  # the step whose request told of the recorded result
+    recorded_in: str | None = None  # the step whose request held the recorded result
     recorded_number: int | None = None  # which of the recorded results, from 0
     approval_id: str | None = None
     block_reason: str | None = None  # pending, rejected, policy_denied …
@@ -158,7 +158,7 @@ def with_results(
     *,
     by: str,
 ) -> Live:
-    """Return a fork with results for calls that wait, and with what is told of the others.
+    """Return a fork with results for calls that wait, and with what is known of the others.
 
     Raises NotReplayable for a result that no call waits for: each is given once.
     """
@@ -205,7 +205,7 @@ def _changed(live: Live, call_id: str, **news: Any) -> Live:
 
 
 def result_parts(calls: Sequence[LiveCall], reply: Sequence[Message]) -> list[ToolResultPart]:
-    """Return the results as they are told to the model, each under its call's own id."""
+    """Return the results as they are sent to the model, each under its call's own id."""
     ids = [part.id for part in calls_in(reply)]
     return [
         ToolResultPart(call_id, _result_content(call), call.name)

@@ -232,7 +232,7 @@ def _is_local(node: Object) -> bool:
 
 
 def _stores(root: Object) -> bool:
-    """Whether the answer is stored: the Responses API does, unless it is told not to."""
+    """Whether the answer is stored: the Responses API does, unless the request forbids it."""
     names = [value_of(one.value) for one in root.members if one.key == "store"]
     return not names or any(one is not False for one in names)
 

@@ -67,7 +67,7 @@ def first_divergence(recorded: Sequence[Message], found: Sequence[Message]) -> D
 
 
 def says_the_same(recorded: Sequence[Message], found: Sequence[Message]) -> bool:
-    """Say whether two answers say the same: words and calls, not ids or reasoning."""
+    """Return whether two answers say the same: words and calls, not ids or reasoning."""
     return [one.match_hash for one in recorded] == [one.match_hash for one in found]
 
 

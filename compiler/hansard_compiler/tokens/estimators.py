@@ -198,7 +198,7 @@ def _bpe_version() -> str:
 
 @lru_cache(maxsize=1)
 def has_vocabularies() -> bool:
-    """Say whether the extra with OpenAI's vocabularies is installed."""
+    """Return whether the extra with OpenAI's vocabularies is installed."""
     return util.find_spec("bpe_openai") is not None
 
 

@@ -23,7 +23,7 @@ from hansard_compiler.transcripts.messages import ROLES, message_type
 CLIP_BYTES: Final = 32 * 1024  # of a tool result; about 8,000 tokens
 MIN_CLIP_BYTES: Final = 1024
 MESSAGE_BYTES: Final = 4 * 1024 * 1024  # after clipping
-_HEAD_SHARE = 0.75  # of what is kept; the rest is from the end, where errors stand
+_HEAD_SHARE = 0.75  # of what is stored; the rest is from the end, where errors stand
 _MARKER_CHARACTERS = 80  # that a mark of redaction has at most
 
 Clean = Callable[[str], str]  # takes secrets out of a text, JSON stays JSON

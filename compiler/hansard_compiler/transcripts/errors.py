@@ -19,7 +19,7 @@ from hansard_compiler.errors import HansardError
 
 
 class TranscriptError(HansardError):
-    """A transcript cannot do what was asked."""
+    """A transcript cannot do what was requested."""
 
     code = "transcript_error"
 

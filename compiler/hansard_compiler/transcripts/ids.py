@@ -1,6 +1,6 @@
 """Ids of transcripts: of conversations and of sub-agents, each a type of its own.
 
-A conversation's id follows from its name, `gen_ai.conversation.id`: whoever ensures it twice, in
+A conversation's id follows from its name, `gen_ai.conversation.id`: one that is ensured twice, in
 whatever process, gets the same one.
 """
 

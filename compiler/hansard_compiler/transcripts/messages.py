@@ -70,7 +70,7 @@ class Media(Model):
 
 
 class Other(Model):
-    """What only one provider knows, such as a signed block: kept whole."""
+    """What only one provider knows, such as a signed block: stored whole."""
 
     type: Literal["other"]
     value: Any = None
@@ -226,7 +226,7 @@ def _plain(part: Mapping[str, Any]) -> Json:
 
 
 def _problem_text(error: ValidationError) -> str:
-    """Say what is wrong and where, without the values."""
+    """Return what is wrong and where, without the values."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}"[:_MOST_TOLD]

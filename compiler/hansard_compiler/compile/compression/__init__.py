@@ -126,7 +126,7 @@ def may_compress(state: State) -> Callable[[Item], bool]:
 
 
 def _is_text(item: Item) -> bool:
-    """Say whether an item is one text: not a call, not reasoning, not media, not JSON."""
+    """Return whether an item is one text: not a call, not reasoning, not media, not JSON."""
     if isinstance(item.content, str):
         return len(item.answers) < 2
     parts = item.content.get("parts")

@@ -58,7 +58,7 @@ class _Selection:
         self._costs = [counter.count(piece) for piece in pieces]
         self._selected: list[int] = []  # in the order of the text
         self._marks: dict[int, int] = {}  # what a gap mark costs, by its digits
-        self._begun: dict[int, str] = {}  # the one piece that is cut, and what is kept of it
+        self._begun: dict[int, str] = {}  # the one piece that is cut, and what remains of it
 
     @property
     def is_short(self) -> bool:

@@ -16,7 +16,7 @@ def run(state: State) -> State:
 
     Raises OrphanToolResult, and DependencyCycle unless `cycles` is `together`: then a ring is one
     group, as is one that only came about because copies were dropped. A dependency that is no
-    candidate is told in the note of what needs it.
+    candidate is named in the note of what needs it.
     """
     refuse_orphans(state.items)
     present = {item.id for item in state.live}

@@ -14,7 +14,7 @@ from hansard_compiler.compile.state import Ruling, Section, State
 
 
 def run(state: State) -> State:
-    """Lay out the live items; each is told its section."""
+    """Lay out the live items; each gets its section."""
     laid_out = sections(state)
     rulings = {
         item_id: Ruling("include", PLACED[section.name])
@@ -66,7 +66,7 @@ def section_of(item: Item, *, since_us: tuple[int, int] | None) -> str:
 
 
 def is_persistent(item: Item) -> bool:
-    """Say whether an item is a profile or a workspace summary, which outlast the turn."""
+    """Return whether an item is a profile or a workspace summary, which outlast the turn."""
     return item.kind in _PERSISTENT and bool(item.tags & _STABLE_TAGS)
 
 
@@ -133,7 +133,7 @@ def shown_tokens(state: State, item_id: str) -> int:
 
 
 def header(item: Item) -> str:
-    """Return the line that tells a reader of the prompt what stands below it, and where else.
+    """Return the line that names, for a reader of the prompt, what is below it, and where else.
 
     `PASS` of two tests is sent once and says of which: `[file: login.txt; refund.txt]`.
     """
@@ -175,7 +175,7 @@ def _parts(state: State, item: Item, shortened: str | None) -> list[Any]:
     if isinstance(parts, list) and shortened is None:
         return parts
     text = shortened or (content if isinstance(content, str) else text_of(content))
-    if item.kind == "tool_result":  # of no call that is known: told as material
+    if item.kind == "tool_result":  # of no call that is known: shown as material
         text = f"{_clean_header(state, item)}\n{text}"
     return [{"type": "text", "text": text}]
 

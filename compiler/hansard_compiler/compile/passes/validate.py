@@ -69,7 +69,7 @@ def _take_groups_out(
 
 
 def in_scope(scope: Mapping[str, Any], within: Mapping[str, Any]) -> bool:
-    """Say whether every key of an item's scope is met; a key the compile lacks is not."""
+    """Return whether every key of an item's scope is met; a key the compile lacks is not."""
     return all(_meets(value, within.get(key)) for key, value in scope.items())
 
 

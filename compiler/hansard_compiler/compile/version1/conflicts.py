@@ -170,7 +170,7 @@ class _Read(NamedTuple):
 
 
 def _is_telling(sentence: str) -> bool:
-    """Say whether a sentence gives a number or denies something: of a document all that is read."""
+    """Return whether a sentence has a number or denies something: the rest is not read."""
     return _DIGIT.search(sentence) is not None or any(map(sentence.__contains__, _DENIALS))
 
 
@@ -397,7 +397,7 @@ def _differ(a: Claim, b: Claim) -> str | None:
 
 
 def _numbers_differ(a: Claim, b: Claim) -> bool:
-    """Say whether both give one number each, of one unit, and not the same."""
+    """Return whether both give one number each, of one unit, and not the same."""
     if len(a.numbers) != 1 or len(b.numbers) != 1:
         return False
     (one, unit), (other, other_unit) = *a.numbers, *b.numbers

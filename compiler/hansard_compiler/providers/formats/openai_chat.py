@@ -220,7 +220,7 @@ _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 def assemble(chunks: Iterable[Body]) -> Streamed:
     """Add up the chunks; it is finished when every choice said why it ended.
 
-    Usage comes in a chunk of its own after the last choice, where it was asked for.
+    Usage comes in a chunk of its own after the last choice, where it was requested.
     """
     body: Json = {}
     choices: dict[int, Json] = {}

@@ -26,7 +26,7 @@ def read_events(body: bytes) -> Iterator[Event]:
     """Yield the events of a body in order.
 
     An event that was cut off before its empty line is left out, as a browser does. Bytes that are
-    no UTF-8 become U+FFFD: the exact bytes are kept elsewhere.
+    no UTF-8 become U+FFFD: the exact bytes are stored elsewhere.
     """
     name, data = "", list[str]()
     lines = _LINE_END.split(body.decode("utf-8", "replace").removeprefix("\ufeff"))
@@ -92,9 +92,9 @@ class Streamed:
 
     body: Json  # what had come of it, where the end is missing
     is_finished: bool  # the provider said that nothing more comes
-    error: Body | None = None  # what an event told of a failure
+    error: Body | None = None  # what an event reported of a failure
 
     @property
     def whole(self) -> Json | None:
-        """The answer; None where its end is missing or an event told of an error."""
+        """The answer; None where its end is missing or an event reported an error."""
         return self.body if self.is_finished and self.error is None else None

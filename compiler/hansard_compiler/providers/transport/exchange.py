@@ -122,7 +122,7 @@ class Answer:
 
 
 class Watcher(Protocol):
-    """Is told of what goes over the wire, as it goes. Must not raise."""
+    """Gets what goes over the wire, as it goes. Must not raise."""
 
     def sending(self, path: str, body: bytes) -> None: ...
 
@@ -134,7 +134,7 @@ _watcher: ContextVar[Watcher | None] = ContextVar("hansard_exchanges", default=N
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """Be told of every exchange made in this block, however it ends.
+    """Observe every exchange made in this block, however it ends.
 
     That is what an answer and a CallFailed hold too, and besides: a provider's count of tokens, and
     a stream that the caller left before its end.
@@ -147,14 +147,14 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 def tell_sending(path: str, body: bytes) -> None:
-    """Tell whoever watches that a body is about to be sent; wires call this once for each."""
+    """Notify the observers that a body is about to be sent; wires call this once for each."""
     watcher = _watcher.get()
     if watcher is not None:
         watcher.sending(path, body)
 
 
 def tell_exchange(exchange: Exchange) -> None:
-    """Tell whoever watches how it went; wires call this once for each exchange."""
+    """Notify the observers of the outcome; wires call this once for each exchange."""
     watcher = _watcher.get()
     if watcher is not None:
         watcher.exchanged(exchange)

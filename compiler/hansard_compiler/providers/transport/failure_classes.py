@@ -78,7 +78,7 @@ def failure_of(exchange: Exchange) -> CallFailed:
 
 
 def failure_in_stream(error: Mapping[str, Any], exchange: Exchange) -> CallFailed:
-    """Return the failure that an event of a stream told."""
+    """Return the failure that an event of a stream reported."""
     kind = _kind(500, error)
     return made(kind, error.get("message") or "an error in the stream", exchange, code=_code(error))
 

@@ -144,7 +144,7 @@ class _Unreadable(Exception):
 
 
 def _readable(events: Iterable[Any]) -> Iterator[Any]:
-    """Yield a stream's events; tell what cannot be read apart from what a caller raises."""
+    """Yield a stream's events; separate what cannot be read from what a caller raises."""
     reading = iter(events)
     while True:
         try:
@@ -157,7 +157,7 @@ def _readable(events: Iterable[Any]) -> Iterator[Any]:
 
 
 def _stream_error(exchange: Exchange) -> Json | None:
-    """Return the error that a stream's events tell, None where they tell none."""
+    """Return the error that a stream's events report, None where there is none."""
     assert exchange.last is not None
     try:
         events = events_of(exchange.last.body)
