@@ -69,7 +69,7 @@ NOT_KEPT = "a payload: in metadata_only no content is kept"
 
 @dataclass(frozen=True, slots=True)
 class SentPayload:
-    """A payload as its record tells it; nothing is checked yet."""
+    """A payload as its record states it; nothing is checked yet."""
 
     ref: object
     media_type: object
@@ -178,7 +178,7 @@ class NamedPayload:
     attribute: str | None  # the key that names it; None: a part of a message does
     ref: str  # as sent
     standing: PayloadStanding
-    size: int | None  # bytes: of what is stored, else as the sender tells it
+    size: int | None  # bytes: of what is stored, else as the sender states it
     payload: Payload | None = None
 
 
@@ -285,7 +285,7 @@ class PayloadJoiner:
         self._named: dict[bytes, set[_SpanKey]] = defaultdict(set)
 
     def projection(self, item: PreparedSpan) -> SpanProjection:
-        """Return the rows of a span as its payloads tell them, as far as they are here."""
+        """Return the rows of a span as its payloads state them, as far as they are here."""
         if item.view is None:
             return item.projection
         named = references(item.view.attributes)

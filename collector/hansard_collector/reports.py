@@ -345,7 +345,7 @@ class ReportSettings:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A report that was written, and the state that it tells."""
+    """A report that was written, and the state that it shows."""
 
     report: Report
     text: str

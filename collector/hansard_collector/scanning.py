@@ -200,7 +200,7 @@ def fetch(url: str, *, timeout_s: float, most_bytes: int) -> bytes:
     """Return the body at an address.
 
     It has `timeout_s` to be reached, and as long again to answer the whole. Follows no redirect:
-    whoever permits one address has not permitted another. Raises SourceUnavailable or
+    permission for one address is none for another. Raises SourceUnavailable or
     InvalidResponse.
     """
     parts = urlsplit(url)
@@ -271,7 +271,7 @@ Outcome = Literal["accepted", "refused", "failed", "known", "left"]
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What became of one story of the list."""
+    """The outcome of one story of the list."""
 
     story_id: str
     outcome: Outcome
@@ -318,7 +318,7 @@ class Scanner:
     service: StoryService
     classifier: Classifier = field(default_factory=WordOverlap)
     threshold: float = THRESHOLD
-    is_dry: bool = False  # nothing is kept: the next scan classifies them again
+    is_dry: bool = False  # nothing is stored: the next scan classifies them again
 
     def scan(self, *, limit: int = LIMIT, progress: Progress = lambda *_: None) -> ScanResult:
         """Scan the top stories.

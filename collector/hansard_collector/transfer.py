@@ -72,7 +72,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Imported:
-    """What became of the files."""
+    """The outcome of the files."""
 
     requests: int = 0
     accepted: int = 0  # items, those among them that were known before
@@ -106,7 +106,7 @@ def import_files(
 ) -> Imported:
     """Put files through a running pipeline; waits until all of it is committed.
 
-    What cannot be read is told as a problem and does not keep the rest out. Raises StoreBusy when
+    What cannot be read is listed as a problem and does not keep the rest out. Raises StoreBusy when
     the store cannot be written; importing the same files again then costs nothing but time.
     `restore` takes an exported annotation; without it they are left out.
     """
@@ -309,7 +309,7 @@ _MEANT = {
 
 
 def _signal_of(path: Path, body: bytes) -> Signal:
-    """Return the signal that a file's name tells, else the one whose message it can be."""
+    """Return the signal that a file's name gives, else the one whose message it can be."""
     named = _NAMED.search(path.name.lower())
     if named is not None:
         return _MEANT[named[1]]
@@ -376,7 +376,7 @@ def export_store(folder: DataFolder) -> Iterator[bytes]:
 
 
 def _exported_annotations(folder: DataFolder) -> Iterator[bytes]:
-    """Yield what people and programs wrote here; what spans tell goes with them."""
+    """Yield what people and programs wrote here; what spans state goes with them."""
     after = 0
     while True:
         connection = open_reader(folder)

@@ -1,6 +1,6 @@
 """A compile span read: the compile as a whole, and its receipts column by column (DESIGN §9).
 
-Whoever sends spans can send any columns: what is missing, of the wrong type or of another length
+A sender can send any columns: what is missing, of the wrong type or of another length
 is named in the notes, and nothing of it fails. A row that would be an exclusion without a reason,
 or an inclusion without a source, is left out and counted: it is no receipt.
 """
@@ -53,7 +53,7 @@ Columns = Mapping[str, Any]  # name without `hansard.item.` -> what was sent und
 
 
 def compilation_of(view: SpanView) -> CompilationProjection | None:
-    """Return what a compile span tells; None for one that names no compilation. Never raises."""
+    """Return what a compile span states; None for one that names no compilation. Never raises."""
     made_id = view.attributes.get(ID_KEY)
     if not isinstance(made_id, str) or not made_id:
         return None

@@ -246,7 +246,7 @@ RESULT: Final = "gen_ai.evaluation.result"
 
 
 def is_result_alone(item: PreparedLog) -> bool:
-    """Say whether a log record is a result, and of no session and no prompt."""
+    """Return whether a log record is a result, and of no session and no prompt."""
     name = item.fields["event_name"]
     return name == RESULT and item.event is None and item.prompt is None
 

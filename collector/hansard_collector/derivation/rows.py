@@ -40,7 +40,7 @@ _SOURCES: Final = {"human": "human", "llm": "llm", "code": "code"}
 
 
 def scores_of(normal: Normalised, span_name: str) -> tuple[SpanAnnotation, ...]:
-    """Return the scores of a span; one without a name has the name of what tells it."""
+    """Return the scores of a span; one without a name has the name of its source."""
     return tuple(_scores(normal, normal.name or span_name))[:MOST_SCORES]
 
 
@@ -98,7 +98,7 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-# Policy checks that a span tells: one a row, column by column (DESIGN §9).
+# Policy checks that a span lists: one a row, column by column (DESIGN §9).
 #
 # A sender can send any columns: what is missing or of the wrong type is left empty, and
 # nothing of it fails. A check without an effect is none.
@@ -304,7 +304,7 @@ def _was_made(view: SpanView, call: Call) -> bool:
 
 
 def _call_projection(view: SpanView, call: Call, usage: Usage) -> CallProjection:
-    # A span that calls itself a model call, but tells neither numbers nor an answer nor a failure,
+    # A span that calls itself a model call, but states neither numbers nor an answer nor a failure,
     # prepares a call (a prompt template, a router): it is shown and not counted.
     effect_text = usage.has_tokens or bool(call.output) or call.error is not None
     return CallProjection(

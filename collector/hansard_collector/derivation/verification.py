@@ -131,7 +131,7 @@ def _logs(connection: apsw.Connection) -> Found:
             record = restore_log(connection, row.record)
             view = log_view(record, resources[row.resource], scope_name=scopes[row.scope])
             derived = log_columns(record, view) | {"notes": None}
-            if row.is_of_session:  # placed on the step that it tells of
+            if row.is_of_session:  # placed on the step that it describes
                 derived |= {"trace_id": row.home, "span_id": row.columns["span_id"]}
             yield from _compared("log_record", row.id, row.columns, derived)
 

@@ -138,7 +138,7 @@ def baseline_of(
 ) -> CallRow | None:
     """Return the earlier call that a call continues, by the messages of both.
 
-    None for a call that tells only what is new: what it does not repeat was sent all the same, and
+    None for a call that sends only what is new: what it does not repeat was sent all the same, and
     may not be called dropped.
     """
     if call.input_is_delta:

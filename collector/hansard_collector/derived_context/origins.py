@@ -15,7 +15,7 @@ class Sent:
     match_hash: bytes  # of what was said: equal means the same message
     role: str  # of the message; "tools" for the list of tool definitions, sent before all
     text: str  # everything said, calls and results included
-    call_ids: tuple[str, ...] = ()  # of the tool calls asked for or answered
+    call_ids: tuple[str, ...] = ()  # of the tool calls requested or answered
 
 
 @dataclass(frozen=True, slots=True)

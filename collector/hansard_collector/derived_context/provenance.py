@@ -6,7 +6,7 @@ source is not found has the origin *unknown*, and what a sender considered and l
 guessed at.
 
 Token figures of single messages are estimates (four characters a token), scaled so that they add
-up to the billed input where the sender told it.
+up to the billed input where the sender reported it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one message. Positions count from 0; None where a side lacks it."""
+    """The outcome of one message. Positions count from 0; None where a side lacks it."""
 
     change: Change
     previous: int | None

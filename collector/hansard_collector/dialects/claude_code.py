@@ -134,7 +134,7 @@ def tool_arguments(reading: Reading, key: str) -> Any:
 
 
 def logged_arguments(reading: Reading, _: str) -> Any:
-    """The arguments of a tool that only the log of its result tells."""
+    """The arguments of a tool that only the log of its result has."""
     for record in _logs(reading, "tool_result"):
         sent = first(record.attributes, ("tool_input", "tool_parameters"))
         if is_content(sent):
@@ -143,12 +143,12 @@ def logged_arguments(reading: Reading, _: str) -> Any:
 
 
 def hooked_arguments(reading: Reading, _: str) -> Any:
-    """The arguments of a tool that only a hook tells."""
+    """The arguments of a tool that only a hook reports."""
     return _hooked(reading, "tool_input")
 
 
 def hooked_result(reading: Reading, _: str) -> Any:
-    """The result of a tool that only a hook tells."""
+    """The result of a tool that only a hook reports."""
     return _hooked(reading, "tool_response")
 
 

@@ -38,7 +38,7 @@ def role(reading: Reading, _: str) -> str | None:
 
 
 def role_of_step(_: Reading, __: str) -> str:
-    """An agent's step that tells the model's replies: its generator has no span of its own."""
+    """An agent's step that holds the model's replies: its generator has no span of its own."""
     return "llm"
 
 

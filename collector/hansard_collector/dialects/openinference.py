@@ -276,9 +276,9 @@ def streamed(reading: Reading, key: str) -> bool | None:
 
 
 def served_model(reading: Reading, key: str) -> str | None:
-    """`llm.model_name` is what served where parameters or request say what was asked.
+    """`llm.model_name` is what served where parameters or request say what was requested.
 
-    On a failed call, and in some instrumentors always, it repeats the request: that tells nothing.
+    On a failed call, and in some instrumentors always, it repeats the request: that proves nothing.
     """
     if reading.view.status_code == 2:
         return None

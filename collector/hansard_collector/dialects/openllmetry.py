@@ -60,7 +60,7 @@ def _messages(reading: Reading, prefix: str, *, role: str) -> tuple[Message, ...
     return tuple(found)
 
 
-# How old versions for LangChain call whoever they have no word for: an answer's model, a tool.
+# How old versions for LangChain call a speaker without a word: an answer's model, a tool.
 _UNKNOWN = "unknown"
 _SPEAKER_OF_UNKNOWN = {"user": "tool", "assistant": "assistant"}
 

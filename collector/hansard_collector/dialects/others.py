@@ -152,7 +152,7 @@ def voltagent_entity(reading: Reading, key: str) -> str | None:
 
 
 def sums_all_steps(reading: Reading, _: str) -> bool | None:
-    """VoltAgent's call tells the tokens of its last step, the agent those of all."""
+    """VoltAgent's call has the tokens of its last step, the agent those of all."""
     return True if "span.type" not in reading.attributes else None
 
 
@@ -227,7 +227,7 @@ def gemini_logged(key: str) -> Source:
 
 
 def logged(event: str, *keys: str, read: Callable[[Any], Any] = text, needs: str = "") -> Source:
-    """What a log record of a span tells under the first of some keys."""
+    """What a log record of a span has under the first of some keys."""
 
     def find(reading: Reading, _: str) -> Any:
         for record in reversed(reading.records(event)):

@@ -21,7 +21,7 @@ _LOGFIRE_ANTHROPIC = "logfire.anthropic"
 def history(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """`pydantic_ai.all_messages` up to where the agent first answers in this run.
 
-    `pydantic_ai.new_message_index` tells where this run began.
+    `pydantic_ai.new_message_index` is where this run began.
     """
     found = gen_ai.message_list(reading, key, role="user")
     start = count(reading.view.attributes.get("pydantic_ai.new_message_index")) or 0
@@ -144,7 +144,7 @@ def tools_of_request(reading: Reading, key: str) -> tuple[Json, ...] | None:
 def repeats_call(reading: Reading, key: str) -> bool | None:
     """Logfire logs a streamed answer in a record of its own, when the stream has ended.
 
-    It repeats the call, unless it alone tells the usage: then it is the call.
+    It repeats the call, unless it alone has the usage: then it is the call.
     """
     is_log = reading.view.attributes[key] == "log"
     if not is_log or "response_data" not in reading.view.attributes:
@@ -153,7 +153,7 @@ def repeats_call(reading: Reading, key: str) -> bool | None:
 
 
 def answers_later(view: SpanView) -> bool:
-    """Logfire 5 tells the answer to a stream, usage included, in a record of its own.
+    """Logfire 5 writes the response of a stream, usage included, in a record of its own.
 
     Earlier ones do where the request asked for the usage of the stream.
     """

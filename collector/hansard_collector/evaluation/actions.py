@@ -171,7 +171,7 @@ class _Context:
     known: Language
 
     def is_done(self, start: int, end: int, objects: _Objects, done: Sequence[int]) -> bool:
-        """Say whether a verb tells of an act of the author, or of nobody, on what is wanted."""
+        """Return whether a verb names an act of the author, or of nobody, on these objects."""
         if self._is_active(start, done):
             return objects.is_in(self._nouns(start, end))
         if objects.is_any:
@@ -211,7 +211,7 @@ class _Context:
         return False
 
     def _follows_self(self, at: int) -> bool:
-        """Say whether the clause before a place begins with the author: "I looked, and deleted"."""
+        """Return whether the clause before it begins with the author: "I looked, and deleted"."""
         return any(
             token.text in self.known.self and number <= 1
             for number, token in enumerate(self.tokens[:at])

@@ -129,7 +129,7 @@ class Tools:
         self.read[sentence] = claims
 
     def may_be_spoken_of(self, words: Set[str]) -> bool:
-        """Say whether a sentence with these words may claim anything."""
+        """Return whether a sentence with these words may claim anything."""
         if not self.acts.isdisjoint(words):
             return True
         if self.predicates.isdisjoint(words):
@@ -360,7 +360,7 @@ class _Reader:
         return none, qualifier if has_qualifier else "", is_share, outer
 
     def _joins(self, subject: _Subject, gap: Sequence[Token], negations: int) -> bool:
-        """Say whether nothing between a subject and a predicate makes it another one's."""
+        """Return whether nothing between a subject and a predicate makes it another one's."""
         known = self._language
         at = 0
         while at < len(gap):
@@ -384,7 +384,7 @@ class _Reader:
         return subject.start <= 1 and not gap and is_end and not subject.is_plain_word
 
     def _goes_on(self, hit: Hit[Predicate]) -> bool:
-        """Say whether a verb has an object, and so says something else."""
+        """Return whether a verb has an object, and so says something else."""
         if hit.end >= len(self._tokens) or hit.end - hit.start != 1:
             return False
         following = self._tokens[hit.end].text

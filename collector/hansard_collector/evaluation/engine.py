@@ -53,7 +53,7 @@ class Evaluated:
     counted: int  # contradictions seen again
     verdicts: Mapping[rows.Verdict, int]  # of all claims of the window
     unverified: Sequence[tuple[str, int]]  # claimed without evidence: tool or topic, how often
-    unrecorded: Sequence[tuple[str, int]]  # tools that were called and of which no step tells
+    unrecorded: Sequence[tuple[str, int]]  # tools that were called and that no step shows
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -362,7 +362,7 @@ class _Writer:
     ) -> list[tuple[WriteMemory | None, list[VerdictRow]]]:
         """Return corrections with the verdicts that each corrects; None: those nobody would read.
 
-        Runs of one agent that are wrong of one tool share one: it tells of the last of them.
+        Runs of one agent that are wrong of one tool share one: it names the last of them.
         """
         found: dict[object, tuple[WriteMemory | None, list[VerdictRow]]] = {}
         for row in sorted(corrected, key=lambda one: (one.decided_ns or 0, one.claimed_ns)):
@@ -413,7 +413,7 @@ def _had_correction(before: VerdictRow | None) -> bool:
 
 
 def _is_news(row: VerdictRow, before: VerdictRow) -> bool:
-    """Say whether a verdict differs from the one that is stored, by what is recorded since.
+    """Return whether a verdict differs from the one that is stored, by what is recorded since.
 
     What left the window takes nothing back, and further executions that bear a claim out add
     nothing.

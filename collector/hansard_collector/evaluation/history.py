@@ -127,7 +127,7 @@ class History:
         return found
 
     def _may_be_of(self, step: EvaluatedStep, topic: Topic) -> bool:
-        """Say whether a tool call may be of a topic, by its name and its summary alone."""
+        """Return whether a tool call may be of a topic, by its name and its summary alone."""
         kind = self._kind_of(step, topic)
         if kind != "shell":
             return kind == "named"

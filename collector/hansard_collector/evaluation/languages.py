@@ -14,7 +14,7 @@ from typing import Final
 LANGUAGES: Final = ("en", "de", "fr", "es")
 _NEITHER: Final = "other"
 
-# What tells a language: words that stand in nearly every sentence of it and rarely in others.
+# What identifies a language: words that stand in nearly every sentence of it and rarely in others.
 _FUNCTION_WORDS: Final[Mapping[str, str]] = {
     "en": """the a an is are was were has have had been be and or not but with for to of in on at
         i we you it this that they all no now my your there from by as did do does will would can
@@ -339,7 +339,7 @@ def language_of(
 
 
 def is_of_plans(heading: str) -> bool:
-    """Say whether what stands under a heading is intended, shown or required, and not so."""
+    """Return whether what stands under a heading is intended, shown or required, and not so."""
     return any(word in heading for word in _PLAN_HEADINGS)
 
 

@@ -150,7 +150,7 @@ class Scopes:
     negated: tuple[tuple[int, int], ...]
 
     def is_blocked(self, start: int, end: int) -> bool:
-        """Say whether any of some tokens is not meant as it stands."""
+        """Return whether any of some tokens is not meant as it stands."""
         return any(at in self.blocked for at in range(start, end))
 
     def negations(self, start: int, end: int) -> int:
@@ -158,7 +158,7 @@ class Scopes:
         return sum(start <= begin < end for begin, _ in self.negated)
 
     def is_negation(self, at: int) -> bool:
-        """Say whether a token is of a negation."""
+        """Return whether a token is of a negation."""
         return any(begin <= at < until for begin, until in self.negated)
 
 

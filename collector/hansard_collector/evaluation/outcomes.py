@@ -105,7 +105,7 @@ class Evidence:
     is_required: bool = False  # without success evidence an execution is of unknown outcome
 
     def matches(self, key: str) -> bool:
-        """Say whether it is about a tool, by its key."""
+        """Return whether it is about a tool, by its key."""
         return any(fnmatchcase(key, pattern) for pattern in self.tools)
 
 
@@ -137,7 +137,7 @@ def relevant_commands(execution: Execution, topic: Topic) -> list[ShellCommand] 
 
 
 def is_relevant(execution: Execution, topic: Topic) -> bool:
-    """Say whether an execution is evidence of what a topic is about."""
+    """Return whether an execution is evidence of what a topic is about."""
     commands = relevant_commands(execution, topic)
     return commands is None or bool(commands)
 

@@ -124,7 +124,7 @@ def sentences(text: str, is_wanted: Callable[[Set[str]], bool]) -> Iterator[Sent
 
 
 def _is_section(plain: str, start: int) -> bool:
-    """Say whether a line stands in the section that a heading began: no blank line before it."""
+    """Return whether a line stands in the section that a heading began: no blank line before it."""
     return not plain.endswith("\n\n", 0, start)
 
 

@@ -140,7 +140,7 @@ class Reader:
         return found if isinstance(found, str) else _words_of(found)
 
     def _is_repeated(self, run: EvaluatedRun, calls: Sequence[EvaluatedStep]) -> bool:
-        """Say whether a run's answer is what its last call said: then it is read already."""
+        """Return whether a run's answer is what its last call said: then it is read already."""
         last = next((one for one in reversed(calls) if one.summary), None)
         if last is None or last.summary is None:
             return False

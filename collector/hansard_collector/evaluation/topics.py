@@ -65,7 +65,7 @@ class Topic:
     is_tool: bool = False  # a tool by its name
 
     def matches_tool(self, key: str) -> bool:
-        """Say whether a tool, by its key, is one of this topic."""
+        """Return whether a tool, by its key, is one of this topic."""
         return any(fnmatchcase(key, pattern) for pattern in self.tools)
 
 

@@ -213,7 +213,7 @@ def _says(stated: frozenset[str], sought: frozenset[str], names: frozenset[str])
 
 
 def _is_name(word: str) -> bool:
-    """Say whether a word is written like a name: FTS5, SQLite, gpt4; not as a word that begins."""
+    """Return whether a word is spelled like a name: FTS5, SQLite, gpt4; not as a first word."""
     has_digit = any(map(str.isdigit, word))
     return has_digit or any(map(str.isupper, word[1:]))
 

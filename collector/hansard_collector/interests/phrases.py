@@ -211,7 +211,7 @@ class PhraseExtractor:
 
 
 def _is_repeated(phrase: _Phrase, entries: set[int]) -> bool:
-    """Say whether a phrase is more than a remark: in several entries, or twice in one."""
+    """Return whether a phrase is more than a remark: in several entries, or twice in one."""
     if len(phrase.key) == 1:
         return len(entries) >= _LEAST_OF_WORD
     return len(entries) >= _LEAST_ENTRIES or len(phrase.places) >= _LEAST_ENTRIES
@@ -323,7 +323,7 @@ def _word(token: str, *, is_first: bool) -> _Word | None:
 
 
 def _grams(run: Sequence[_Word]) -> Iterator[Sequence[_Word]]:
-    """Yield the phrases of a run: those that begin and end with a noun, as far as can be told."""
+    """Yield the phrases of a run: those that begin and end with a noun, as far as is known."""
     for begin in range(len(run)):
         for end in range(begin + 1, min(begin + _LONGEST, len(run)) + 1):
             gram = run[begin:end]

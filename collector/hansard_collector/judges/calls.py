@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _FENCE: Final = "```"
 _MOST_TOKENS: Final = 2_000  # of an answer; reasoning counts among them
-_LONGEST_ANSWER: Final = 100_000  # characters; what was asked for takes a few hundred
+_LONGEST_ANSWER: Final = 100_000  # characters; what was requested takes a few hundred
 
 
 @dataclass(frozen=True, slots=True)

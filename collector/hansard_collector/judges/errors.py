@@ -3,7 +3,7 @@
 JudgeError
 ├── JudgeTimeout     it gave no answer in time
 ├── JudgeMissing     it is switched off, or lacks a package, a key or an address: skip the step
-└── InvalidJudgement     a model's answer is not what it was asked for; nothing is guessed from it
+└── InvalidJudgement     a model's answer is not what was requested; nothing is guessed from it
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JudgeTimeout(JudgeError):
 
 
 class InvalidJudgement(JudgeError):
-    """An answer in another form than was asked for, or about something else."""
+    """An answer in another form than was requested, or about something else."""
 
     code = "invalid_judgement"
 

@@ -24,7 +24,7 @@ AGENTS: Mapping[str, Agent] = {agent.dialect: hooks.joined(agent) for _, agent, 
 def recognise(log: LogView, record: LogRecord) -> SessionEvent | None:
     """Return what a log record is in the session of a coding agent; None for any other record.
 
-    A record that names no session is none: it cannot be told whose turn it belongs to.
+    A record that names no session is none: its turn is unknown.
     """
     if not log.event_name and not isinstance(log.body, str):
         return None

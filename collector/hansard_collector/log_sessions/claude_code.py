@@ -106,7 +106,7 @@ def _request_body(log: LogView) -> Mark:
 def _tool(log: LogView) -> Mark:
     call = text_of(log, "tool_use_id")
     if not call and _name(log) == "tool_decision":
-        return _note(log)  # what was decided on cannot be told
+        return _note(log)  # what was decided on is unknown
     return Mark(
         EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=_prompt_id(log)
     )

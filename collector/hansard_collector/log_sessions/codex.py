@@ -75,7 +75,7 @@ def _request_failed(log: LogView) -> bool:
 
 
 def _ends_call(log: LogView) -> bool:
-    """Every event of the stream is told, the last one twice: once with what it cost."""
+    """Every event of the stream is logged, the last one twice: once with what it cost."""
     if text_of(log, "error.message"):
         return True
     counted = any(values.count(log.attributes.get(key)) is not None for key in _COUNTS)

@@ -1,6 +1,6 @@
 """Gemini CLI's log events (genai-dialects.md §15; google-gemini/gemini-cli, telemetry/types.ts).
 
-A call is `api_response` or `api_error`; the event of the conventions that tells the same call again
+A call is `api_response` or `api_error`; the event of the conventions that repeats the same call
 has its time to the millisecond and no prompt. Thoughts and tool prompts are counted apart.
 """
 
@@ -144,7 +144,7 @@ def _content(
 
 
 def usage(log: LogView) -> dict[str, Value]:
-    """Return token counts in the meaning of the conventions; nothing where none were told."""
+    """Return token counts in the meaning of the conventions; nothing where none were sent."""
     return dict(others.gemini_usage(log.attributes))
 
 

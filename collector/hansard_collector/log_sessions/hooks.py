@@ -1,4 +1,4 @@
-"""Log records of hooks, `hansard.hook.<event>`: what `hansard hook` tells of any agent's session.
+"""Log records of hooks, `hansard.hook.<event>`: what `hansard hook` reports of any agent's session.
 
 They are records of the session of the agent that ran the hook, beside those that it exports itself:
 the same call is one step, by its id, and the session's turns are those of the agent's own records

@@ -95,7 +95,7 @@ class SessionEvent:
         return turn_id(self.dialect, self.session, prompt)
 
     def key(self, time_ns: int) -> str:
-        """Return what tells a step from others of its kind."""
+        """Return what separates a step from others of its kind."""
         if not self.mark.kind:
             return ""
         return self.mark.key or f"@{time_ns}:{self.digest}"
@@ -145,7 +145,7 @@ def text_of(log: LogView, *keys: str) -> str:
 
 
 def duration_of(log: LogView, key: str = "duration_ms") -> int:
-    """Return the duration that a record tells, in ns; 0 for none."""
+    """Return the duration that a record states, in ns; 0 for none."""
     return milliseconds(values.real(log.attributes.get(key)))
 
 

@@ -93,7 +93,7 @@ class StepMaker:
             self._make_steps(agent, trace_id, self._all_steps(trace_id))
 
     def _make_steps(self, agent: Agent, trace_id: bytes, steps: Mapping[bytes, str]) -> bool:
-        """Make steps again; False when one does not tell any more what it told of its run."""
+        """Make steps again; False when one no longer states what it stated of its run."""
         is_all_told = True
         for span_id, kind in steps.items():
             records = self._records_of(trace_id, span_id)
@@ -179,7 +179,7 @@ class StepMaker:
     def _put(
         self, step: Step, records: _Records, *, trace_id: bytes, span_id: bytes, kind: str
     ) -> bool:
-        """Store a step; False when it told something of its run that it does not tell any more."""
+        """Store a step; False when it stated something of its run that it no longer does."""
         first = records.first
         span = span_of(
             step,

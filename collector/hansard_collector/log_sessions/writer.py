@@ -62,7 +62,7 @@ class Ids:
 
 @dataclass(frozen=True, slots=True)
 class SentSpan:
-    """A span that tells a step of an agent, and the texts of its attributes."""
+    """A span that describes a step of an agent, and the texts of its attributes."""
 
     trace_id: bytes
     span_id: bytes
@@ -108,7 +108,7 @@ class SessionWriter:
         return Ids(trace_id, span_id)
 
     def place_sent(self, event: SessionEvent, ids: Ids) -> Ids:
-        """Return the ids for a record that was sent with some: those of the step that it tells."""
+        """Return the ids for a record that was sent with some: those of its step."""
         mark = event.mark
         if not mark.key or ids.trace_id is None:
             return ids
@@ -184,7 +184,7 @@ class SessionWriter:
         session_logs.place_log(self._connection, log, trace_id=ids.trace_id, span_id=ids.span_id)
 
     def _place_again(self, event: SessionEvent, log: int, *, home: bytes) -> None:
-        """Bring a stored record that was sent with ids to the span that tells its step."""
+        """Bring a stored record that was sent with ids to the span of its step."""
         mark, row = event.mark, session_logs.find_session_log(self._connection, log)
         if not mark.key or row is None:
             return
@@ -201,7 +201,7 @@ class SessionWriter:
         self._sent_traces.add(trace_id)
 
     def saw_span(self, span: Span, *, role: str, dialect: str) -> None:
-        """Learn which step a span that was sent tells; spans inside a step may name its key too."""
+        """Learn which step a sent span describes; spans inside a step may name its key too."""
         if AGENTS[dialect].is_sent_near:
             self._near_traces[span.trace_id] = dialect
         keys = _SENT_KEYS.get(role)
@@ -252,9 +252,9 @@ class SessionWriter:
     def _sent_span(
         self, dialect: str, kind: str, key: str, *, home: bytes | None = None, session: str = ""
     ) -> tuple[bytes, bytes] | None:
-        """Return the ids of a sent span that tells a step, from now or from before.
+        """Return the ids of a sent span of a step, from now or from before.
 
-        With a `home`, one of that trace, else one that tells the same session.
+        With a `home`, one of that trace, else one of the same session.
         """
         keys = AGENTS[dialect].sent_as.get(kind)
         if not keys:
@@ -414,7 +414,7 @@ class SessionWriter:
             self._meet(row, best.trace_id, best.span_id)
 
     def _meet(self, row: SessionLog, trace_id: bytes, span_id: bytes) -> None:
-        """Bring a record to the span that tells the same step, and its turn to that trace."""
+        """Bring a record to the span of the same step, and its turn to that trace."""
         if row.trace_id is None:
             return
         is_claimed = session_logs.is_sent_trace(self._connection, row.trace_id)
@@ -466,10 +466,10 @@ class SessionWriter:
             self._left[home] = _dialect(prompt)
 
     def _match_hooks(self) -> None:
-        """Give sessions that hooks told of to the traces that the same sessions sent.
+        """Give sessions that hooks reported to the traces that the same sessions sent.
 
         Every such trace names the session as its conversation; a session's first trace gets what
-        names no call, the others get the calls that their spans tell.
+        names no call, the others get the calls that their spans describe.
         """
         for trace_id in sorted(self._sent_traces):
             run = self._batch.runs.find(trace_id)
@@ -486,7 +486,7 @@ class SessionWriter:
                     self._claim(turn, sent)
 
     def _gather_hooks(self, session: str) -> None:
-        """Bring what hooks told of a session to the turns of the agent's own records."""
+        """Bring what hooks reported of a session to the turns of the agent's own records."""
         dialect, _, name = session.partition(" ")
         turn = turn_id(dialect, name, "")
         for row in session_logs.logs_in_sequence(self._connection, turn, hooks.SEQUENCE):
@@ -536,7 +536,7 @@ class SessionWriter:
 
 
 def _prompt_of(event: SessionEvent, time_ns: int) -> str:
-    """Return what tells a turn from others of its session: the prompt's id, else its time."""
+    """Return what separates a turn from others of its session: the prompt's id, else its time."""
     return event.mark.prompt or f"at {time_ns}"
 
 
@@ -582,7 +582,7 @@ _AT_ONCE = 8  # calls of one agent that run at one time, at most
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A model call by its key, as far as its own records tell when it ran."""
+    """A model call by its key, as far as its own records state when it ran."""
 
     key: str
     sequence: str
@@ -594,7 +594,7 @@ def joined(calls: Iterable[SessionLog], parts: Iterable[SessionLog]) -> Mapping[
     """Return for each part (by log_record.id) the key of its call; parts without one are left out.
 
     START goes to the call that began closest to it among those that ended later; where the calls
-    of an agent do not tell when they began, that is the next to end. END goes to the call that
+    of an agent do not state when they began, that is the next to end. END goes to the call that
     ended closest to it. A function of the records alone: the order in which they came is none of
     its business.
     """
@@ -615,7 +615,7 @@ def joined(calls: Iterable[SessionLog], parts: Iterable[SessionLog]) -> Mapping[
 
 
 def _calls(rows: Iterable[SessionLog]) -> list[_Call]:
-    """Return the calls by their ends; a call may be told by several records."""
+    """Return the calls by their ends; a call may have several records."""
     calls: dict[str, _Call] = {}
     for row in rows:
         known = calls.get(row.key)
@@ -647,7 +647,7 @@ def _distance_ns(part: SessionLog, call: _Call) -> int:
 def settle_again(
     connection: apsw.Connection, batch: Batch, messages: MessageCache, logs: Iterable[int]
 ) -> Mapping[bytes, set[bytes]]:
-    """Place some log records (log_record.id) again and make the steps that they tell of again.
+    """Place some log records (log_record.id) again and make their steps again.
 
     Slices may be of any size and in any order, while other records come in: afterwards the runs
     are what they would be if all records came now. Spans that were sent must be indexed before.

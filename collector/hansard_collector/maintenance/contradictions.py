@@ -51,7 +51,7 @@ def statement_of(one: Memory) -> str:
 
 
 def _says_of_what(text: str, subject: str) -> bool:
-    """Say whether a short text is more than a value: it names its subject, or has a verb."""
+    """Return whether a short text is more than a value: it names its subject, or has a verb."""
     words, about = set(terms(text)), set(terms(subject))
     has_verb = any(word.casefold() in VERBS for word in text.split())
     return bool(words & about) or has_verb or ":" in text or "=" in text
@@ -75,7 +75,7 @@ def _text(content: Any) -> str:
 
 
 def are_apart(subject: str, other: str) -> bool:
-    """Say whether two subjects are of two things: each has a word that the other lacks.
+    """Return whether two subjects are of two things: each has a word that the other lacks.
 
     `customer 17` and `customer 23` are, `staging` and `the staging database` are not.
     """

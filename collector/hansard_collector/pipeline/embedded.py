@@ -1,4 +1,4 @@
-"""The pipeline inside the program that is traced: no server, no door, no thread of its own.
+"""The pipeline inside the program that is traced: no server, no receiver, no thread of its own.
 
 The SDK is given `open_embedded` by `hansard_web.embedded` and knows no more of this floor.
 What it hands over are the bodies of OTLP requests, so all of ingest is the same as over the wire.

@@ -92,7 +92,7 @@ class Job:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of a job's items in one transaction."""
+    """The outcome of a job's items in one transaction."""
 
     job: Job
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -252,7 +252,7 @@ class Turns:
         return chunk
 
     def abandon(self, error: Exception) -> None:
-        """Tell the senders of what is left that it failed."""
+        """Answer the senders of what is left that it failed."""
         for lane in (self._fresh, self._long):
             while lane:
                 lane.popleft().job.refuse(error)

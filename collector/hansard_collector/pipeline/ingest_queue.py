@@ -231,7 +231,7 @@ class Pipeline:
                 chunk = self._turns.next()
                 self._hand_over()
             except Exception as error:
-                # The last border: whatever it was, the thread goes on and the senders are told.
+                # The last border: whatever it was, the thread goes on and senders get a response.
                 _log.exception("requests could not be taken apart")
                 self._turns.abandon(error)
                 continue
@@ -381,7 +381,7 @@ class Pipeline:
         return self._helpers.submit(self._commit, work.chunk, tallies)
 
     def _settle(self, commit: Future[None] | Exception, work: _Work) -> None:
-        """Wait for a commit; on failure see to it that every sender is told, and it is counted."""
+        """Wait for a commit; on failure answer every sender, and count it."""
         # Never raised again here: this frame, which holds the commit, would be held by the error.
         error = commit if isinstance(commit, Exception) else commit.exception()
         if error is None:
@@ -396,7 +396,7 @@ class Pipeline:
             self._put_off(work, failed)
 
     def _put_off(self, work: _Work, error: Exception) -> None:
-        """Tell senders to try again; refusals are counted with the next requests."""
+        """Have senders retry; refusals are counted with the next requests."""
         _log.warning("%s", error)
         busy = StoreBusy("the store cannot be written now; send it again in a second")
         for job, _ in work.chunk:

@@ -232,7 +232,7 @@ class Preparer:
         }
         # Logs share no prefix with one another.
         large = large_values(record, self._cutting(b"", []))
-        # The very same record once more in one request tells nothing more of its session.
+        # The very same record once more in one request adds nothing about its session.
         event = recognise(view, record) if ordinal == 0 else None
         return PreparedLog(
             envelope,

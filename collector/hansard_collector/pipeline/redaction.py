@@ -73,7 +73,7 @@ class RetentionPolicy:
         """Remove from a request what the mode does not keep; say what, by item.
 
         Items are spans, log records or metrics, counted from 0 over the whole request in the order
-        they stand in it. What was removed from a resource or scope is told with its first item.
+        they stand in it. What was removed from a resource or scope is reported with its first item.
         An item that lost nothing is absent: usually the answer is empty. Withheld strings are
         counted, not listed, since in that mode nearly every item has them.
         """

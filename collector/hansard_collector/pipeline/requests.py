@@ -39,7 +39,7 @@ class Encoding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sent a request, as far as the connection tells."""
+    """Who sent a request, as far as the connection shows."""
 
     address: str  # "127.0.0.1:53122", "unix", …
     user_agent: str
@@ -59,7 +59,7 @@ class IngestRequest:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What became of a request; `rejected` items were refused singly, `message` says why."""
+    """The outcome of a request; `rejected` items were refused singly, `message` says why."""
 
     accepted: int
     rejected: int = 0

@@ -63,7 +63,7 @@ class ItemWriter:
         # The same, of log records that say nothing of their span, and the first of the others.
         self._marked: dict[bytes, set[bytes]] = defaultdict(set)
         self._events: dict[_SpanKey, tuple[int, int]] = {}  # time_ns and log_record.id
-        # Of these the spans with events that may tell more than scores.
+        # Of these the spans with events that may hold more than scores.
         self._telling: set[_SpanKey] = set()
         self._scored: dict[bytes, set[bytes]] = defaultdict(set)
         self._sessions = SessionWriter(writer.connection, batch, messages)
@@ -123,7 +123,7 @@ class ItemWriter:
         return placed.outcome.value
 
     def _with_start(self, item: PreparedSpan) -> PreparedSpan:
-        """Return a span that tells nothing but its end with what its start record told."""
+        """Return a span that has only its end with what its start record has."""
         fields = item.fields
         number = find_open_span(
             self._writer.connection, fields["trace_id"], fields["span_id"], fields["side"]

@@ -1,1 +1,1 @@
-"""The doors: OTLP over HTTP and over gRPC, each handing raw bytes to the pipeline."""
+"""The receivers: OTLP over HTTP and over gRPC, each handing raw bytes to the pipeline."""

@@ -57,7 +57,7 @@ _STREAMS: Mapping[str, Callable[[], _Stream]] = MappingProxyType(
     }
 )
 
-SUPPORTED = ("gzip", "deflate", "zstd")  # as told to senders
+SUPPORTED = ("gzip", "deflate", "zstd")  # as senders see it
 
 
 def is_supported(encoding: str) -> bool:
@@ -84,7 +84,7 @@ def inflate(
 
     `hold` is called, and may raise, with every number of bytes that are kept from then on, for the
     pieces and for the whole that they are joined to. `judge` gets the first bytes that come out; of
-    a body that it finds wrong nothing is kept, and the rest is only counted.
+    a body that it finds wrong nothing stays in memory, and the rest is only counted.
     """
     if encoding == IDENTITY:
         return body

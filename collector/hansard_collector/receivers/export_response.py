@@ -1,7 +1,7 @@
-"""Why a request was refused, and the google.rpc.Status that tells the sender.
+"""Why a request was refused, and the google.rpc.Status for the sender.
 
 OTLP demands a Status on every 4xx and 5xx, in the request's encoding (specification.md, Failures),
-and on gRPC carries one in the trailing metadata. Both doors build theirs here.
+and on gRPC carries one in the trailing metadata. Both receivers build theirs here.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ SHUTTING_DOWN = Refusal(
 
 
 def outcome_of(future: Future[IngestResult]) -> IngestResult | Refusal:
-    """What became of a request whose future is done; a bug of the pipeline is logged."""
+    """The outcome of a request whose future is done; a bug of the pipeline is logged."""
     if future.cancelled():
         return SHUTTING_DOWN
     error = future.exception()

@@ -324,7 +324,7 @@ def require_bearer(token: str) -> Authorise:
 
 @dataclass(frozen=True, slots=True)
 class GrpcSettings:
-    """Where the gRPC door stands, and its limits."""
+    """The address of the gRPC receiver, and its limits."""
 
     host: str = "127.0.0.1"
     port: int = 4317  # 0 picks a free one
@@ -427,7 +427,7 @@ def _credentials(settings: GrpcSettings) -> grpc.ServerCredentials | None:
     if certificate is None or key is None:
         raise ConfigError("--tls-cert and --tls-key go together; one of them is missing")
     try:
-        # gRPC finds out about a bad pair at the first handshake, and tells nobody.
+        # gRPC finds out about a bad pair at the first handshake, and reports nothing.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
         pair = (key.read_bytes(), certificate.read_bytes())
     except (OSError, ssl.SSLError) as error:
@@ -533,7 +533,7 @@ class _Call:
         body: bytes | None = None
         try:
             body = next(messages, None)
-        except grpc.RpcError:  # the call is over already; this only tells the ledger
+        except grpc.RpcError:  # the call is over already; this only updates the ledger
             self._report(_SENDER_STALLED if waiting.is_cut else _NO_MESSAGE, size_bytes=0)
             raise
         finally:

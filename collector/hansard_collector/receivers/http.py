@@ -180,7 +180,7 @@ _SENDER_STALLED = Refusal(Reason.SENDER_STALLED, "no more of the body came for t
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Limits of the HTTP door, and the origins whose pages may send to it."""
+    """Limits of the HTTP receiver, and the origins whose pages may send to it."""
 
     max_body_bytes: int = MAX_BODY_BYTES
     # Of all requests being read and inflated together. One of the largest size needs three times
@@ -345,7 +345,7 @@ class _OtlpRoute(BaseRoute):
         return inflated
 
     async def _refuse(self, exchange: _Exchange, refusal: Refusal, body: Body) -> Response:
-        body.free()  # nothing of it is kept, whatever is still read
+        body.free()  # nothing of it is stored, whatever is still read
         # A sender that asked first (curl with a large body) has not begun and need not.
         waits_for_permission = exchange.headers.get("expect", "").lower() == "100-continue"
         is_awaited = body.read_bytes or not waits_for_permission

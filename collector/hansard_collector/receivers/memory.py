@@ -10,7 +10,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process; 0 where the system does not tell."""
+    """Return the memory of this process; 0 where the system does not report it."""
     try:
         pages = int(_STATM.read_text(encoding="ascii").split()[1])
     except OSError:

@@ -1,7 +1,7 @@
 """Ids of tool calls that flat messages leave out.
 
 Some instrumentors flatten a request and lose the ids that join a result to its call, but record the
-request or response whole beside it. What is not told there either follows from the order: results
+request or response whole beside it. What is missing there too follows from the order: results
 answer the calls before them.
 """
 
@@ -26,7 +26,7 @@ _Joined: TypeAlias = ToolCallPart | ToolResultPart
 
 
 def complete_input(reading: Reading, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages of a request with the ids that can be told."""
+    """Return the messages of a request with the ids that are known."""
     if not _lacks_ids(messages):
         return messages
     messages = _with_results(reading, messages)
@@ -36,16 +36,16 @@ def complete_input(reading: Reading, messages: tuple[Message, ...]) -> tuple[Mes
 
 
 def complete_output(reading: Reading, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages of an answer with the ids that can be told.
+    """Return the messages of a response with the ids that are known.
 
-    An answer without a call gets those that the span tells beside it.
+    A response without a call gets those that the span lists beside it.
     """
     if "gen_ai.tool.name" in reading.view.attributes and not _asks(messages):
         messages = (*messages, *_attribute_calls(reading))
     if not _lacks_ids(messages):
         return messages
     ids = _recorded_ids(reading, messages, wire.RESPONSES, _answers_in)
-    if ids == [None]:  # OpenLIT tells a single call's id on the span
+    if ids == [None]:  # OpenLIT writes a single call's id on the span
         ids = [text(reading.view.attributes.get("gen_ai.tool.call.id"))]
     return _with_ids(messages, ids)
 

@@ -174,7 +174,7 @@ def _without_repeats(parts: list[Part]) -> list[Part]:
 
 
 def without_repeated_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Leave out a tool's result that the message before has told already, word for word.
+    """Leave out a tool's result that the message before already has, word for word.
 
     The AWS SDK's instrumentor sends it as a tool's message and within the user's that carried it.
     """
@@ -241,7 +241,7 @@ def _tool_message_parts(value: Mapping[str, Any], name: str | None) -> list[Part
 
 
 def _further_calls(value: Mapping[str, Any], known: Iterable[Part]) -> list[Part]:
-    """Calls that stand beside the content; one already told by a block there is left out."""
+    """Calls that stand beside the content; one that a block there already has is left out."""
     extra = value.get("additional_kwargs")
     listed = first(value, ("tool_calls", "toolCalls")) or (
         extra.get("tool_calls") if isinstance(extra, dict) else None

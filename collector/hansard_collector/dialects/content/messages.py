@@ -27,7 +27,7 @@ class MessageCache:
         self._young_bytes = 0
 
     def find(self, key: Hashable) -> Any:
-        """Return what is kept under a key, or None."""
+        """Return what is stored under a key, or None."""
         built = self._young.get(key)
         if built is None and (built := self._old.pop(key, None)) is not None:
             self.keep(key, built, size_bytes=_key_bytes(key))
@@ -45,7 +45,7 @@ class MessageCache:
     def built(self, kind: str, source: str, build: Callable[[str], _Built]) -> _Built:
         """Return what `build` makes of a text, from the cache where it was made before.
 
-        `kind` tells apart what different builders make of one text.
+        `kind` separates what different builders make of one text.
         """
         key = (kind, source)
         cached: _Built | None = self.find(key)

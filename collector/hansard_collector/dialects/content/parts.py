@@ -45,7 +45,7 @@ def parts_of(content: Any) -> list[Part]:
 
 
 def part_of(block: _Block) -> Part | None:
-    """Return one block as a part; None for an empty one. A block nobody knows is kept whole."""
+    """Return one block as a part; None for an empty one. A block nobody knows is stored whole."""
     kind = block.get("type")
     read = _BY_TYPE.get(kind) if isinstance(kind, str) else None
     if read is None:
@@ -193,7 +193,7 @@ def _bedrock_call(block: _Block) -> Part | None:
 
 
 def _guarded(block: _Block) -> Part | None:
-    """Bedrock: `{"guardContent": {"text": {"text": …}}}`; an image is kept whole."""
+    """Bedrock: `{"guardContent": {"text": {"text": …}}}`; an image is stored whole."""
     content = inside(block, "guardContent", "text", "text")
     return TextPart(content) if isinstance(content, str) else OtherPart(block)
 

@@ -155,7 +155,7 @@ def _is_call(reading: Reading) -> bool:
 
 
 def _usages(reading: Reading, key: str) -> Iterator[Mapping[str, Any]]:
-    """The usage that an attribute tells; what an outer one leaves out an inner one may tell."""
+    """The usage that an attribute holds; what an outer one leaves out an inner one may have."""
     if key in USAGES:
         sent = printed(reading.opened(key))
         if isinstance(sent, dict):

@@ -62,7 +62,7 @@ class Normalised(NamedTuple):
     sum_is_whole: bool = False  # calls below tell only a part of `tokens_sum`
     sum_cost: Cost | None = None  # of such a sum
     follows_agents: bool = False  # its status is always OK: that of the last agent below is its own
-    follows_calls: bool = False  # it tells no status: that of its last model call is its own
+    follows_calls: bool = False  # it states no status: that of its last model call is its own
     duplicate: bool = False  # the dialect itself says this repeats another span's call
     pending_of: bytes | None = None  # Logfire: this record announces the span with this parent
     notes: tuple[str, ...] = ()  # what a person should know, e.g. attributes were dropped

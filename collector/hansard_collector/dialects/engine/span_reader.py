@@ -12,7 +12,7 @@ from hansard_collector.dialects.engine.item_views import EventView, LogView, Spa
 from hansard_collector.dialects.engine.values import opened
 
 _LONGEST_INDEX = 9  # digits; a longer one is no index
-_DEEPEST_KEY = 12  # segments that are told apart in one flat key
+_DEEPEST_KEY = 12  # segments that are separate in one flat key
 
 
 class Record(NamedTuple):

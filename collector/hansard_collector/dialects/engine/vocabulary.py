@@ -323,7 +323,7 @@ def provider_at(host: str) -> str | None:
 
 
 def provider_of_model(model: str) -> str | None:
-    """Guess the provider from a model's name; None where the name tells nothing."""
+    """Guess the provider from a model's name; None where the name gives none."""
     word = model.strip().lower()
     for prefix, name in _MODEL_PREFIXES:
         if word.startswith(prefix):
