@@ -332,7 +332,7 @@ class ChatGate:
             yield from self._say(f"{_line(approval)} was not run: {error}")
             return
         except DecisionConflict as error:
-            if _stands(error) != "approved":  # else another message was first, and tells of it
+            if _stands(error) != "approved":  # else another message was first, and reports it
                 yield from self._say(f"{_line(approval)} was not run: {error}")
             return
         if stands["status"] == "awaiting":  # it takes several people
@@ -368,7 +368,7 @@ class ChatGate:
             yield from self._say(f"{_line(approval)} was not cancelled: {error}")
             return False
         except DecisionConflict as error:
-            if _stands(error) != "rejected":  # whoever says no must learn that it was too late
+            if _stands(error) != "rejected":  # who says no must learn that it was too late
                 yield from self._say(f"{_line(approval)} was not cancelled: {error}")
             return False
         return True

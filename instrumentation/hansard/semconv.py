@@ -152,7 +152,7 @@ REPLAY_RESULT_BY: Final = "hansard.replay.result_by"  # who gave a result by han
 BAGGAGE_RUN_ID: Final = "hansard.run.id"  # in baggage, never on a span: that is its trace id
 EVENT_DUPLICATE_RESULT: Final = "hansard.tool.duplicate_result"  # of an answered call
 
-# Of the audit log: its head, told once a day, so that its end cannot be cut off unseen.
+# Of the audit log: its head, sent once a day, so that its end cannot be cut off unseen.
 SPAN_EVENTS_HEAD: Final = "hansard.events.head"
 EVENTS_SEQ: Final = "hansard.events.seq"  # int
 EVENTS_HASH: Final = "hansard.events.hash"  # 64 hex digits

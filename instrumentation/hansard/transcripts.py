@@ -119,7 +119,7 @@ class Transcript:
         return self.append(*await loop(self.resume().messages))
 
     def resume(self) -> Resumed:
-        """Return what the next call is given, and tell the current step of it."""
+        """Return what the next call is given, and record it on the current step."""
         now = active(self._backend, self._log)
         messages = list(now.messages)
         made = Resumed(messages, now.head, prefix_hash(messages), now.open_calls, now.fold)

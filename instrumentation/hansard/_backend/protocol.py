@@ -32,7 +32,7 @@ _METHODS: Final = (
 
 
 class Backend(Protocol):
-    """One place for everything; threads may share it. Each part is opened when it is asked for."""
+    """One place for everything; threads may share it. Each part is opened when it is requested."""
 
     @property
     def decisions(self) -> Decisions:
@@ -52,7 +52,7 @@ class Backend(Protocol):
         """
 
     def close(self) -> None:
-        """Close what was opened; what is asked for afterwards is opened again."""
+        """Close what was opened; what is requested afterwards is opened again."""
 
 
 class Decisions(Protocol):
@@ -81,7 +81,7 @@ class Decisions(Protocol):
         """Take the right to run a call, once: `claim_id`, and the `arguments` to run."""
 
     def tell_result(self, approval_id: str, body: Json) -> Json:
-        """Tell what became of a claim."""
+        """Report the outcome of a claim."""
 
     def undo(self, approval_id: str, body: Json) -> Json:
         """Propose what takes back a call that ran; its approval, with `proposal_key`."""

@@ -1,4 +1,4 @@
-"""`hansard hook`: what coding agents run at points of their life cycle, and how they are told to.
+"""`hansard hook`: what coding agents run at points of their life cycle, and how they are set up.
 
 The events themselves never come here: `hansard._cli.main` hands them to `hansard._hooks.process`.
 This is their help, and `install`.

@@ -50,7 +50,7 @@ class Waiting:
     open_spans: int
     bytes: int
     oldest_s: int | None  # seconds ago
-    lost: int  # counted, and not told to the collector yet
+    lost: int  # counted, and not yet reported to the collector
 
 
 @click.group()
@@ -198,7 +198,7 @@ def _left(root: Path) -> int:
 def drop(data: str | None, yes: bool) -> None:
     """Remove what processes that are gone have left. Example: hansard spool drop --yes
 
-    The collector is told how much it was, with the next program that starts.
+    The collector gets its count, with the next program that starts.
     """
     root = _settings(data=data).data / FOLDER
     if not yes:

@@ -576,7 +576,7 @@ def _count_response(body: Body) -> Response:
 
 
 _RESPONSES: Final = Route("chat", _responses_request, _responses_response, _assemble_response)
-# By the path that the client is asked for, before an address or a deployment is put before it.
+# By the path that the client requests, before an address or a deployment is put before it.
 ROUTES: Final[Mapping[str, Mapping[str, Route]]] = {
     "openai": {
         "/responses": _RESPONSES,

@@ -1,4 +1,4 @@
-"""One call of a model, from the moment it is asked for until its last byte: one span."""
+"""One call of a model, from the moment it is requested until its last byte: one span."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def quiet_clients() -> Iterator[None]:
 
 
 def is_told() -> bool:
-    """Whether whoever makes this call tells it."""
+    """Whether the caller itself records this call."""
     return otel_context.get_value(_TOLD) is True
 
 
@@ -83,7 +83,7 @@ class RecordedCall:
         self._start_s = time.perf_counter()
         self._sent: bytes | None = None  # the body of the last request
         self.exchanges: list[Exchange] = []
-        self._is_open = [True]  # popped by whoever ends the span
+        self._is_open = [True]  # popped by what ends the span
         self.span: Span = recorder.tracer.start_span(
             self._name(model),
             parent_context() if outer is None else trace.set_span_in_context(outer),
@@ -108,7 +108,7 @@ class RecordedCall:
         with entered(otel_context.set_value(_CURRENT, self, context)):
             yield
 
-    # ---- told by the client
+    # ---- called by the client
 
     @observing
     def sending(self, request: Any) -> Exchange | None:
@@ -150,7 +150,7 @@ class RecordedCall:
         if body is None or body == self._sent:
             return
         self._sent = body
-        # First of all: whatever the body holds, its exact bytes are kept.
+        # First of all: whatever the body holds, its exact bytes are stored.
         self._put(semconv.REQUEST, body, media_type=_JSON)
         request = self._route.read_request(body_of(body))
         self._set(self._cleaned(request.attributes))
@@ -225,7 +225,7 @@ class RecordedCall:
             self._fail(failure)
 
     def _take_response(self, exchange: Exchange) -> Failure | None:
-        """Put the answer on the span; returns the error that it tells."""
+        """Put the answer on the span; returns the error that it reports."""
         body = exchange.received()
         if not body:
             if body is None:
@@ -257,7 +257,7 @@ class RecordedCall:
             self._set({semconv.TIME_TO_FIRST_CHUNK: round(waited_s, 6)})
 
     def _fail(self, failure: Failure) -> None:
-        """The provider told of an error in its answer; the client raised none."""
+        """The provider reported an error in its response; the client raised none."""
         self._set({semconv.ERROR_TYPE: failure.type[:_LONGEST_TYPE]})
         message = None
         if self._recorder.settings.retention is not RetentionMode.METADATA_ONLY:

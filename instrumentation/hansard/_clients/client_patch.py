@@ -237,7 +237,7 @@ def instrument_client(client: ClientT) -> ClientT:
     name the exact bytes, streamed ones included. Only calls of models are recorded (responses, chat
     completions, embeddings, messages, token counts), never a credential. Before `init()`, and after
     `shutdown()`, calls go straight through. A second time changes nothing; an object that is no
-    such client is told on the logger `hansard` and returned as it is.
+    such client is reported on the logger `hansard` and returned as it is.
     """
     library = _library_of(client)
     if library is None:
@@ -395,7 +395,7 @@ def _begin(
     if route is None:
         return None
     outer = _step_of_call(route.operation)
-    # What is sent may say more (`extra_body`); then the span is told so before it is sent.
+    # What is sent may say more (`extra_body`); then the span gets it before it is sent.
     model = text(mapping(options.json_data).get("model"))
     found = _server(client, library)
     return RecordedCall(recorder, route, model=model, attributes=found, outer=outer)

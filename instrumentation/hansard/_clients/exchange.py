@@ -9,7 +9,7 @@ from typing import Any, Final
 from hansard._clients.bodies import Attributes
 from hansard._clients.guard import observing
 
-# A longer answer is not kept; its size is told.
+# A longer response is not stored; its size is.
 MOST_BYTES: Final = 64 * 1024 * 1024
 
 # What an exact replay needs, or a person asks the provider's support for. Never a credential.
@@ -22,7 +22,7 @@ _SAFE_QUERY: Final = ("api-version", "beta")
 
 
 class Exchange:
-    """One attempt of a call. `done` is told once, when no more bytes come."""
+    """One attempt of a call. `done` is called once, when no more bytes come."""
 
     __slots__ = (
         "_chunks", "_content", "_done", "_headers", "_is_open", "_size", "_type", "error",
@@ -42,7 +42,7 @@ class Exchange:
         self._chunks: list[bytes] = []
         self._size = 0
         self._done = done
-        self._is_open = [True]  # popped by whoever ends it: that is atomic, and needs no lock
+        self._is_open = [True]  # popped by what ends it: that is atomic, and needs no lock
 
     def sent(self) -> bytes | None:
         """Return the body of the request; None for one that cannot be read twice."""
@@ -96,7 +96,7 @@ class Exchange:
     def is_events(self) -> bool:
         return self.header("content-type").lower().startswith("text/event-stream")
 
-    # ---- told by the watched stream
+    # ---- called by the watched stream
 
     @observing
     def chunk(self, data: bytes) -> None:

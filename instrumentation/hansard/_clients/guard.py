@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 def observing(function: Callable[_P, _T]) -> Callable[_P, _T | None]:
-    """Make a function that never raises: trouble is told once of each kind, and None returned."""
+    """Make a function that never raises: each kind of problem is logged once, and None returned."""
 
     @functools.wraps(function)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _T | None:

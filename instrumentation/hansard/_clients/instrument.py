@@ -172,7 +172,7 @@ _log = logging.getLogger("hansard")
 
 
 class State(StrEnum):
-    """What became of a library that `instrument` was asked for."""
+    """The outcome for a library that `instrument` was called with."""
 
     ON = "on"  # switched on now
     ON_HTTP = "recorded over HTTP"  # no instrumentor works: the clients themselves are recorded
@@ -386,7 +386,7 @@ def _needs(instrumentor: Any) -> str:
 
 
 def _already_on(several: list[Found]) -> Found | None:
-    """Return the instrumentor of a library that is on, whoever switched it on."""
+    """Return the instrumentor of a library that is on, by whichever call."""
     for one in several:
         if one.entry.module not in sys.modules:
             continue  # nobody has used it

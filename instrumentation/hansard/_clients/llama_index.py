@@ -1,6 +1,6 @@
 """What OpenInference's spans of LlamaIndex lack: whose stream a request is, which model served.
 
-LlamaIndex sends a stream's request when its first chunk is asked for. The step that made the
+LlamaIndex sends a stream's request when its first chunk is requested. The step that made the
 stream is over by then, so its span does not surround the request, and what is recorded of that
 would be a trace of its own. Which stream a request belongs to is no guess: the generator that
 LlamaIndex handed out is running then, further up in the stack, in whatever thread or task.
@@ -92,7 +92,7 @@ def is_below(span: Span) -> bool:
 
 
 def repeat(span: Span) -> None:
-    """Say of a stream's step that the call it made is told by a span of its own."""
+    """Say of a stream's step that the call it made has a span of its own."""
     if span.is_recording():
         span.set_attribute(semconv.DUPLICATE, True)
 

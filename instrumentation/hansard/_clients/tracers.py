@@ -12,7 +12,7 @@ from hansard import semconv
 from hansard._clients import langchain, llama_index
 from hansard._clients.call import current_call
 
-_MODEL: Final = "llm.model_name"  # OpenInference: what was asked for, until the answer comes
+_MODEL: Final = "llm.model_name"  # OpenInference: what was requested, until the answer comes
 
 
 class QuietTracer:
@@ -38,7 +38,7 @@ class QuietTracer:
 class PlacedProvider:
     """Spans of its tracers, begun for a framework's step that is not current, are its children.
 
-    The model that a span names when it begins is the one that was asked for: nothing is served yet.
+    The model that a span names when it begins is the one that was requested: nothing is served yet.
     An instrumentor may replace it by the version that served.
     """
 

@@ -3,8 +3,8 @@
 Precedence: argument, environment (ours, then OpenTelemetry's), file (`[sdk]` in hansard.toml),
 default. Read once by `init()`; nothing else of the SDK reads the environment.
 
-An argument that cannot be meant is a ConfigError: whoever wrote it is looking. A variable or a file
-is not worth stopping a program for: it is told once and the default stands in, but for `retention`,
+An argument that cannot be meant is a ConfigError: its author is looking. A variable or a file
+is not worth stopping a program for: it is logged once and the default applies, but for `retention`,
 where the strictest mode does.
 """
 
@@ -191,7 +191,7 @@ SETTINGS: Final = (
 # OpenTelemetry's SDK reads these from the environment alone: a file could not make them true.
 _ENVIRONMENT_ONLY: Final = frozenset({"disabled", "sampler", "sampler_arg", "propagators"})
 _IN_FILE: Final = {row.name: row for row in SETTINGS if row.name not in _ENVIRONMENT_ONLY}
-# Whoever wrote what cannot be read wanted less to be kept, or more; less can be put right.
+# What cannot be read meant to store less, or more; less can be put right.
 _LEAST: Final = RetentionMode.METADATA_ONLY
 
 

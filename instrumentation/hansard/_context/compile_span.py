@@ -74,7 +74,7 @@ class CompileSpan:
         return nullcontext() if self._observation is None else self._observation.running()
 
     def fail(self, error: BaseException, *, checks: Sequence[PolicyCheck]) -> None:
-        """Tell how the compile failed, and what policy said until then; nothing else is kept."""
+        """Record how the compile failed, and the policy's decisions until then; nothing else."""
         if self._observation is None:
             return
         with quietly("policy checks"):
@@ -141,7 +141,7 @@ class CompileSpan:
         return moved
 
     def _keep_checks(self, checks: Sequence[PolicyCheck]) -> None:
-        """Tell every check of policy in a span of its own, inside this one."""
+        """Record every check of policy in a span of its own, inside this one."""
         if not checks:
             return
         assert self._recorder is not None
@@ -162,7 +162,7 @@ class CompileSpan:
 
 
 def put(recorder: Recorder, data: bytes, media_type: str) -> str:
-    """Keep bytes and return their reference; empty where nothing is kept."""
+    """Keep bytes and return their reference; empty where nothing is stored."""
     if recorder.payloads is None:
         return ""
     return recorder.payloads.put(data, media_type=media_type)

@@ -40,7 +40,7 @@ NOT_RECORDED = RecordedCompile()
 
 @dataclass(frozen=True)
 class Why:
-    """What became of one item. As a text: a sentence."""
+    """The outcome of one item. As a text: a sentence."""
 
     receipt: CompilationDecision
     trail: Sequence[Json]  # what each pass that saw it said
@@ -127,7 +127,7 @@ class CompiledStep:
         return self.result.context()
 
     def why(self, item_id: str) -> Why:
-        """Tell what became of an item; raises NotFoundError where it was no candidate."""
+        """Return the outcome of an item; raises NotFoundError where it was no candidate."""
         receipt = self._by_id.get(item_id)
         if receipt is None:
             raise NotFoundError("context item", item_id)

@@ -99,7 +99,7 @@ class Plan:
         return attributes
 
     def describe(self, observed: Observation, named: Mapping[str, Any]) -> None:
-        """Tell what is known of a tool call beside its arguments."""
+        """Return what is known of a tool call beside its arguments."""
         call_id = named.get(self.parameters.call_id) if self.parameters.call_id else None
         if isinstance(call_id, str | int):
             observed.span.set_attribute(semconv.TOOL_CALL_ID, str(call_id)[:_MAX_CALL_ID_CHARS])

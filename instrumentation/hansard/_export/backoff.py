@@ -33,7 +33,7 @@ class Contact:
         return was_ill
 
     def failed(self, response: Answer) -> None:
-        """Nothing arrived: wait as long as was asked for, else longer each time."""
+        """Nothing arrived: wait as long as was requested, else longer each time."""
         self.is_ill = self.is_known = True
         wait_s = self._wait_s * random.uniform(0.8, 1.2)
         if response.retry_after_s is not None:
@@ -42,7 +42,7 @@ class Contact:
         self._wait_s = min(self._wait_s * 2, _LONGEST_WAIT_S)
 
     def complain(self, reason: str) -> None:
-        """Tell the program, once."""
+        """Warn the program, once."""
         warn_once(
             "collector",
             "nothing can be sent to %s: %s; until it can, spans are kept in %s",
@@ -52,7 +52,7 @@ class Contact:
         )
 
     def rejoice(self) -> None:
-        """Tell the program that it is over."""
+        """Report to the program that it is over."""
         recovered("collector", "the collector at %s answers again", self._endpoint)
 
 

@@ -21,7 +21,7 @@ _NUMBERS: Final = (int, bool, float)
 
 
 class Put(Enum):
-    """What became of an item that was to wait."""
+    """The outcome of an item that was to wait."""
 
     REFUSED = "there is no room"
     WAITS = "it waits"
@@ -81,7 +81,7 @@ class Waiting:
         self._size_bytes += each * len(batch.items)
 
     def _is_urgent(self, lane: _Lane) -> bool:
-        """Say whether a whole batch is there."""
+        """Return whether a whole batch is there."""
         return len(lane.items) >= self._batch_items or lane.size_bytes >= BATCH_BYTES
 
     def due_s(self, delay_s: float) -> float | None:

@@ -78,7 +78,7 @@ class EmbeddedSender:
             body = encoded()
         except Exception:  # whatever the encoder raises: halves are tried, and what is left
             return BROKEN
-        # What the pipeline logs for a server's owner, the answer tells the program, once.
+        # What the pipeline logs for a server's owner, the response reports to the program, once.
         with self._lock, listening() as lines:
             if self._is_closed or _forks.is_unsafe:
                 return Answer(Outcome.LATER, "the store is not open in this process")

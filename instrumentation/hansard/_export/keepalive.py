@@ -1,4 +1,4 @@
-"""Spans that have not ended: which of them to tell the collector, and that this process lives."""
+"""Spans that have not ended: which of them to send the collector, and that this process lives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OpenSpans:
         self._lock = threading.Lock()
         self._open: dict[tuple[int, int], _Open] = {}
         self._sent_keepalive_s: float | None = None  # when the last keepalive was made
-        self._look_s = 0.0  # until then whoever tells them looks again, on the monotonic clock
+        self._look_s = 0.0  # until then the worker looks again, on the monotonic clock
         self._told_traces: set[int] = set()
 
     def start(self, span: ReadableSpan) -> bool:
@@ -65,7 +65,7 @@ class OpenSpans:
         return len(self._open)
 
     def next_due_s(self) -> float | None:
-        """Return when to look again, on the monotonic clock; past: there is something to tell."""
+        """Return when to look again, on the monotonic clock; past: there is something to report."""
         now_s = time.monotonic()
         with self._lock:
             waiting = [

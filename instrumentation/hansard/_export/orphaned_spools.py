@@ -89,7 +89,7 @@ def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
 
 
 def tell_refused(response: Answer, kind: Kind, items: int) -> None:
-    """Tell the program, once, that something will never be taken."""
+    """Warn the program, once, that something will never be accepted."""
     stored = "" if kind is Kind.PAYLOADS else "; they are kept in the spool's folder `refused`"
     warn_once(
         "refused",

@@ -1,6 +1,6 @@
 """What the retention mode does not keep is taken out before spans are sent or written to disk.
 
-Whoever made them: other instrumentation's spans go the same way. One scan of their texts usually
+Of any origin: other instrumentation's spans go the same way. One scan of their texts usually
 proves that there is nothing to do, and then the spans go as they are.
 """
 
@@ -53,7 +53,7 @@ class BatchCleaner:
         return self._cleaned(named)
 
     def _named(self, span: Any) -> Any:
-        """Give a span the instance it is of, if its provider does not tell, or tells a parent's."""
+        """Give a span the instance it is of, if its provider has none, or a parent's."""
         if span.resource.attributes.get(semconv.SERVICE_INSTANCE_ID) == self._instance_id:
             return span
         return remade(span, resource=self.resource_of(span.resource))
@@ -77,7 +77,7 @@ class BatchCleaner:
             data = encode(Kind.TRACES, spans)
         except Exception:  # one of them has no form on the wire: each for itself
             if len(spans) == 1:
-                return spans  # it cannot leave the process anyway; whoever encodes it counts it
+                return spans  # it cannot leave the process anyway; the encoder counts it
             return [clean for span in spans for clean in self._cleaned([span])]
         return self._without(data)
 
@@ -116,7 +116,7 @@ class Suspicion:
         self._plain_scopes: dict[int, Any] = {}  # resources and scopes, by id and kept alive
 
     def falls_on(self, spans: Sequence[ReadableSpan]) -> bool:
-        """Say whether any of these spans may hold a secret; False is certain."""
+        """Return whether any of these spans may hold a secret; False is certain."""
         try:
             texts: list[str] = []
             for span in spans:

@@ -27,7 +27,7 @@ _LONGEST_S: Final = 5.0  # that a fork waits: a scan of 64 MiB takes less
 class _Scans:
     """Knows the threads that scan, and keeps them waiting while one forks or the program ends.
 
-    A scan takes no lock otherwise. It is noted first and looks at the flag then; whoever forks sets
+    A scan takes no lock otherwise. It is noted first and looks at the flag then; a fork sets
     the flag first and looks at what is noted then: one of the two sees the other, as adding to a
     list, removing from it and setting a flag are each one step of the interpreter.
     """

@@ -520,7 +520,7 @@ class BatchExportWorker:
 
 
 def _is_own_news(item: Any) -> bool:
-    """Say whether an item is of no use later: a keepalive, which nobody misses."""
+    """Return whether an item is of no use later: a keepalive, which nobody misses."""
     record = getattr(item, "log_record", None)
     return record is not None and record.event_name == "hansard.keepalive"
 

@@ -1,6 +1,6 @@
 """Whether a call that raised may have had its effect all the same: a timeout is no failure.
 
-The error itself tells less than what it came from: clients wrap the timeout of a socket in errors
+The error itself shows less than what it came from: clients wrap the timeout of a socket in errors
 of their own. So everything is looked at that an error was raised from or while handling, that it
 holds in its arguments or attributes (`reason`), and that a group of errors has in it. Classes are
 recognised by their names, so that no client has to be imported. `docs/gate.md` has the table.
@@ -29,7 +29,7 @@ _UNSENT: Final = re.compile(
     r".*Connect(Error|Timeout|TimeoutError)|ClientConnector\w*Error|ConnectionRefusedError"
     r"|NewConnectionError|NameResolutionError|gaierror|herror|PoolTimeout|EmptyPoolError"
 )
-# A connection failed: before or after something was sent, as the rest of the chain tells.
+# A connection failed: before or after something was sent, as the rest of the chain shows.
 _CONNECTION: Final = re.compile(r".*ConnectionError|ProtocolError|NetworkError")
 _EXITS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, PendingResult, TimeoutExpired)
 # What a failed connection is made of: a socket's own errors, and the timeout of a loop around it.

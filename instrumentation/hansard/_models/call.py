@@ -76,7 +76,7 @@ def call_model(
     on_event: OnEvent | None = None,
     **options: Unpack[CallOptions],
 ) -> ModelAnswer:
-    """Ask the model and return its answer. Raises RequestRefused before sending, CallFailed after.
+    """Call the model and return its answer. Raises RequestRefused before sending, CallFailed after.
 
     `provider` is an adapter, or the name of one that is set up from the environment; left out, the
     one the context was compiled for. With `stream`, `on_event` gets each event as it arrives; what
@@ -95,7 +95,7 @@ async def acall_model(
     on_event: OnEvent | None = None,
     **options: Unpack[CallOptions],
 ) -> ModelAnswer:
-    """Ask the model without holding up the event loop: see `call_model`.
+    """Call the model without holding up the event loop: see `call_model`.
 
     The call has a thread of its own, where `on_event` is called too. A task that is cancelled does
     not wait: the call counts as cancelled, and a stream is closed at its next event.
@@ -115,7 +115,7 @@ def call_into(
     on_event: OnEvent | None = None,
     **options: Unpack[CallOptions],
 ) -> ModelAnswer:
-    """Ask the model for another program, and let this recorder keep it: see `call_model`.
+    """Call the model for another program, and let this recorder keep it: see `call_model`.
 
     `on_begin` is called with the call's step id when its span is open and nothing was sent yet.
     """

@@ -140,7 +140,7 @@ class CallSpan:
         self._start_s = time.perf_counter()
         self._refs: dict[str, str] = {}
         self._is_exact = False
-        self._open = [True]  # popped by whoever ends the span: the call, or whoever gave it up
+        self._open = [True]  # popped by what ends the span: the call, or its cancellation
 
     @classmethod
     def begin(
@@ -253,7 +253,7 @@ class CallSpan:
     # ---- its end
 
     def finish(self, raw: Answer) -> RecordedCall:
-        """Tell the answer and end the span."""
+        """Record the response and end the span."""
         recorded = self._recorded()
         if self._claim() and self._observation is not None:
             self._record_answer(raw)
@@ -261,7 +261,7 @@ class CallSpan:
         return recorded
 
     def fail(self, error: BaseException) -> None:
-        """Tell how the call failed, and end the span."""
+        """Record how the call failed, and end the span."""
         if self._claim() and self._observation is not None:
             self._tell_failure(error)
             self._observation.fail(error)

@@ -1,4 +1,4 @@
-"""Content by reference: bytes are kept once under their digest, and spans name it.
+"""Content by reference: bytes are stored once under their digest, and spans name it.
 
 On the caller's thread a payload is redacted, hashed and written to the spool; sending is the export
 worker's work. The digest is that of the redacted bytes.
@@ -49,7 +49,7 @@ class PayloadWriter:
         self._pid = os.getpid()
 
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
-        """Keep bytes and return `sha256:<hex>` of what is kept; "" where nothing is.
+        """Keep bytes and return `sha256:<hex>` of what is stored; "" where nothing is.
 
         `is_clean`: the caller has redacted them. Never raises: what cannot be kept is counted, and
         its reference leads nowhere.

@@ -191,7 +191,7 @@ class Run(EnteredEitherWay):
         type: str | None = None,
         description: str | None = None,
     ) -> Step:
-        """Tell that a tool is called. The step ends with `record_tool_result`, or its own `end()`.
+        """Record a call of a tool. The step ends with `record_tool_result`, or its own `end()`.
 
         As a `with` block it is the parent of what the tool itself records.
         """
@@ -362,7 +362,7 @@ def address_in(context: Context) -> tuple[str, str] | None:
     return f"{span.trace_id:032x}", f"{span.trace_id:032x}-{span.span_id:016x}"
 
 
-# Told where no run is current: in a decorated agent, or in a span of someone else.
+# Recorded where no run is current: in a decorated agent, or in a span of someone else.
 _outside = ToolSteps(current_context)
 _registered = False
 

@@ -128,7 +128,7 @@ class ToolSteps:
         status: str | None,
         duration_s: Duration | None,
     ) -> Step:
-        """End the step of the call this answers, or tell a step of its own.
+        """End the step of the call this answers, or record a step of its own.
 
         What still has to be awaited is no result: the call goes on, and the program is warned.
         """

@@ -47,7 +47,7 @@ def try_lock(folder: Path) -> FolderLock | None:
         return None
     try:
         _try_lock(descriptor)
-        # Whoever held it may have removed the folder since it was opened here.
+        # Its last holder may have removed the folder since it was opened here.
         if os.path.samestat(os.fstat(descriptor), os.stat(folder / _FILE)):
             return FolderLock(descriptor)
     except OSError:
@@ -73,5 +73,5 @@ def hold_lock(folder: Path, busy: Callable[[], Exception]) -> Iterator[None]:
 
 
 def is_lock(path: Path) -> bool:
-    """Say whether a file of a folder is its lock."""
+    """Return whether a file of a folder is its lock."""
     return path.name == _FILE

@@ -128,7 +128,7 @@ class Observation:
         add_event(self._recorder, self.span, name, attributes)
 
     def tell_error(self, error: BaseException) -> None:
-        """Tell of an exception that the program handled: an event, and no status."""
+        """Record an exception that the program handled: an event, and no status."""
         try:
             if self.span.is_recording():
                 self.span.add_event(semconv.EVENT_EXCEPTION, exception_event(self._recorder, error))
@@ -136,7 +136,7 @@ class Observation:
             log_failure("exception", trouble)
 
     def fail(self, error: BaseException) -> None:
-        """Tell how the work failed, or that it was cancelled, and end the span."""
+        """Record how the work failed, or that it was cancelled, and end the span."""
         try:
             if self.span.is_recording():
                 tell_error(self._recorder, self.span, error)

@@ -175,7 +175,7 @@ class OpenSpan:
 
 
 def _redacted(recorder: Recorder, key: str, value: AttributeValue) -> AttributeValue:
-    """Return names, ids and numbers without secrets; every retention mode tells them."""
+    """Return names, ids and numbers without secrets; every retention mode stores them."""
     if recorder.settings.retention is RetentionMode.FULL_PAYLOADS:
         return value
     if isinstance(value, str):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 MAX_BAGGAGE_CHARS: Final = 256  # of baggage: it goes out with every instrumented request
-ASKED: Final = "HANSARD_CONTINUE_TRACE"  # tells `init()` of a child to go on with the trace
+ASKED: Final = "HANSARD_CONTINUE_TRACE"  # has `init()` of a child go on with the trace
 
 
 class HasItems(Protocol):

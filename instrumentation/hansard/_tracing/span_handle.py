@@ -98,13 +98,13 @@ class SpanHandle(EnteredEitherWay):
         self._put(semconv.OUTPUT, value)
 
     def add_event(self, name: str, attributes: Mapping[str, object] | None = None) -> None:
-        """Tell of something that happened now."""
+        """Record something that happened now."""
         observed = self._current()
         if observed is not None and observed.is_recording:
             observed.add_event(name, attributes or {})
 
     def record_error(self, error: BaseException) -> None:
-        """Tell of an exception that the block handles itself: the step has not failed."""
+        """Record an exception that the block handles itself: the step has not failed."""
         observed = self._current()
         if observed is not None:
             observed.tell_error(error)

@@ -32,7 +32,7 @@ _CLOSED: Final = Answer(Outcome.LATER, "the program ends")
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of a batch. `refused` are items that will never be taken."""
+    """The outcome of a batch. `refused` are items that will never be taken."""
 
     response: Answer
     refused: Sequence[Any] = field(default=())
@@ -43,7 +43,7 @@ class Courier:
 
     def __init__(self, settings: Settings, resource: Resource) -> None:
         self._settings = settings
-        self._resource = resource  # of the process that sends payloads, whoever left them
+        self._resource = resource  # of the process that sends payloads, of any process
         self._sender: Sender | None = None
         self._doubts: dict[object, int] = {}
         self._is_hansard: bool | None = None
@@ -52,7 +52,7 @@ class Courier:
         self._is_closed = False
 
     def deliver(self, kind: Kind, items: Sequence[Any], *, name: object = None) -> Delivered:
-        """Send items once. What is refused is looked for in halves, and told apart.
+        """Send items once. What is refused is found by halving, and returned apart.
 
         `name` is what a batch that is tried again is known by: after some failures that may be its
         own, an empty request shows whether they are.
@@ -148,7 +148,7 @@ class Courier:
         return _MOST_OVER_GRPC if self._settings.protocol == GRPC else _MOST_OVER_HTTP
 
     def is_hansard(self) -> bool:
-        """Say whether the collector is Hansard; asked once for each time it is reached."""
+        """Return whether the collector is Hansard; asked once for each time it is reached."""
         if self._is_hansard is None:
             self._is_hansard = is_hansard(self._settings)
         return self._is_hansard

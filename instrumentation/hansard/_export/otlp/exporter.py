@@ -41,14 +41,14 @@ _COMPRESS: Final[dict[str, Callable[[bytes], bytes]]] = {
 class Outcome(Enum):
     ACCEPTED = "accepted"
     LATER = "later"  # the collector's trouble, or the way there: the same batch may do later
-    DOUBTFUL = "doubtful"  # it may be either: whoever sends it finds out
+    DOUBTFUL = "doubtful"  # it may be either: sending it shows which
     REFUSED = "refused"  # the batch's own fault: it will never be taken
     NOT_RECEIVED = "not received"  # this endpoint takes no such signal
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a batch, with words for the log."""
+    """The outcome of a batch, with words for the log."""
 
     outcome: Outcome
     reason: str = ""

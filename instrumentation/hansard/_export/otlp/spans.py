@@ -1,6 +1,6 @@
 """Spans and log records as the stock exporters take them, and made again from OTLP protobuf.
 
-The SDK's own classes tell how much was dropped only of the bounded collections that a live span
+The SDK's own classes state how much was dropped only of the bounded collections that a live span
 has. These keep the numbers, so that a span that was on disk is the same bytes when it is sent.
 """
 

@@ -104,7 +104,7 @@ def _commands(text: str, *, depth: int) -> Iterator[ShellCommand]:
 
 
 def _fails_last(operators: set[str], *, is_end: bool) -> bool:
-    """Say whether a failure of the list means that this command did not succeed."""
+    """Return whether a failure of the list means that this command did not succeed."""
     return is_end if operators <= {"&&"} else operators == {"||"}
 
 

@@ -64,7 +64,7 @@ class Rules:
         return Score(*sql.score_sql(text[:_MOST_TEXT], self._data["sql"]))
 
     def score_tool(self, name: str) -> Score | None:
-        """Return the score of a tool by its name, as `delete_repository`; None tells nothing."""
+        """Return the score of a tool by its name, as `delete_repository`; None: unknown."""
         words = _words_of(name)
         for rule in self._data["tools"]:
             if not words & set(rule["verbs"]):
@@ -362,7 +362,7 @@ class _Reading:
         return self.text(" ".join(word.text for word in words[1:]), depth + 1)
 
     def _xargs(self, command: Command, words: list[Word], depth: int) -> Score | None:
-        """The program behind xargs, on what it reads: names that the text tells, or any."""
+        """The program behind xargs, on what it reads: names that the text gives, or any."""
         takes = ("-n", "-I", "-P", "-L", "-d", "-a", "-s", "-E", "-j")
         rest = self._without_prefixes(_behind_options(words[1:], takes))
         if not rest:

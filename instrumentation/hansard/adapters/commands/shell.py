@@ -1,4 +1,4 @@
-"""Reads shell text into the simple commands that it would run, as far as the text tells.
+"""Reads shell text into the simple commands that it would run, as far as the text shows.
 
 A reader for warnings, not a shell: it never runs anything, it goes on where a shell would stop with
 an error, and it takes every branch and every function body as run. Quotes, escapes, variables that
@@ -465,7 +465,7 @@ def _cut(value: str, rest: str) -> str:
 
 
 def output_of(command: Command | None, depth: int = 0) -> str | None:
-    """Return what a command prints, where the text alone tells it; None where it does not."""
+    """Return what a command prints, where the text alone shows it; None where it does not."""
     if command is None or not command.words or depth > _MOST_DEPTH:
         return None
     name, words = program_of(command.words[0].text), command.words[1:]

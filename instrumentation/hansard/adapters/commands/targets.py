@@ -1,4 +1,4 @@
-"""What a path is, as far as its name tells: of the system, somebody's data, a source, rebuildable.
+"""What a path is, as far as its name shows: of the system, somebody's data, a source, rebuildable.
 
 The names stand in the data set under `paths`; this is only how they are compared.
 """
@@ -134,7 +134,7 @@ def _class_of_relative(parts: list[str], paths: Mapping[str, Any]) -> str:
 
 
 def _class_of_name(parts: list[str], paths: Mapping[str, Any]) -> str:
-    """Return the class that the names of a path tell, those of its folders first."""
+    """Return the class that the names of a path give, those of its folders first."""
     names = [name.lower() for name in parts]
     if any(name in paths["rebuildable"] for name in names):
         return REBUILDABLE
