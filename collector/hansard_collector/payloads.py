@@ -64,7 +64,7 @@ from hansard_store.ingest.writer import Batch, IngestWriter
 NO_DIGEST = f"a payload without {semconv.PAYLOAD_DIGEST}=sha256:<64 hex digits>"
 NO_BYTES = "a payload whose body is no bytes"
 WRONG_DIGEST = "a payload whose bytes are not those of its digest"
-NOT_KEPT = "a payload: in metadata_only no content is kept"
+NO_CONTENT = "a payload: in metadata_only no content is kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class PayloadStage:
             reasons[WRONG_DIGEST] += 1
         else:
             if made is None:
-                reasons[NOT_KEPT] += 1
+                reasons[NO_CONTENT] += 1
             return made
         return None
 

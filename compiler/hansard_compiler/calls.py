@@ -150,14 +150,14 @@ def _hashed_parts(parts: Sequence[Part]) -> Iterator[tuple[bytes, str]]:
         if isinstance(part, ToolCallPart):
             yield b"call", f"{part.name}\0{canonical_json(part.arguments)}"
         elif isinstance(part, ToolResultPart):
-            yield b"result", _said_result(part.content)
+            yield b"result", _result_text(part.content)
         elif isinstance(part, MediaPart):
             yield b"media", f"{part.media_type}\0{part.payload or part.uri or part.data}"
         elif isinstance(part, OtherPart):
             yield b"other", canonical_json(part.value)
 
 
-def _said_result(content: Any) -> str:
+def _result_text(content: Any) -> str:
     """A result's text; an object or array is the same said as JSON text or as a value."""
     if isinstance(content, str) and content[:1] in ("{", "["):
         try:

@@ -181,7 +181,7 @@ def test_metadata_only_keeps_no_byte_of_a_payload_and_says_so(open_store: Open) 
     result = ingesting.send(logs([record(data), record(b"violet-canary-77")]))
 
     assert (result.accepted, result.rejected) == (0, 2)
-    assert payloads.NOT_KEPT in result.message
+    assert payloads.NO_CONTENT in result.message
     assert ingesting.ledger("logs")["rejected"] == 2
     assert ingesting.one("SELECT count(*) FROM payload") == 0
     assert kept_somewhere(ingesting, b"violet-canary-77") == []

@@ -55,7 +55,7 @@ def test_the_page_on_adapters_names_all_there_is_to_write() -> None:
 
     assert set(re.findall(r"`(\w+)`", first_cells)) == methods
     assert promised == list(conformance.promises())
-    assert exchange.KEPT_HEADERS
+    assert exchange.RECORDED_HEADERS
     assert registry.ADAPTERS.keys() >= {"openai_compatible"}
 
 

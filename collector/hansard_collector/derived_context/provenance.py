@@ -380,10 +380,10 @@ def _rows(
     has_partner = set(partner.values())
     dropped = [at for at in range(len(previous)) if at not in has_partner]
     waiting = 0
-    last_kept = {other for _, other in paired}
+    in_order = {other for _, other in paired}
     for at, message in enumerate(current):
         one = partner.get(at)
-        if one is not None and (at in last_kept or (one, at) in changed):
+        if one is not None and (at in in_order or (one, at) in changed):
             while waiting < len(dropped) and dropped[waiting] < one:
                 yield _dropped(dropped[waiting])
                 waiting += 1
@@ -395,7 +395,7 @@ def _rows(
             how = changed[one, at]
             yield Row(how.change, one, at, same_bytes=False, cut=how.cut)
         else:
-            change = Change.KEPT if at in last_kept else Change.REORDERED
+            change = Change.KEPT if at in in_order else Change.REORDERED
             yield Row(change, one, at, same_bytes=same)
     for at in dropped[waiting:]:
         yield _dropped(at)

@@ -65,10 +65,8 @@ def details_finish_reason(reading: Reading, _: str) -> str | None:
         if reason := next((reason_text for item in listed if (reason_text := text(item))), None):
             return reason
     for value in _of_details(reading, "gen_ai.output.messages", "output"):
-        said_last = (item for item in sequence(_listed(value)) if isinstance(item, dict))
-        if reason := next(
-            (r for item in said_last if (r := text(item.get("finish_reason")))), None
-        ):
+        choices = (item for item in sequence(_listed(value)) if isinstance(item, dict))
+        if reason := next((r for item in choices if (r := text(item.get("finish_reason")))), None):
             return reason
     return None
 

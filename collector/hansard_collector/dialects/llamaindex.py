@@ -18,7 +18,7 @@ from hansard_collector.dialects.engine.values import inside, mapping, sequence, 
 from hansard_collector.dialects.gen_ai import document
 from hansard_compiler.calls import Json, Message
 
-ASKED = "event LLMChatStartEvent"
+CHATTED = "event LLMChatStartEvent"
 ANSWERED = "event LLMChatEndEvent"
 PROMPTED = "event LLMCompletionStartEvent"
 COMPLETED = "event LLMCompletionEndEvent"
@@ -29,7 +29,7 @@ RETRIEVED = "event RetrievalEndEvent"
 STEP = "llamaindex.step.input_summary"  # the workflow's event as Python prints it, cut when long
 
 SPAN_ROLES: Mapping[str, str] = {
-    ASKED: "llm",
+    CHATTED: "llm",
     PROMPTED: "llm",
     EMBEDDING: "embedding",
     RETRIEVING: "retriever",
@@ -97,7 +97,7 @@ def _block(block: Any) -> Any:
     return plain
 
 
-def asked_model(reading: Reading, evidence: str) -> str | None:
+def model(reading: Reading, evidence: str) -> str | None:
     return text(inside(_sent(reading, evidence), "model_dict", "model_name"))
 
 

@@ -99,7 +99,7 @@ def _model_of_parameters(reading: Reading, key: str) -> str | None:
 
 # A failed call has no answer that names its model: the parameters of the request do.
 _MODEL_PARAMETERS = ("model", "model_name", "modelId", "model_id")
-ASKED_MODEL = (
+REQUESTED_MODEL = (
     Source("invocation_params", _model_of_parameters, needs="mlflow"),
     Source("model", _read_text, needs="mlflow"),
     Source("model_name", _read_text, needs="mlflow"),

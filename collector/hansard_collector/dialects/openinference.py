@@ -284,12 +284,12 @@ def served_model(reading: Reading, key: str) -> str | None:
         return None
     model = text(reading.mapping("llm.invocation_parameters").get("model"))
     model = model or text(reading.mapping("gen_ai.request.parameters").get("model"))  # traceAI
-    model = model or wire.asked_model(reading, "input.value")
+    model = model or wire.requested_model(reading, "input.value")
     named = text(reading.view.attributes[key])
     return named if model not in (None, named) else None
 
 
-def asked_model(reading: Reading, key: str) -> str | None:
+def requested_model(reading: Reading, key: str) -> str | None:
     """Return the requested model: `llm.model_name`, unless the response names it as its version.
 
     Gemini's instrumentor overwrites the requested name with that version; the requested name, which

@@ -292,7 +292,7 @@ def livekit_context(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 
 # Newer versions mark what a person said by one more word.
-LIVEKIT_ASKED, LIVEKIT_ANSWERS = (
+LIVEKIT_REQUESTS, LIVEKIT_ANSWERS = (
     tuple(f"{family}.{name}" for family in ("lk", "lk.pii") for name in names)
     for names in (
         ("user_input", "input_text", "user_transcript"),
@@ -360,7 +360,7 @@ def hidden_cost(reading: Reading, key: str) -> float | None:
     return real(mapping(reading.view.attributes[key]).get("response_cost"))
 
 
-def said_so(_: Reading, __: str) -> bool:
+def stated(_: Reading, __: str) -> bool:
     """The evidence alone says it."""
     return True
 

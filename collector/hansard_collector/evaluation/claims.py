@@ -98,7 +98,7 @@ class Claim:
     qualifier: str = ""  # a part that is spoken of: "unit" of "the unit tests"
 
 
-Said = tuple[Topic, Polarity, str]  # of which topic, what, and of which part of it
+Reading = tuple[Topic, Polarity, str]  # of which topic, what, and of which part of it
 
 
 class _Subject(NamedTuple):
@@ -120,9 +120,9 @@ class Tools:
     predicates: frozenset[str]
     subjects: frozenset[str]
     # What short sentences claim, by their tokens and language: agents repeat them.
-    read: dict[tuple[tuple[str, ...], str], tuple[Said, ...]] = field(default_factory=dict)
+    read: dict[tuple[tuple[str, ...], str], tuple[Reading, ...]] = field(default_factory=dict)
 
-    def remember(self, sentence: tuple[tuple[str, ...], str], claims: tuple[Said, ...]) -> None:
+    def remember(self, sentence: tuple[tuple[str, ...], str], claims: tuple[Reading, ...]) -> None:
         """Keep what a sentence claims; all are forgotten when they are very many."""
         if len(self.read) >= _MOST_READ:
             self.read.clear()
@@ -219,7 +219,7 @@ class _Reader:
         }
         self._scopes: Scopes = scopes_of(self._tokens, known, self._hits, masked)
 
-    def claims(self) -> Iterator[Said]:
+    def claims(self) -> Iterator[Reading]:
         """Yield what is claimed; of one topic and polarity the first."""
         seen: set[tuple[str, str, str]] = set()
         every = list(self._found())
@@ -235,7 +235,7 @@ class _Reader:
             seen.add(key)
             yield topic, polarity, qualifier
 
-    def _found(self) -> Iterator[Said]:
+    def _found(self) -> Iterator[Reading]:
         for hit in self._hits.get("whole", ()):
             name, polarity = hit.value
             if not self._scopes.is_blocked(hit.start, hit.end):
@@ -247,7 +247,7 @@ class _Reader:
             for predicate in predicates:
                 if predicate.start < subject.end:
                     continue
-                polarity_found = self._said_of(subject, predicate, before=after)
+                polarity_found = self._polarity_of(subject, predicate, before=after)
                 if polarity_found is not None:
                     yield subject.topic, *polarity_found
                     break
@@ -298,7 +298,7 @@ class _Reader:
             return None
         return _Subject(hit.start, end, topic, True)
 
-    def _said_of(
+    def _polarity_of(
         self, subject: _Subject, hit: Hit[Predicate], *, before: int
     ) -> tuple[Polarity, str] | None:
         """Return the polarity of what is said of a subject, and of which part of it."""

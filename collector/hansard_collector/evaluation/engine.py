@@ -199,7 +199,7 @@ class _Judging:
                 steps = self._history.steps_of(run.trace_id)
                 found.digests[run.trace_id] = sources.digest_of(steps)
                 statements = list(reader.of_run(run, self._history))
-                self._judge_said(found, statements, run)
+                self._judge_statements(found, statements, run)
                 found.keys[run.trace_id] = [one.key for one in statements]
             progress(min(at + _AT_ONCE, len(runs)), len(runs))
 
@@ -216,7 +216,7 @@ class _Judging:
             if run.trace_id not in known or known[run.trace_id] != now.get(run.trace_id, nothing)
         ]
 
-    def _judge_said(
+    def _judge_statements(
         self, found: _Found, statements: Sequence[Statement], run: EvaluatedRun | None
     ) -> None:
         judged = []
@@ -247,8 +247,8 @@ class _Judging:
             fresh = [o for o in statements if (o.claim.sentence, o.claim.topic.name) not in known]
             if trace_id in found.keys:
                 found.keys[trace_id] += [one.key for one in fresh]
-            self._judge_said(found, fresh, run)
-        self._judge_said(found, bare, None)
+            self._judge_statements(found, fresh, run)
+        self._judge_statements(found, bare, None)
 
     def _messages(self, found: _Found, after: int) -> Iterator[TranscriptText]:
         """Yield new messages, and earlier ones of runs that are judged again."""

@@ -27,7 +27,7 @@ _ANY_COMMAND: Final = {"command": "x"}
 _STATUS_ERROR: Final = 2
 _MOST_RUNS: Final = 300  # whose rows are held at once
 _MOST_CALLS: Final = 60_000  # tool calls of runs that are held at once
-_MOST_TOLD: Final = 5_000  # spans whose arguments and results are held at once
+_MOST_HELD: Final = 5_000  # spans whose arguments and results are held at once
 _MOST_BACK: Final = 500  # shell calls that are read for one claim
 MOST_DURING: Final = 20_000  # executions of a topic in a window
 _MOST_WHOLE: Final = 50  # of these whose results are read
@@ -169,7 +169,7 @@ class History:
                 tool = None
             known = (None, None) if tool is None else (tool.arguments, tool.result)
             self._contents[step.id] = known
-            if len(self._contents) > _MOST_TOLD:
+            if len(self._contents) > _MOST_HELD:
                 self._contents.popitem(last=False)
         return known
 

@@ -221,16 +221,16 @@ def _of_shell(
     if code is None and (stated := _of_fields(result, text)) is not None:
         code = 1 if stated.kind == "failed" else 0
     if code not in (None, 0):
-        if command.nonzero_tells:
+        if command.nonzero_means_failed:
             return Outcome("failed", "its exit code is not zero")
         return found or Outcome("unknown", "the exit code may be another command's")
     if found is not None:
         return found
     if code == 0:
-        if command.zero_tells:
+        if command.zero_means_done:
             return Outcome("succeeded", "its exit code is zero")
         return Outcome("unknown", "the exit code is another command's")
-    if execution.status == "ok" and command.zero_tells and execution.is_recorded:
+    if execution.status == "ok" and command.zero_means_done and execution.is_recorded:
         return Outcome("succeeded", "its step ended with status OK")
     return Outcome("unknown", "no exit code was recorded")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from hansard_store.evaluation.verdicts import VerdictRow
 
-_MOST_SAID: Final = 160
+_MOST_CHARS: Final = 160
 _LABELS: Final = {
     "confirmed": "confirmed",
     "contradicted": "contradicted",
@@ -20,7 +20,7 @@ def claim_words(row: VerdictRow) -> str:
     """Return what was claimed, quoted as far as it is stored: `said “tests pass”`."""
     verb = "wrote" if row.source == "memory" else "said"
     if row.said:
-        sentence = row.said if len(row.said) <= _MOST_SAID else f"{row.said[: _MOST_SAID - 1]}…"
+        sentence = row.said if len(row.said) <= _MOST_CHARS else f"{row.said[: _MOST_CHARS - 1]}…"
         return f"{verb} “{sentence}”"
     return f"{verb} that {normal_words(row)}"
 

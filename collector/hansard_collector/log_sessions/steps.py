@@ -86,25 +86,25 @@ class StepMaker:
 
     def make(self, agent: Agent, trace_id: bytes, news: News) -> None:
         """Make the steps of a run that have news again, and its root of all that is known."""
-        is_all_told = self._make_steps(agent, trace_id, news.steps)
-        is_all_told &= self._make_root(agent, trace_id, news)
-        if not is_all_told:
+        is_complete = self._make_steps(agent, trace_id, news.steps)
+        is_complete &= self._make_root(agent, trace_id, news)
+        if not is_complete:
             # What a step does not say any more may be said by any other one.
             self._make_steps(agent, trace_id, self._all_steps(trace_id))
 
     def _make_steps(self, agent: Agent, trace_id: bytes, steps: Mapping[bytes, str]) -> bool:
         """Make steps again; False when one no longer states what it stated of its run."""
-        is_all_told = True
+        is_complete = True
         for span_id, kind in steps.items():
             records = self._records_of(trace_id, span_id)
             step = agent.build(kind, records.entries) if records else None
             if step is None or records is None:
                 self._take_back(trace_id, [span_id])
             else:
-                is_all_told &= self._put(
+                is_complete &= self._put(
                     step, records, trace_id=trace_id, span_id=span_id, kind=kind
                 )
-        return is_all_told
+        return is_complete
 
     def _all_steps(self, trace_id: bytes) -> dict[bytes, str]:
         rows = logs_of_types(self._connection, trace_id, (EntryType.STEP,))

@@ -636,8 +636,8 @@ def _closest(part: SessionLog, calls: Sequence[_Call]) -> _Call | None:
 
 
 def _distance_ns(part: SessionLog, call: _Call) -> int:
-    tells_start = call.start_ns < call.end_ns
-    moment_ns = call.start_ns if part.entry_type == EntryType.START and tells_start else call.end_ns
+    has_start = call.start_ns < call.end_ns
+    moment_ns = call.start_ns if part.entry_type == EntryType.START and has_start else call.end_ns
     return abs(moment_ns - part.time_ns)
 
 

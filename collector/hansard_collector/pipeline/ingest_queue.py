@@ -355,8 +355,8 @@ class Pipeline:
 
         Not for one that nobody waits for any more: its sender will send it again.
         """
-        is_wanted = job.future.set_running_or_notify_cancel()
-        return is_wanted and self._attempt(job, open_batch) is not None
+        is_pending = job.future.set_running_or_notify_cancel()
+        return is_pending and self._attempt(job, open_batch) is not None
 
     def _attempt(self, job: Job, run: Callable[[Batch], _T]) -> _T | None:
         """Run stages; None when they fail, which the sender is answered at once."""

@@ -19,7 +19,7 @@ _MOST_REFUSALS = 200  # with their messages, between two transactions; more are 
 _AGENT_CHARS = 2_000  # of a user agent; the ledger looks through them, and keeps the beginning
 _LEAST_BYTES: Final = 256 * 1024  # of a request that may be repeated: others are answered in time
 _MOST_KNOWN: Final = 64
-_KEPT_S: Final = 120.0  # after the answer: exporters that try again do so within a minute
+_REMEMBERED_S: Final = 120.0  # after the answer: exporters that try again do so within a minute
 # Receivers wait as long for an answer: half of the exporters' usual timeout.
 LATE_S: Final = 5.0
 
@@ -222,7 +222,7 @@ class RepeatedRequests:
             return None
         ended_s = known.ended_s or time.monotonic()
         is_late = ended_s - known.began_s >= self._late_s
-        return known.future if is_late and time.monotonic() - ended_s <= _KEPT_S else None
+        return known.future if is_late and time.monotonic() - ended_s <= _REMEMBERED_S else None
 
     def add(self, key: bytes, future: Future[IngestResult]) -> None:
         """Remember a request that is worked on."""

@@ -162,7 +162,7 @@ class ItemWriter:
             return outcome
         self._batch.redactions.add("logs", number, item.removed)
         if was_sent_with_ids and log.trace_id is not None and log.span_id is not None:
-            if item.is_read or self._tells_prompt(item, log.trace_id):
+            if item.is_read or self._has_prompt(item, log.trace_id):
                 key, order = (log.trace_id, log.span_id), (log.time_ns, number)
                 self._events[key] = min(self._events.get(key, order), order)
                 if not is_result_alone(item):
@@ -182,7 +182,7 @@ class ItemWriter:
         elif log.trace_id is not None:
             self._sessions.saw_ids(event, number, log.time_ns, trace_id=log.trace_id)
 
-    def _tells_prompt(self, item: PreparedLog, trace_id: bytes) -> bool:
+    def _has_prompt(self, item: PreparedLog, trace_id: bytes) -> bool:
         """Return whether a record names a prompt that its run is not known to be of."""
         if item.prompt is None:
             return False

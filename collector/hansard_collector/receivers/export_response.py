@@ -34,7 +34,7 @@ from hansard_collector.pipeline.requests import (
 
 MAX_BODY_BYTES = 64 << 20  # OTLP 1.11 recommends it for both transports, compressed and not
 STORE_WAIT_S = LATE_S
-_MOST_TOLD_BYTES = 64 * 1024  # of a sentence to the ledger
+_MOST_REASON_BYTES = 64 * 1024  # of a sentence to the ledger
 MAX_MESSAGE_BYTES = 4096  # of a sentence to the sender; a response may have 4 MiB in all
 _log = logging.getLogger(__name__)
 _INTERNAL_MESSAGE = "the receiver failed in a way it should not; its log says how"
@@ -185,7 +185,7 @@ def report(
             sender=sender,
             code=refusal.reason.code,
             # The ledger looks for secrets in it before it keeps the beginning.
-            message=capped(refusal.message, _MOST_TOLD_BYTES),
+            message=capped(refusal.message, _MOST_REASON_BYTES),
             size_bytes=size_bytes,
             received_ns=time.time_ns(),
         )

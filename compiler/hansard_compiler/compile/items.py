@@ -83,8 +83,8 @@ def from_context_item(item: ContextItem, position: int) -> Item:
     created_us = unix_us(item.created_at)
     fresh_us = created_us if item.freshness_ts is None else unix_us(item.freshness_ts)
     ttl = item.ttl_seconds
-    is_said = item.kind in CONVERSATION
-    links = _links(item.kind, content, item.metadata) if is_said else _NO_LINKS
+    is_spoken = item.kind in CONVERSATION
+    links = _links(item.kind, content, item.metadata) if is_spoken else _NO_LINKS
     return Item(
         item.id,
         item.kind,

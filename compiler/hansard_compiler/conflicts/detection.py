@@ -184,14 +184,14 @@ def _stated(item: Item, text: str) -> Iterator[Statement]:
     most = _NOTE_SENTENCES if is_note else _OPENING_SENTENCES
     corrects = "correction" in item.tags
     for sentence in _SENTENCE.split(read, most)[:most]:
-        if _SHORTEST <= len(sentence) <= _LONGEST and _tells(sentence):
+        if _SHORTEST <= len(sentence) <= _LONGEST and _is_statement(sentence):
             found = read_sentence(sentence, corrects=corrects, is_named=bool(item.subject))
             if found is not None:
                 yield from statements_of(item.id, found)
                 yield from claims_of(item.id, found)
 
 
-def _tells(sentence: str) -> bool:
+def _is_statement(sentence: str) -> bool:
     return bool(_TELLING.Match(sentence.encode("utf-8", "surrogatepass")))
 
 

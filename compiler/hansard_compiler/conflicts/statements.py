@@ -25,7 +25,7 @@ from hansard_compiler.conflicts.tokens import TYPED, Token, read
 from hansard_compiler.words import stem
 
 _LONGEST_VALUE: Final = 4
-_FEWEST_SAID: Final = 3  # content words of a sentence that is sure to be denied by another one
+_FEWEST_WORDS: Final = 3  # content words of a sentence that is sure to be denied by another one
 _MOST_VALUES: Final = 3  # typed values behind a verb, each of which may be the one that differs
 
 
@@ -231,7 +231,7 @@ def _polar(item_id: str, found: Sentence) -> Iterator[Statement]:
         return
     # Two who speak of the same thing may differ: `the food is good`, `I like it`.
     is_rule = any(one.value in words.OBLIGING for one in tokens)
-    is_view = len(content) + is_rule < _FEWEST_SAID or any(
+    is_view = len(content) + is_rule < _FEWEST_WORDS or any(
         one.value == ":" or one.value in words.FIRST_PERSON for one in tokens
     )
     sure = not is_view and certainty.of_denial(found, is_rule=is_rule)

@@ -157,7 +157,7 @@ def _reason(item: ItemDiff, diff: CompileDiff) -> tuple[str, str]:
         if by_side is not None:
             return by_side
     if {left.reason, right.reason} & set(_NO_ROOM):
-        return _told_by_room(item, diff)
+        return _reason_by_room(item, diff)
     if item.is_redaction_changed:
         return "rule", "other parts were cut out of it"
     return "unknown", f"recorded is only {left.reason} before and {right.reason} now"
@@ -181,7 +181,7 @@ def _reason_by(side: ItemSide, when: str) -> tuple[str, str] | None:
     return None
 
 
-def _told_by_room(item: ItemDiff, diff: CompileDiff) -> tuple[str, str]:
+def _reason_by_room(item: ItemDiff, diff: CompileDiff) -> tuple[str, str]:
     budget = next((one for one in diff.budget if one.name == "available"), None)
     lacking = next(
         (

@@ -248,8 +248,8 @@ def _refuse_empty(call: Call, response: Mapping[str, Any], exchange: Exchange) -
     output, is there. Embeddings, which a replay may send again, are a list of data.
     """
     has_list = any(isinstance(response.get(name), list) for name in ("output", "data"))
-    is_said = call.finish_reason is not None or has_list
-    if not call.output and not is_said:
+    is_response = call.finish_reason is not None or has_list
+    if not call.output and not is_response:
         found = ", ".join(sorted(map(str, response))[:8]) or "nothing"
         problem = f"the answer has no message and no finish reason; it has {found:.200}"
         raise made(failures.InvalidResponse, problem, exchange)

@@ -30,13 +30,13 @@ _TOOL: Json = {
     "description": "Looks something up.",
     "parameters": {"type": "object", "properties": {"key": {"type": "string"}}},
 }
-_ASKED = Message("user", (TextPart("What does the almanac say?"),))
+_PROMPT = Message("user", (TextPart("What does the almanac say?"),))
 _CALLED = Message("assistant", (ToolCallPart("call-1", "look_up", {"key": "almanac"}),))
 _RESULT = Message("tool", (ToolResultPart("call-1", "fair winds"),))
 _SOUND = RenderInput(
     model="model-1",
     system=("Answer from the almanac.",),
-    messages=(_ASKED, _CALLED, _RESULT, Message("user", (TextPart("And tomorrow?"),))),
+    messages=(_PROMPT, _CALLED, _RESULT, Message("user", (TextPart("And tomorrow?"),))),
     tools=(_TOOL,),
     boundary=Boundary(system=1, tools=1),
 )
@@ -47,11 +47,11 @@ def breaches(format: WireFormat) -> list[str]:
     found: list[str] = []
     for promise, check in _PROMISES.items():
         try:
-            is_kept = check(format)
+            is_met = check(format)
         except Exception as error:  # whatever it raises, the promise is broken by it
             found.append(f"{promise}: raised {type(error).__name__}: {error}")
             continue
-        if not is_kept:
+        if not is_met:
             found.append(promise)
     return found
 
@@ -83,22 +83,22 @@ def _accepts_sound_pairs(format: WireFormat) -> bool:
 
 
 def _finds_broken_pairs(format: WireFormat) -> bool:
-    without_call = replace(_SOUND, messages=(_ASKED, _RESULT))
-    without_result = replace(_SOUND, messages=(_ASKED, _CALLED))
+    without_call = replace(_SOUND, messages=(_PROMPT, _RESULT))
+    without_result = replace(_SOUND, messages=(_PROMPT, _CALLED))
     return all(format.problems(format.render(one)) for one in (without_call, without_result))
 
 
 def _keeps_foreign_blocks_out(format: WireFormat) -> bool:
     block = provider_block("a provider nobody knows", {"type": "signed", "signature": "f0re1gn"})
     spoken = Message("assistant", (block, TextPart("Fair.")))
-    request = replace(_SOUND, messages=(_ASKED, spoken, *_SOUND.messages[:1]))
+    request = replace(_SOUND, messages=(_PROMPT, spoken, *_SOUND.messages[:1]))
     is_sent = b"f0re1gn" in request_bytes(format.render(request))
     return bool(format.notes(request)) or is_sent
 
 
-def _tells_what_it_leaves_out(format: WireFormat) -> bool:
+def _notes_what_it_leaves_out(format: WireFormat) -> bool:
     spoken = Message("assistant", (ReasoningPart("because-of-the-moon"), TextPart("Fair.")))
-    request = replace(_SOUND, messages=(_ASKED, spoken, _ASKED))
+    request = replace(_SOUND, messages=(_PROMPT, spoken, _PROMPT))
     is_sent = b"because-of-the-moon" in request_bytes(format.render(request))
     return bool(format.notes(request)) is not is_sent
 
@@ -125,7 +125,7 @@ _PROMISES: dict[str, Callable[[WireFormat], bool]] = {
     "sound pairs of calls and results have no problems": _accepts_sound_pairs,
     "a call without its result, or a result without its call, is found": _finds_broken_pairs,
     "blocks of other providers are sent as content or told as left out": _keeps_foreign_blocks_out,
-    "reasoning is sent or told as left out": _tells_what_it_leaves_out,
+    "reasoning is sent or told as left out": _notes_what_it_leaves_out,
     "what a response does not say is unknown, not zero": _knows_what_it_does_not_know,
     "a stream without its end is no answer": _needs_a_streams_end,
     "`stream` is set when asked for, and only then": _streams_on_request,

@@ -24,7 +24,7 @@ from hansard_compiler.transcripts.ids import LogId
 
 SCHEMA_VERSION: Final = 1
 ROLES: Final = ("user", "assistant", "tool")
-_MOST_TOLD = 160
+_MOST_CHARS = 160
 
 
 class Text(Model):
@@ -198,7 +198,7 @@ def decode(log: LogId, row: Row) -> StoredMessage:
         why = f"no JSON: {error.msg} (character {error.pos})"
         raise UndecodableMessage(str(log), row.position, why) from None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        why = str(error)[:_MOST_TOLD] or type(error).__name__
+        why = str(error)[:_MOST_CHARS] or type(error).__name__
         raise UndecodableMessage(str(log), row.position, why) from None
     return StoredMessage(
         id=row.id.hex(),
@@ -229,4 +229,4 @@ def _problem_text(error: ValidationError) -> str:
     """Return what is wrong and where, without the values."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))
-    return f"{where}: {first['msg']}"[:_MOST_TOLD]
+    return f"{where}: {first['msg']}"[:_MOST_CHARS]

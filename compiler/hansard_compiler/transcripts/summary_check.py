@@ -163,12 +163,12 @@ def _lost(
     best = max(stretches, key=lambda one: (len(words & one.terms), one.is_negated), default=None)
     shared = words & best.terms if best else frozenset()
     named = [one for one in _named(sentence) if _folded(one) not in known]
-    is_kept = len(shared) >= _ENOUGH * len(words)
+    is_held = len(shared) >= _ENOUGH * len(words)
     is_negated = _NEGATION.search(sentence) is not None
-    is_turned = is_kept and is_negated and best is not None and not best.is_negated
-    if is_kept and not named and not is_turned:
+    is_turned = is_held and is_negated and best is not None and not best.is_negated
+    if is_held and not named and not is_turned:
         return None
-    absent = _spelled(sentence, words - shared) if not is_kept else []
+    absent = _spelled(sentence, words - shared) if not is_held else []
     missing = tuple(dict.fromkeys((*named, *absent)))
     return Lost(kind, position, role, sentence, missing, is_negation_lost=is_turned)
 

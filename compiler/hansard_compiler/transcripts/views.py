@@ -118,14 +118,14 @@ def veiled(body: Json, mark: Mark | None) -> Json:
 
 
 def _veiled_parts(parts: Sequence[Json], text: str) -> Iterator[Json]:
-    is_told = False
+    is_noted = False
     for part in parts:
         if part["type"] == "tool_call":
             yield {"type": "tool_call", "id": part.get("id"), "name": part["name"], "arguments": {}}
         elif part["type"] == "tool_result":
             yield {"type": "tool_result", "id": part.get("id"), "content": text}
-        elif not is_told:
-            is_told = True
+        elif not is_noted:
+            is_noted = True
             yield {"type": "text", "text": text}
 
 

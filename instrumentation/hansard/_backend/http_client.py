@@ -138,14 +138,14 @@ class HttpClient:
     def _exchanged(self, request: _Request) -> Answer:
         address = self._prefix + request.path
         headers = {**(self._headers if request.own else self._anonymous), **request.headers}
-        connection, is_kept = self._connection(request.timeout_s)
+        connection, is_reused = self._connection(request.timeout_s)
         with ExitStack() as broken:
             broken.callback(connection.close)
             try:
                 connection.request(request.method, address, body=request.data, headers=headers)
                 response = connection.getresponse()
             except _LOST:
-                if not is_kept or not request.is_repeatable:
+                if not is_reused or not request.is_repeatable:
                     raise
                 return self._exchanged(request)  # the server closed what was kept, just now
             read = _read(response)

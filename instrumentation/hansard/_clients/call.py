@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
 
 _CURRENT: Final = otel_context.create_key("hansard-recorded-call")
-_TOLD: Final = otel_context.create_key("hansard-told-call")
+_RECORDED_OUTSIDE: Final = otel_context.create_key("hansard-told-call")
 _JSON: Final = "application/json"
 _LONGEST_MESSAGE: Final = 2_000
 _LONGEST_TYPE: Final = 100
@@ -48,16 +48,16 @@ def outside_of_calls() -> Iterator[None]:
 @contextmanager
 def quiet_clients() -> Iterator[None]:
     """Keep clients and instrumentors from telling the calls made in here: the caller does."""
-    context = otel_context.set_value(_TOLD, True)
+    context = otel_context.set_value(_RECORDED_OUTSIDE, True)
     for key in (otel_context._SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"):
         context = otel_context.set_value(key, True, context)
     with entered(context):
         yield
 
 
-def is_told() -> bool:
+def is_recorded_outside() -> bool:
     """Whether the caller itself records this call."""
-    return otel_context.get_value(_TOLD) is True
+    return otel_context.get_value(_RECORDED_OUTSIDE) is True
 
 
 class RecordedCall:

@@ -24,7 +24,7 @@ from opentelemetry.trace import Span
 from hansard import semconv
 from hansard._clients import langchain, llama_index
 from hansard._clients.bodies import ROUTES, Attributes, Route
-from hansard._clients.call import RecordedCall, current_call, is_told, outside_of_calls
+from hansard._clients.call import RecordedCall, current_call, is_recorded_outside, outside_of_calls
 from hansard._clients.exchange import Exchange
 from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import QuietTracer
@@ -388,7 +388,7 @@ def _begin(
 ) -> RecordedCall | None:
     """Start the record of a call; None when nothing records, or no model is asked."""
     recorder = active()
-    if recorder is None or is_told():
+    if recorder is None or is_recorded_outside():
         return None
     options = kwargs["options"] if "options" in kwargs else args[1]
     route = route_of(library, method=options.method, url=options.url)

@@ -44,7 +44,7 @@ class _Followed:
         return None if self.instrumentor is None else self.handler
 
 
-_asked: ContextVar[tuple[_ModelRun, ...]] = ContextVar("hansard-langchain-models", default=())
+_running: ContextVar[tuple[_ModelRun, ...]] = ContextVar("hansard-langchain-models", default=())
 _followed: Final = _Followed()
 
 
@@ -77,7 +77,7 @@ def model_span() -> Span | None:
 @observing
 def _model_span() -> Span | None:
     current = _span_id(trace.get_current_span())
-    for run in _asked.get():
+    for run in _running.get():
         span: Span | None = _followed.instrumentor.get_span(run.run_id)
         # With another span current than when it began, something else was begun inside of it.
         if span is None or not span.is_recording() or run.current != current:
@@ -114,14 +114,14 @@ def _span_id(span: Span) -> int:
 def _begin(run_id: Any, batch_size: int) -> None:
     run = _ModelRun(run_id, _span_id(trace.get_current_span()))
     # Those of a batch begin together, and are asked after that.
-    batch = [one for one in _asked.get() if one.unclaimed] if batch_size > 1 else []
-    _asked.set((*batch[1 - batch_size :], run) if batch else (run,))
+    batch = [one for one in _running.get() if one.unclaimed] if batch_size > 1 else []
+    _running.set((*batch[1 - batch_size :], run) if batch else (run,))
 
 
 def _handler() -> Any:
     base: Any = import_module("langchain_core.callbacks").BaseCallbackHandler
 
-    class ModelsAsked(base):  # type: ignore[misc]  # a class of a package that may be missing
+    class ModelRuns(base):  # type: ignore[misc]  # a class of a package that may be missing
         """Remembers in the caller's context which model run begins there."""
 
         run_inline = True  # an asynchronous manager would call it in another context
@@ -140,4 +140,4 @@ def _handler() -> Any:
         def on_resume(self, *_: Any, **__: Any) -> None:
             """LangGraph gives its own events to every handler."""
 
-    return ModelsAsked()
+    return ModelRuns()

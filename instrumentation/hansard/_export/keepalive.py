@@ -38,7 +38,7 @@ class OpenSpans:
         self._open: dict[tuple[int, int], _Open] = {}
         self._sent_keepalive_s: float | None = None  # when the last keepalive was made
         self._look_s = 0.0  # until then the worker looks again, on the monotonic clock
-        self._told_traces: set[int] = set()
+        self._traces: set[int] = set()
 
     def start(self, span: ReadableSpan) -> bool:
         """Follow a span; say whether somebody must be woken to look at `next_due_s`."""
@@ -114,7 +114,7 @@ class OpenSpans:
                 self._sent_keepalive_s = None
                 return []
             self._sent_keepalive_s = now_s
-            self._told_traces |= traces
+            self._traces |= traces
         return keepalives(traces, interval_s=self.interval_s)
 
     def last_words(self) -> list[dict[str, Any]]:

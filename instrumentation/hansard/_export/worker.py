@@ -91,7 +91,7 @@ class BatchExportWorker:
         self._orphans = OrphanedSpools(root)
         self._flight: _Flight | None = None
         self._attempt_since_s: float | None = None  # when the sender began what it does now
-        self._is_keeping = False  # a batch is between memory and disk
+        self._is_spooling = False  # a batch is between memory and disk
         self._queued = self._settled = self._flushing = 0
         self._is_closing = self._is_closed = False
         self._report_s = self._ask_s = 0.0
@@ -245,7 +245,7 @@ class BatchExportWorker:
         if self._contact.is_ill:
             return True
         is_empty = not len(self._waiting) and self._flight is None and not self._is_left()
-        return is_empty and not self._is_keeping and not self._spool.unreported()
+        return is_empty and not self._is_spooling and not self._spool.unreported()
 
     # ---- the thread that sends
 
@@ -285,12 +285,12 @@ class BatchExportWorker:
             first_s = min(one for one in (payloads_s, due_s, open_s) if one is not None)
             is_due = first_s <= now_s or self._flushing or len(self._spool)
             # Spans that wait in memory have nowhere else to be; payloads are on disk.
-            is_late = due_s is not None and due_s + _STALL_S <= now_s and not self._is_keeping
+            is_late = due_s is not None and due_s + _STALL_S <= now_s and not self._is_spooling
             if is_due and not is_late and (pack := self._spool.first_pack()) is not None:
                 return partial(self._send_file, pack), None
         if (file := self._spool.first()) is not None:
             return partial(self._send_file, file), None
-        if due_s is not None and not self._is_keeping and (self._flushing or due_s <= now_s):
+        if due_s is not None and not self._is_spooling and (self._flushing or due_s <= now_s):
             batch = self._waiting.take()
             assert batch is not None  # something is due
             self._flight = _Flight(batch)
@@ -426,7 +426,7 @@ class BatchExportWorker:
                 warn_once("internal", "keeping spans failed, and is tried again: %r", error)
                 _log.debug("keeping failed", exc_info=True)
                 with self._lock:
-                    self._is_keeping = False
+                    self._is_spooling = False
                     self._spool_retry_s = time.monotonic() + _SPOOL_WAIT_S
 
     def _choose_to_keep(self, now_s: float) -> tuple[_Step | None, float | None]:
@@ -442,7 +442,7 @@ class BatchExportWorker:
         if self._contact.is_ill or is_stalled or len(self._spool):
             due_s = self._waiting.due_s(self._delay_s)
             if due_s is not None and (self._flushing or due_s <= now_s):
-                self._is_keeping = True
+                self._is_spooling = True
                 return self._keep_batch, None
             open_s = self.open_spans.next_due_s() if self._contact.is_ill else None
             if open_s is not None and open_s <= now_s:
@@ -467,7 +467,7 @@ class BatchExportWorker:
                     else:
                         self._settled += batch.taken
         with self._lock:
-            self._is_keeping = False
+            self._is_spooling = False
             self._news.notify_all()
 
     def _keep_open(self) -> None:

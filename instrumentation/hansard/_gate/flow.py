@@ -319,18 +319,18 @@ async def _stepped_aside(step: Step) -> Any:
                 step.if_late(value)
 
     # A daemon, unlike the threads of asyncio.to_thread: a long poll must not hold up the exit.
-    is_kept = step.is_final or step.if_late is not None
+    must_end = step.is_final or step.if_late is not None
     run_here = copy_context().run
-    threading.Thread(target=run_here, args=(run,), name="hansard-gate", daemon=not is_kept).start()
+    threading.Thread(target=run_here, args=(run,), name="hansard-gate", daemon=not must_end).start()
     return taken_from(await done)
 
 
 async def _in_trio_thread(step: Step) -> Any:
     trio = sys.modules["trio"]
-    is_kept = step.is_final or step.if_late is not None
-    with trio.CancelScope(shield=is_kept):
+    must_end = step.is_final or step.if_late is not None
+    with trio.CancelScope(shield=must_end):
         work = partial(outcome_of, step.work)
-        came = await trio.to_thread.run_sync(work, abandon_on_cancel=not is_kept)
+        came = await trio.to_thread.run_sync(work, abandon_on_cancel=not must_end)
     return taken_from(came)
 
 

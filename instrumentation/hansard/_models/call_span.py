@@ -192,7 +192,7 @@ class CallSpan:
         return self._recorded().step_id
 
     @property
-    def _is_told(self) -> bool:
+    def _has_open_span(self) -> bool:
         """Whether there is a span that is still open, and kept."""
         return bool(self._open) and self._is_recording
 
@@ -201,13 +201,13 @@ class CallSpan:
     @observing
     def sending(self, path: str, body: bytes) -> None:
         """Keep the exact bytes before they are sent."""
-        if self._is_told and path == self._adapter.format.path:
+        if self._has_open_span and path == self._adapter.format.path:
             self._is_exact = self._put(semconv.REQUEST, body, media_type=_JSON)
 
     @observing
     def exchanged(self, exchange: Exchange) -> None:
         """Keep what came back; a question for a count of tokens is an event."""
-        if not self._is_told or self._observation is None:
+        if not self._has_open_span or self._observation is None:
             return
         if exchange.path != self._adapter.format.path:
             self._note_count(exchange)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 MAX_BAGGAGE_CHARS: Final = 256  # of baggage: it goes out with every instrumented request
-ASKED: Final = "HANSARD_CONTINUE_TRACE"  # has `init()` of a child go on with the trace
+CONTINUE: Final = "HANSARD_CONTINUE_TRACE"  # has `init()` of a child go on with the trace
 
 
 class HasItems(Protocol):
@@ -83,7 +83,7 @@ def child_environment(environment: Mapping[str, str] | None = None) -> dict[str,
     return (
         variables
         | {env: named[key] for env, key in names.items() if key in named}
-        | {ASKED: "true"}
+        | {CONTINUE: "true"}
     )
 
 

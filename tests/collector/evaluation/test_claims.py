@@ -82,7 +82,7 @@ def test_an_exit_code_tells_of_a_command_only_where_it_is_its_own(
 ) -> None:
     one = next(one for one in commands_of(text) if one.text.startswith("pytest"))
 
-    assert (one.zero_tells, one.nonzero_tells) == told
+    assert (one.zero_means_done, one.nonzero_means_failed) == told
 
 
 def test_the_command_of_a_shell_tool_may_be_a_list() -> None:

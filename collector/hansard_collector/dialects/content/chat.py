@@ -96,18 +96,18 @@ def messages_of(value: Any, role: str) -> tuple[Message, ...]:
 
 
 def _of_mapping(value: Mapping[str, Any], role: str) -> tuple[Message, ...]:
-    said_by = value.get("role")
-    if isinstance(said_by, str) and said_by:
-        return one(_spoken(value, said_by))
+    speaker = value.get("role")
+    if isinstance(speaker, str) and speaker:
+        return one(_spoken(value, speaker))
     if isinstance(value.get("kwargs"), dict) and "lc" in value:
         path = value.get("id")
         known = isinstance(path, list) and path and isinstance(path[-1], str)
         return one(_spoken(value["kwargs"], path[-1] if known and path else role))
     kind = value.get("type")
     if isinstance(kind, str):
-        if said_by_kind := _ITEMS.get(kind) or _speaker_of_item(kind):
+        if speaker_of_kind := _ITEMS.get(kind) or _speaker_of_item(kind):
             part = part_of(value)
-            return _NO_MESSAGES if part is None else one(message(said_by_kind, [part]))
+            return _NO_MESSAGES if part is None else one(message(speaker_of_kind, [part]))
         if kind in _LANGCHAIN_TYPES:
             inner = value.get("data")
             return one(_spoken(inner if isinstance(inner, dict) else value, kind))
@@ -354,6 +354,6 @@ def cut_messages(source: str, role: str) -> tuple[Message, ...]:
             break
         found.extend(messages_of(without_surrogates(element), role))
     rest = source[at:]
-    said_by = _CUT_ROLE.search(rest)
-    found.extend(one(message(said_by[1] if said_by else role, parts_of(rest))))
+    speaker = _CUT_ROLE.search(rest)
+    found.extend(one(message(speaker[1] if speaker else role, parts_of(rest))))
     return tuple(found)

@@ -65,7 +65,7 @@ def _head(value: str) -> dict[str, Any]:
     return {"model": model and model[1], "stream": stream and stream[1]}
 
 
-def asked_model(reading: Reading, key: str) -> str | None:
+def requested_model(reading: Reading, key: str) -> str | None:
     return text(request(reading, key).get("model")) if _is_call(reading) else None
 
 
@@ -284,7 +284,7 @@ CACHE_READ_TOKENS = _in_responses("cache read")
 CACHE_WRITE_TOKENS = _in_responses("cache write")
 REASONING_TOKENS = _in_responses("reasoning")
 TOTAL_TOKENS = _in_responses("total")
-ASKED_MODEL = tuple(Source(key, asked_model, label=f"{key}{{model}}") for key in REQUESTS)
+REQUESTED_MODEL = tuple(Source(key, requested_model, label=f"{key}{{model}}") for key in REQUESTS)
 STREAMED = tuple(Source(key, streamed, label=f"{key}{{stream}}") for key in REQUESTS)
 SERVING_MODEL = tuple(Source(key, serving_model, label=f"{key}{{model}}") for key in RESPONSES)
 FINISH_REASON = tuple(

@@ -180,7 +180,7 @@ FAILURE: Rows = {
         Source("langfuse.observation.level", langfuse.level_is_error),
         Source("success", claude_code.failed, needs=_CC),
         Source("gen_ai.tool.status", strands.tool_failed),
-        *each(("error.type", "litellm.provider.error.code", "haystack.tool.error"), others.said_so),
+        *each(("error.type", "litellm.provider.error.code", "haystack.tool.error"), others.stated),
     ),
     "type": (
         *texts_of("error.type", "litellm.provider.error.code", "gen_ai.guardrail.error.type"),

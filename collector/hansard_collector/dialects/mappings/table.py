@@ -237,7 +237,7 @@ _EVERY: Rows = {
     ),
     "duplicate": (
         *flags_of("hansard.duplicate"),
-        Source("span raw_gen_ai_request", others.said_so, needs="litellm"),
+        Source("span raw_gen_ai_request", others.stated, needs="litellm"),
         Source("logfire.span_type", pydantic_ai.repeats_call),
     ),
     "sum_is_whole": (Source("entity.type", others.sums_all_steps, needs="voltagent"),),

@@ -38,7 +38,7 @@ class Shortener:
         self._failed = 0
 
     @property
-    def has_given_up(self) -> bool:
+    def is_stuck(self) -> bool:
         """Whether so many attempts in a row failed that another one is not worth its time."""
         return self._failed >= _MOST_FAILED
 

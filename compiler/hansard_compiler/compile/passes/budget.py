@@ -282,8 +282,8 @@ class Allocator:
     def _allotted(self, bundle: Sequence[str], free: int) -> dict[str, int]:
         """Return what each item that may be shortened gets; nothing when that is not enough."""
         settings = self._config.compression
-        given_up = self._shortener is not None and self._shortener.has_given_up
-        if free < settings.min_tokens or given_up:
+        is_stuck = self._shortener is not None and self._shortener.is_stuck
+        if free < settings.min_tokens or is_stuck:
             return {}
         ratio = round(settings.ratio * MICRO)
         shrinking = {

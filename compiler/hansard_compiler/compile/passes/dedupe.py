@@ -11,7 +11,7 @@ from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.compile.state import Ruling, State
 
 # What is said twice was said twice: copies of a message must be of the same moment too.
-_SAID = frozenset({"user_msg", "assistant_msg", "tool_result"})
+_SPOKEN = frozenset({"user_msg", "assistant_msg", "tool_result"})
 
 
 def run(state: State) -> State:
@@ -57,7 +57,7 @@ def _copies(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _identity(item: Item) -> object:
-    if item.kind in _SAID:
+    if item.kind in _SPOKEN:
         return item.stable_hash, item.created_us, item.answers
     return item.stable_hash
 

@@ -158,7 +158,7 @@ class AnthropicMessages:
     def continuation(self, response: Mapping[str, Any]) -> Message:
         """Return the answer with its thinking blocks as they were signed, in order."""
         blocks = [block for block in response.get("content") or () if isinstance(block, Mapping)]
-        return Message("assistant", tuple(_kept_block(block) for block in blocks))
+        return Message("assistant", tuple(_replayed_block(block) for block in blocks))
 
     def notes(self, request: RenderInput) -> list[str]:
         return left_out(request, self.provider)
@@ -263,7 +263,7 @@ def _read_block(block: Any) -> Part:
     return OtherPart(block)
 
 
-def _kept_block(block: Mapping[str, Any]) -> Part:
+def _replayed_block(block: Mapping[str, Any]) -> Part:
     kind = block.get("type")
     if kind == "tool_use" or (kind == "text" and not block.get("citations")):
         return _read_block(block)

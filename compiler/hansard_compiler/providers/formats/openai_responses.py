@@ -160,7 +160,7 @@ class OpenAIResponses:
         """Return the answer with every item as it was, so that reasoning, phases and calls stay
         one group."""
         items = [item for item in response.get("output") or () if isinstance(item, Mapping)]
-        return Message("assistant", tuple(part for item in items for part in _kept_item(item)))
+        return Message("assistant", tuple(part for item in items for part in _replayed_item(item)))
 
     def notes(self, request: RenderInput) -> list[str]:
         return left_out(request, self.provider)
@@ -286,7 +286,7 @@ def _read_content(piece: Any) -> Part:
     return OtherPart(piece)
 
 
-def _kept_item(item: Mapping[str, Any]) -> list[Part]:
+def _replayed_item(item: Mapping[str, Any]) -> list[Part]:
     """Keep plain calls and plain texts in the normal form, everything else as a whole item."""
     kind = item.get("type")
     if kind == "function_call" and not set(item) - _CALL_KEYS:
@@ -426,13 +426,13 @@ def responses_problems(items: Sequence[Any], *, is_continued: bool) -> list[str]
 # on as provider blocks, unchanged.
 
 PATH = "/responses/compact"
-_KEPT = ("model", "input", "instructions", "previous_response_id", "prompt_cache_key")
+_COMPACTED = ("model", "input", "instructions", "previous_response_id", "prompt_cache_key")
 
 
 def render_compaction(request: RenderInput) -> Json:
     """Return the body that asks for a conversation to be compacted."""
     rendered = OpenAIResponses().render(request)
-    return {key: rendered[key] for key in _KEPT if key in rendered}
+    return {key: rendered[key] for key in _COMPACTED if key in rendered}
 
 
 def read_compaction(response: Mapping[str, Any]) -> tuple[Message, ...]:

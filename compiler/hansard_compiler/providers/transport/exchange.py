@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hansard_compiler.providers.transport.failures import CallFailed
 
 # What is kept of an answer's headers. Cookies and everything unknown stay out of the record.
-KEPT_HEADERS = frozenset(
+RECORDED_HEADERS = frozenset(
     {
         "content-type", "content-encoding", "request-id", "x-request-id", "retry-after",
         "retry-after-ms", "x-should-retry", "openai-processing-ms", "openai-version",
@@ -28,7 +28,7 @@ KEPT_HEADERS = frozenset(
 )  # fmt: skip
 
 
-_KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
+_RECORDED_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
 
 # What another request like it needs, and which package in which version sent it. Never a key.
@@ -46,7 +46,7 @@ class Attempt:
 
     request: bytes  # the body as it was sent
     status: int | None = None  # None: no answer came
-    headers: Mapping[str, str] = field(default_factory=dict)  # those of KEPT_HEADERS
+    headers: Mapping[str, str] = field(default_factory=dict)  # those of RECORDED_HEADERS
     response: bytes = b""  # the body as it arrived, as far as it did
     first_chunk_ms: float | None = None
     duration_ms: float = 0.0
@@ -160,13 +160,13 @@ def tell_exchange(exchange: Exchange) -> None:
         watcher.exchanged(exchange)
 
 
-def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def recorded_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers that belong in a record, names in lower case."""
     named = {name.lower(): value for name, value in headers.items()}
     return {
         name: value
         for name, value in named.items()
-        if name in KEPT_HEADERS or name.startswith(_KEPT_PREFIXES)
+        if name in RECORDED_HEADERS or name.startswith(_RECORDED_PREFIXES)
     }
 
 

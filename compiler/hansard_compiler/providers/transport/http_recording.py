@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from hansard_compiler.providers.transport.exchange import Attempt, kept_headers, sent_headers
+from hansard_compiler.providers.transport.exchange import Attempt, recorded_headers, sent_headers
 from hansard_compiler.providers.transport.failure_classes import retry_after_s
 
 _current: ContextVar[Recording | None] = ContextVar("hansard_recording", default=None)
@@ -79,11 +79,11 @@ def _on_request(request: httpx2.Request) -> None:
 
 
 def _keep_response(made: Recording, response: httpx2.Response) -> None:
-    headers = kept_headers(dict(response.headers))
+    headers = recorded_headers(dict(response.headers))
     made.change(-1, status=response.status_code, headers=headers)
     assert isinstance(response.stream, httpx2.SyncByteStream)
     index = len(made.attempts) - 1
-    response.stream = _KeptStream(response.stream, made, index, made.started_ns)
+    response.stream = _RecordedStream(response.stream, made, index, made.started_ns)
 
 
 def _http_error(error: BaseException) -> BaseException:
@@ -94,7 +94,7 @@ def _http_error(error: BaseException) -> BaseException:
     return behind or error
 
 
-class _KeptStream(httpx2.SyncByteStream):
+class _RecordedStream(httpx2.SyncByteStream):
     """A response's body that is kept while it is read, however the reading ends."""
 
     def __init__(
@@ -106,7 +106,7 @@ class _KeptStream(httpx2.SyncByteStream):
         self._started_ns = started_ns
         self._chunks: list[bytes] = []
         self._first_ms: float | None = None
-        self._is_kept = False
+        self._is_recorded = False
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -126,9 +126,9 @@ class _KeptStream(httpx2.SyncByteStream):
         self._inner.close()
 
     def _keep(self, error: BaseException | None) -> None:
-        if self._is_kept:
+        if self._is_recorded:
             return
-        self._is_kept = True
+        self._is_recorded = True
         self._made.change(
             self._index,
             response=b"".join(self._chunks),

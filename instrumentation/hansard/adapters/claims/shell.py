@@ -44,8 +44,8 @@ class ShellCommand:
     """One command of a call, without wrappers and folders: `.venv/bin/pytest -q` is `pytest -q`."""
 
     text: str
-    zero_tells: bool  # the call's exit code 0 says that it succeeded
-    nonzero_tells: bool  # another one says that it did not
+    zero_means_done: bool  # the call's exit code 0 says that it succeeded
+    nonzero_means_failed: bool  # another one says that it did not
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _inner(
             if word.startswith("-") and word.endswith("c") and at + 1 < len(words):
                 for one in _commands(words[at + 1], depth=depth + 1):
                     yield ShellCommand(
-                        one.text, zero and one.zero_tells, nonzero and one.nonzero_tells
+                        one.text, zero and one.zero_means_done, nonzero and one.nonzero_means_failed
                     )
                 return
     yield ShellCommand(" ".join(words)[:2_000], zero, nonzero)
