@@ -235,7 +235,7 @@ def test_a_prompt_is_an_asset_that_can_be_used_again() -> None:
     items = asset.items(now=NOW)
     decisions = decided(items)
 
-    assert (asset.name, asset.title, asset.given) == ("brief", "Briefly", (("lines", "2"),))
+    assert (asset.name, asset.title, asset.values) == ("brief", "Briefly", (("lines", "2"),))
     assert [(one.name, one.is_required) for one in asset.arguments] == [
         ("lines", True), ("tone", False),
     ]  # fmt: skip
