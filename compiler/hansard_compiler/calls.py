@@ -30,7 +30,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallPart:
-    """A tool call as the model asked for it."""
+    """A tool call as the model requested it."""
 
     id: str | None
     name: str

@@ -34,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to one question."""
+    """The verdict on one question."""
 
     label: str | None  # one of the question's; None: none of them fits
     score: float  # confidence, 0 to 1

@@ -44,7 +44,7 @@ class NotFoundError(HansardError):
 
 
 def _too_short(kind: str, identifier: str) -> str:
-    """Return what to add where somebody gave the beginning of an id, and too little of it."""
+    """Return what to add where an id is abbreviated too far."""
     if kind == "step" and "-" not in identifier:
         return "; a step is named by its run and its span, as in 4bf92f35-00f067aa"
     is_hex = all(digit in "0123456789abcdefABCDEF" for digit in identifier)

@@ -164,7 +164,7 @@ def _message(message: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _text(part: Any) -> str:
-    """Return what a part says; of media that it is there, and what it is."""
+    """Return the text of a part; of media that it is there, and what it is."""
     if not isinstance(part, Mapping):
         raise InvalidInput("Prompt", [Problem("messages.content", "an object is expected")])
     if part.get("type") == "text":

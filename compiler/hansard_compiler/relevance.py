@@ -1,4 +1,4 @@
-"""How well a text answers a query: one module for each scorer, and the list of them by name."""
+"""How well a text matches a query: one module for each scorer, and the list of them by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hansard_compiler.compile.state import Guarded, State
 from hansard_compiler.redaction.prefilter import pattern_set
 from hansard_compiler.words import WORD, is_dense, stem, terms, terms_of
 
-# How well a text answers a query: Okapi BM25 in whole numbers, so that every machine agrees.
+# How well a text matches a query: Okapi BM25 in whole numbers, so that every machine agrees.
 #
 # Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the
 # inverse document frequency ln(1 + (N - n + 0.5) / (n + 0.5)), which is never negative.
@@ -98,7 +98,7 @@ class _SpottedTerm:
         self._forms: dict[str, bool] = {}
 
     def count(self, text: str, lower: str) -> int:
-        """Return how often the term stands in a text; 64 times is often enough to know."""
+        """Return how often the term is in a text; 64 times is often enough to know."""
         if self._is_dense:
             return lower.count(self._needle)
         found, at = 0, lower.find(self._needle)
@@ -189,7 +189,7 @@ _QUERY_KINDS = frozenset({"task"})
 
 
 def query_of(state: State, guarded: Mapping[str, Guarded]) -> str:
-    """Return what relevance is measured against, without secrets: a compressor is given it too."""
+    """Return what relevance is measured against, without secrets: a compressor gets it too."""
     latest = latest_user_request(state.live)
     requests = [
         guarded[item.id].text for item in state.live if item is latest or item.kind in _QUERY_KINDS
@@ -380,7 +380,7 @@ class _Model:
         return found
 
     def _sums(self, texts: Sequence[str], *, most: int) -> tuple[list[int], Any]:
-        """Return the vector of each passage of `most` pieces, and which text it belongs to."""
+        """Return the vector of each passage of `most` pieces, and which text it is of."""
         import numpy
 
         owners: list[int] = []

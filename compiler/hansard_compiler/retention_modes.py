@@ -1,4 +1,4 @@
-"""How much of what agents send is kept."""
+"""How much of what agents send is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand in a line of a terminal or a log."""
+"""What a line of a terminal or a log may hold."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Relevance(_Settings):
 
 
 class CompileConfig(_Settings):
-    """How to compile. `scope`, `agent`, `task_type` and `environment` say for whom."""
+    """How to compile. `scope`, `agent`, `task_type` and `environment` name for whom."""
 
     # Which passes decide: 1 are those of 0.1, and are not written, as 0.1 did not write them.
     compiler_version: Annotated[

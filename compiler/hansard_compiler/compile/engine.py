@@ -160,7 +160,7 @@ class CompileResult:
 
 
 def compile_context(request: CompilationRequest | Mapping[str, Any], ports: Ports) -> CompileResult:
-    """Choose, shorten and lay out the context of one model call, with a receipt for everything.
+    """Choose, shorten and lay out the context of one model call; every candidate gets a receipt.
 
     A mapping is checked first and may hold context items of any shape. Raises CompileError.
     """
@@ -178,7 +178,7 @@ def compile_context(request: CompilationRequest | Mapping[str, Any], ports: Port
 
 
 def _with_policy(ports: Ports, request: CompilationRequest) -> Ports:
-    """Let the rules of the request decide where no policy was given; raises PolicyRuleError."""
+    """Let the rules of the request decide where there is no policy; raises PolicyRuleError."""
     if ports.policy is not None or not request.policy_rules:
         return ports
     rules = parse_rules([rule.model_dump() for rule in request.policy_rules])

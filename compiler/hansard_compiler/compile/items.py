@@ -78,7 +78,7 @@ def micro(share: float) -> int:
 
 
 def from_context_item(item: ContextItem, position: int) -> Item:
-    """Take over a context item as it was given."""
+    """Return the candidate of a context item."""
     content = item.content
     created_us = unix_us(item.created_at)
     fresh_us = created_us if item.freshness_ts is None else unix_us(item.freshness_ts)
@@ -182,7 +182,7 @@ def tool_name(spec: Mapping[str, Any]) -> str:
 
 
 def text_of(content: Mapping[str, Any]) -> str:
-    """Return what a structured content says: a message's texts, anything else as JSON."""
+    """Return the text of a structured content: a message's texts, anything else as JSON."""
     parts = content.get("parts")
     if not isinstance(parts, Sequence) or isinstance(parts, str):
         return canonical_json(content)

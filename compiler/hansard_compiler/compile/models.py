@@ -67,7 +67,7 @@ class Model(BaseModel):
 
 
 class TopLevel(Model):
-    """An object that is stored or sent by itself, and so says how it is to be read."""
+    """An object that is stored or sent by itself, and so states its schema version."""
 
     schema_version: Literal["1"] = "1"
 
@@ -182,7 +182,7 @@ class CompilationRequest(TopLevel):
 
 
 class CompilationDecision(Model):
-    """A receipt as it is stored and sent: what became of one item, and why."""
+    """A receipt as it is stored and sent: the outcome of one item, and why."""
 
     item_id: str
     decision: Decision

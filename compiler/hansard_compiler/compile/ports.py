@@ -1,4 +1,4 @@
-"""What a compile is given from outside: counting, policy, relevance, compression, rendering.
+"""The ports of a compile: counting, policy, relevance, compression, rendering.
 
 Each is one narrow protocol. None of them may read a clock, a disk or a network if the compile is
 to be repeatable; a compressor that asks a model is the caller's own step and is recorded as such.
@@ -26,7 +26,7 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a policy is asked about: an item, and for whom it is compiled."""
+    """What a policy decides about: an item, and for whom it is compiled."""
 
     item_id: str
     kind: str
@@ -46,7 +46,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A policy's answer about one item."""
+    """A policy's decision about one item."""
 
     effect: Effect = "allow"
     rule_ids: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class PolicyDecider(Protocol):
 
 
 class Relevance(Protocol):
-    """Rates texts against a query, 0 to 1,000,000 each, in the order given."""
+    """Rates texts against a query, 0 to 1,000,000 each, in the order of the texts."""
 
     def __call__(self, query: str, texts: Sequence[str]) -> Sequence[int]: ...
 
@@ -92,7 +92,7 @@ class Renderer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The outside of one compile. None stands for the built-in; of policy: everything allowed."""
+    """The ports of one compile. None is the built-in; of policy: allow all."""
 
     counter: TokenCounter
     redactor: Redactor

@@ -1,4 +1,4 @@
-"""One receipt for every candidate: the last word of the pass that decided about it.
+"""One receipt for every candidate: the ruling of the pass that decided about it.
 
 `columns` is the form of span attributes: arrays of equal length, cut at 4,000 items. What is cut is
 counted, and the whole is in the stored result.
@@ -27,7 +27,7 @@ _CHANGES = frozenset({"exclude", "compress", "redact"})
 
 
 def originals(state: State) -> dict[str, Any]:
-    """Return every candidate's content without secrets, whatever became of it."""
+    """Return every candidate's content without secrets, whatever its outcome."""
     redactor, guarded = state.ports.redactor, state.guarded
     return {
         item.id: guarded[item.id].original

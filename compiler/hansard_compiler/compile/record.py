@@ -36,7 +36,7 @@ _PORTS: Final = ("policy", "relevance", "compressor", "renderer")
 
 
 def attributes_of(result: CompileResult, ports: Ports) -> Json:
-    """Return the attributes of a compile's span; `given` are the ports as the caller made them."""
+    """Return the attributes of a compile's span; `ports` are those of the caller."""
     request, allocation = result.request, result.token_allocation
     named = {
         "id": result.id,
@@ -124,7 +124,7 @@ def result_bytes(result: CompileResult) -> bytes:
 
 
 def policy_bytes(ports: Ports) -> bytes | None:
-    """Return the rules that were given beside the request as canonical JSON.
+    """Return the rules that came beside the request as canonical JSON.
 
     None where none were, or where a decider of the program's own was.
     """

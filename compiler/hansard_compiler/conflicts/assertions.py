@@ -94,7 +94,7 @@ def _is_identifier(tokens: Sequence[Token], at: int, token: Token) -> bool:
 
 
 def _is_circumstance(token: Token) -> bool:
-    """Return whether a word says when, where or of which kind an amount is."""
+    """Return whether a word is about when, where or of which kind an amount is."""
     if token.kind in ("date", "day", "time", "group"):
         return True
     return token.value in words.ORDINALS | words.CIRCUMSTANCES | words.MODALS

@@ -1,4 +1,4 @@
-"""Whether a statement is certain: a known subject that has one such value, whenever it is asked.
+"""Whether a statement is certain: a known subject that has one such value, whenever it is read.
 
 What is read now and then (a temperature, a status), counted (seats, cats), or said of a thing that
 is not named ("the invoice") may differ between two moments or two things, and is only marked.
@@ -72,7 +72,7 @@ def of_denial(found: Sentence, *, is_rule: bool) -> bool:
 
 
 def is_identified(found: Sentence, value: range) -> bool:
-    """Return whether a name, a number, an identifier or the metadata says what is spoken of."""
+    """Return whether a name, a number, an identifier or the metadata names the subject."""
     if found.is_named:
         return True
     has_article = found.text.lower().startswith(tuple(f"{one} " for one in words.DEFINITE))

@@ -1,4 +1,4 @@
-"""Structured facts: what the owner of an item says that it states.
+"""Structured facts: what the owner of an item declares that it states.
 
     {"subject": "staging", "attribute": "port", "value": 8080}
 

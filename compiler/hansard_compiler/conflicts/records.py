@@ -31,7 +31,7 @@ _NONE: Final = frozenset({"", "-", "–", "n/a", "na", "none", "null", "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a text says of one thing."""
+    """What a text states of one thing."""
 
     item_id: str
     identity: frozenset[tuple[str, str]]  # which record it is: names of fields and their values
@@ -41,7 +41,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two records of one thing that say different things of it."""
+    """Two records of one thing that differ."""
 
     first: str
     second: str

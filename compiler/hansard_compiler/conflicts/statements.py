@@ -85,7 +85,7 @@ def statements_of(item_id: str, found: Sentence) -> Iterator[Statement]:
 
 
 def identity_of(text: str) -> frozenset[str]:
-    """Return what in a text says which record it is about: numbers, dates, identifiers, names.
+    """Return what in a text names its record: numbers, dates, identifiers, names.
 
     Of a heading, a sentence without a verb, that is every word.
     """
@@ -263,7 +263,7 @@ def _frame(tokens: Sequence[Token], begin: int, end: int, sort: str) -> Frame:
 
 @lru_cache(maxsize=32_768)
 def base(word: str) -> str:
-    """Return what the forms of a word share: `deliver`, `delivers` and `delivery` are one."""
+    """Return the stem of a word: `deliver`, `delivers` and `delivery` are one."""
     word = words.IRREGULAR.get(word, word)
     for ending in ("ership", "ship", "ery", "ity", "ance", "ence", "al", "ion", "or"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:

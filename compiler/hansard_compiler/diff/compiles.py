@@ -73,7 +73,7 @@ class ItemDiff:
 
     @property
     def tokens_delta(self) -> int | None:
-        """Tokens it takes more on the right; None where a side does not say."""
+        """Tokens it takes more on the right; None where a side has none."""
         before, after = _sent_tokens(self.left), _sent_tokens(self.right)
         return None if before is None or after is None else after - before
 
@@ -88,7 +88,7 @@ class ItemDiff:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Tokens of one thing on both sides; None where a side does not say."""
+    """Tokens of one thing on both sides; None where a side has none."""
 
     name: str
     left: int | None

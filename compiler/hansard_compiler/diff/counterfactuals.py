@@ -77,7 +77,7 @@ class _Trials:
         return frozenset(one.name for one in self.changes)
 
     def outcomes(self, names: frozenset[str]) -> _Outcomes | None:
-        """Return what becomes of every item; None when it does not compile, or was not tried."""
+        """Return the outcome of every item; None when it does not compile, or was not tried."""
         if names not in self.known:
             if self.left_over <= 0:
                 return None

@@ -1,4 +1,4 @@
-"""Causes in words: of changes that were tried, and of what receipts alone can tell."""
+"""Causes in words: of changes that were tried, and of what receipts alone show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SETTING_WORDS: Final[Mapping[str, str]] = {
 
 
 def setting_words(name: str) -> str:
-    """Return the name of a setting as people say it."""
+    """Return the name of a setting in words."""
     if name.startswith("weight."):
         return f"weight of {name.removeprefix('weight.')}"
     field, _, rest = name.partition(".")
@@ -44,7 +44,7 @@ def setting_words(name: str) -> str:
 
 
 def words_for(item: ItemDiff, changes: Sequence[Change]) -> tuple[str, str]:
-    """Return kind and sentence of the changes that, taken back, undo what became of an item."""
+    """Return kind and sentence of the changes that, taken back, undo the outcome of an item."""
     kinds = {_kind(item, one) for one in changes}
     kind = kinds.pop() if len(kinds) == 1 else "several"
     sentences = [_sentence(item, one) for one in changes[:_MOST_NAMED]]
@@ -67,7 +67,7 @@ def value_words(value: Any) -> str:
 
 
 def _kind(item: ItemDiff, change: Change) -> str:
-    """Return the kind of a cause; another item that did it says how."""
+    """Return the kind of a cause; another item that did it has the reason."""
     subject = change.subject
     if subject is None or subject == item.item_id:
         return change.kind
@@ -143,7 +143,7 @@ def _lacking(item: ItemDiff, changes: Sequence[Change]) -> str:
 
 
 def evidence(item: ItemDiff, diff: CompileDiff) -> Because:
-    """Return what the receipts of both sides say of a flip, labelled as not tried."""
+    """Return the reasons of a flip in the receipts of both sides, labelled as not tried."""
     kind, detail = _reason(item, diff)
     return Because(kind, detail, "evidence")
 

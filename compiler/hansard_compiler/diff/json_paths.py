@@ -67,7 +67,7 @@ def path_text(path: Sequence[Step]) -> str:
 
 
 def value_at(value: Any, path: Sequence[Step]) -> Any:
-    """Return what stands at a path; raises LookupError."""
+    """Return the value at a path; raises LookupError."""
     for step in path:
         value = value[step]
     return value
@@ -153,7 +153,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _is_same(left: Any, right: Any) -> bool:
-    """Return whether two values are the same JSON: 1 is not true, whatever Python says."""
+    """Return whether two values are the same JSON: 1 is not true, unlike in Python."""
     if type(left) is type(right) and isinstance(left, str | int | bool):
         return bool(left == right)
     return canonical_json(left) == canonical_json(right)

@@ -55,7 +55,7 @@ def align_messages(
 def _without_moved(
     left: Sequence[MessageMark], right: Sequence[MessageMark], pairs: Sequence[tuple[int, int]]
 ) -> dict[int, tuple[int, bool]]:
-    """Return left -> (right, whether it moved); a message that stands elsewhere is no change."""
+    """Return left -> (right, whether it moved); a message that moved is no change."""
     matched = {i: (j, False) for i, j in pairs if left[i].match_hash == right[j].match_hash}
     taken = {j for j, _ in matched.values()}
     elsewhere: dict[bytes, list[int]] = {}
@@ -75,7 +75,7 @@ def _listed(
     right: Sequence[MessageMark],
     pairs: dict[int, tuple[int, bool]],
 ) -> Iterator[MessagePair]:
-    """Yield pairs where the left message stands; what is only on the right, in its own order."""
+    """Yield pairs in the order of the left; what is only on the right, in its own order."""
     partner = {j: i for i, (j, _) in pairs.items()}
     shown = 0
     for i in range(len(left)):

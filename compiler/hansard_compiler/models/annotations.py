@@ -1,4 +1,4 @@
-"""Annotations as they are asked for: a note, a score or a tag on a run or a step.
+"""Annotations as they are requested: a note, a score or a tag on a run or a step.
 
 The same models stand before the HTTP API, the forms of the pages, the command line and imports.
 Scores have the names of OpenTelemetry's `gen_ai.evaluation.*`: name, score.value, score.label,
@@ -45,7 +45,7 @@ _NAME: Final = re.compile(r"[^\s:<>=\x00-\x1f\x7f](?:[^:<>=\x00-\x1f\x7f]*[^\s:<
 
 
 def clean_tag(text: str) -> str:
-    """Return a tag as it is kept: lower-case, in one word. Raises ValueError."""
+    """Return a tag as it is stored: lower-case, in one word. Raises ValueError."""
     tag = "-".join(text.lower().split())
     if _TAG.fullmatch(tag) is None:
         raise ValueError("a tag has 1 to 64 letters, digits and . : / + - _, the first a letter "
@@ -125,7 +125,7 @@ _SHAPES: Final = [
 
 
 class Annotate(TopLevel):
-    """Say something of a run, or of one of its steps: a note, a score or a tag."""
+    """Annotate a run, or one of its steps: a note, a score or a tag."""
 
     model_config = ConfigDict(json_schema_extra=any_of(*_SHAPES))
 

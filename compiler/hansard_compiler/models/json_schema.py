@@ -70,7 +70,7 @@ def left_out(*names: str) -> Schema:
 
 
 def both(*parts: Schema) -> Schema:
-    """Return one schema of objects out of several that `given` and `left_out` made."""
+    """Return one schema of objects out of several that `having` and `left_out` made."""
     required = [name for part in parts for name in part.get("required", ())]
     properties = {name: kind for part in parts for name, kind in part["properties"].items()}
     return {"required": required, "properties": properties}

@@ -275,14 +275,14 @@ class UnsupersedeMemory(MemoryActor):
 
 
 def _countable(at: AwareDatetime) -> AwareDatetime:
-    """Refuse what nanoseconds since 1970 cannot say in 64 bits."""
+    """Refuse what 64 bits of nanoseconds since 1970 cannot hold."""
     if not 1970 <= at.year < 2262:
         raise ValueError("a time between 1970 and 2261 is expected")
     return at
 
 
 def as_compile_record(record: Mapping[str, Any]) -> Json:
-    """Return a memory, as it is answered, as a record that a compile takes.
+    """Return a memory of a response as a record that a compile takes.
 
     Its namespace is its scope, and its standing goes with it: what does not stand is left out there
     with a receipt that says so.

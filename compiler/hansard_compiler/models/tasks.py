@@ -15,7 +15,7 @@ MOST_NOTE: Final = 2_000  # characters
 
 
 def _stripped(value: object) -> object:
-    """Return a text without space around it; one of nothing else says nothing."""
+    """Return a text without space around it; one of nothing else is empty."""
     return (value.strip() or None) if isinstance(value, str) else value
 
 
@@ -25,7 +25,7 @@ Note: TypeAlias = Annotated[
 
 
 class Decide(TopLevel):
-    """Approve or dismiss a blocked task, or say that an approved one is done."""
+    """Approve or dismiss a blocked task, or mark an approved one as done."""
 
     decision: Decision
     note: Note = None

@@ -27,7 +27,7 @@ from hansard_compiler.policy.permitted_commands import parse_permitted, runs_onl
 
 
 def compiled_pattern(text: str) -> Any:
-    """Return a pattern; raises ValueError that says what is wrong with it."""
+    """Return a pattern; raises ValueError with what is wrong with it."""
     options = re2.Options()
     options.log_errors = False  # the caller gets the error: the library would print it too
     try:

@@ -1,4 +1,4 @@
-"""The policy as a compile asks it: one verdict an item, every check kept."""
+"""The policy as a compile uses it: one verdict an item, every check recorded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RuleDecider:
         return cls(Policy(rule_sets, rules=parse_rules(rules, rule_set="request")))
 
     def decide(self, subject: Subject) -> Verdict:
-        """Return what the rules say of an item, and note the check."""
+        """Return the rules' decision about an item, and note the check."""
         check = self._for(subject).check_item(_item(subject))
         self.checks.append(check)
         deciding = check.rule
@@ -55,7 +55,7 @@ class RuleDecider:
         )
 
     def _for(self, subject: Subject) -> ContextPolicy:
-        """Return the policy of the step an item is asked about, the same one while it lasts."""
+        """Return the policy of an item's step, the same one while it lasts."""
         facts = (
             subject.agent,
             subject.task_type,
@@ -71,7 +71,7 @@ class RuleDecider:
 
 
 def _redacted(masks: Sequence[tuple[str, Mask]]) -> tuple[str, ...]:
-    """Return the names a compile's redaction is given; one whole mask takes everything."""
+    """Return the names for a compile's redaction; one whole mask takes everything."""
     if any(mask.is_whole for _, mask in masks):
         return _WHOLE_CONTENT
     return tuple(dict.fromkeys(name for _, mask in masks for name in mask.rules))

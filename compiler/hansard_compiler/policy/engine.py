@@ -270,7 +270,7 @@ def _short(error: Exception) -> str:
 
 
 def explain_rule(rule: Rule, action: Action, facts: Facts) -> Json:
-    """Return each dimension and each part of the condition with what was wanted and found."""
+    """Return each dimension and each part of the condition with what was expected and found."""
     dimensions = [
         {
             "dimension": key,

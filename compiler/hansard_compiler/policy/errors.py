@@ -1,4 +1,4 @@
-"""What can be wrong with policy: rules nobody can read, conditions nobody can judge."""
+"""What can be wrong with policy: rules that cannot be read, conditions that cannot be judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PolicyRuleError(ConfigError):
 
 
 class ConditionError(HansardError):
-    """A condition that cannot be judged on what was given: the check denies."""
+    """A condition that cannot be judged on its facts: the check denies."""
 
     code = "policy_condition_error"
 

@@ -1,4 +1,4 @@
-"""What a policy check is asked about: who, where, and an item to see or a tool call to make."""
+"""The facts of a policy check: who, where, and an item to see or a tool call to make."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTEXT_FIELDS = ("agent", "task_type", "provider", "model", "environment", "use
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """Who asks, for what, and where: what stays the same over a step. None: not said."""
+    """Who requests, for what, and where: what stays the same over a step. None: unknown."""
 
     agent: str | None = None
     task_type: str | None = None

@@ -20,7 +20,7 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 def read_rule_set(data: bytes, *, name: str = "rules.json") -> RuleSet:
-    """Read a rule set from a file's bytes; a name ending in .yaml or .yml says it is YAML.
+    """Read a rule set from a file's bytes; a name ending in .yaml or .yml means YAML.
 
     Raises PolicyRuleError, with the place in the file.
     """
@@ -28,7 +28,7 @@ def read_rule_set(data: bytes, *, name: str = "rules.json") -> RuleSet:
 
 
 def read_document(data: bytes, *, name: str) -> Any:
-    """Read a file's bytes as plain values, whatever they say; raises PolicyRuleError."""
+    """Read a file's bytes as plain values; raises PolicyRuleError."""
     if len(data) > _MAX_BYTES:
         raise PolicyRuleError(name, f"{len(data)} bytes; at most {_MAX_BYTES}")
     try:

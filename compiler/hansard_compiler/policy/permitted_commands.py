@@ -1,4 +1,4 @@
-"""Reads a shell command's structure, to say which programs it would run and with which options.
+"""Reads a shell command's structure: which programs it would run and with which options.
 
 Only plain commands are understood: words, quotes, and pipes between such commands. Whatever else a
 shell can do (lists, redirection, substitution, variables, braces, globs, functions, comments) is

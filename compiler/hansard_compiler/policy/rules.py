@@ -87,7 +87,7 @@ class RuleSet:
 
 
 def fits(patterns: Sequence[str], values: Sequence[str]) -> bool:
-    """Return whether a value fits a pattern; `*` stands for any text, all else for itself."""
+    """Return whether a value fits a pattern; `*` matches any text, all else itself."""
     for value in values:
         if value in patterns:
             return True

@@ -1,1 +1,1 @@
-"""Adapters that make a provider's request of a compiled context, send it, and read the answer."""
+"""Adapters that make a provider's request of a compiled context, send it, and read the response."""

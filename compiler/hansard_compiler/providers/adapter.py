@@ -26,14 +26,14 @@ Preflight = Literal["provider", "estimate", "off"]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many input tokens a request takes, and who says so."""
+    """How many input tokens a request takes, and who counted them."""
 
     tokens: int
     counted_by: str
 
 
 class Adapter:
-    """One provider, ready to be asked. Safe to share between threads.
+    """One provider, ready to be called. Safe to share between threads.
 
     `preflight` says how a request is held against `max_input_tokens` before it is sent: by the
     provider's own count (one more request), by the offline estimate, or not at all. `multiplier`
@@ -62,7 +62,7 @@ class Adapter:
         return self.format.render(compiled)
 
     def renderer(self, *, model: str, **more: Any) -> Callable[[Mapping[str, Any]], Json]:
-        """Return what a compile may be given as its renderer: from its payload to the request.
+        """Return a renderer for a compile: from its payload to the request.
 
         `more` are further fields of RenderInput. Pairs are checked, so that a compile whose request
         no provider would take fails there and then.
@@ -242,7 +242,7 @@ def _object(exchange: Exchange) -> Json:
 
 
 def _refuse_empty(call: Call, response: Mapping[str, Any], exchange: Exchange) -> None:
-    """Raise InvalidResponse for a response that neither says anything nor why it says nothing.
+    """Raise InvalidResponse for a response with neither content nor a reason for its absence.
 
     A model may answer nothing and stop: then a finish reason, or the Responses API's list of
     output, is there. Embeddings, which a replay may send again, are a list of data.

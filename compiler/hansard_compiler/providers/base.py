@@ -1,4 +1,4 @@
-"""What every provider's adapter is given and must be able to do.
+"""What every provider's adapter gets and must be able to do.
 
 The core hands over a `RenderInput`: texts, messages and tools in the normal form of `calls.py`. An
 adapter makes the provider's request of it and reads the provider's answer back into a `Call`;
@@ -24,7 +24,7 @@ _STABLE, _VOLATILE = "stable_prefix", "volatile_suffix"
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to answer. None leaves it to the provider; what a provider lacks is refused, not lost."""
+    """Sampling. None leaves it to the provider; what a provider lacks is refused, not lost."""
 
     max_output_tokens: int | None = None
     temperature: float | None = None
@@ -36,7 +36,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Where the stable prefix ends: how many of each list stand in it."""
+    """Where the stable prefix ends: how many of each list are in it."""
 
     system: int = 0
     tools: int = 0
@@ -118,7 +118,7 @@ def from_payload(payload: Mapping[str, Any], *, model: str, **more: Any) -> Rend
 
 @runtime_checkable
 class ProviderAdapter(Protocol):
-    """What the core asks of a provider; `adapter.Adapter` is the one implementation we need."""
+    """What the core needs of a provider; `adapter.Adapter` is the one implementation we need."""
 
     def count_tokens(self, compiled: RenderInput) -> int: ...
 
@@ -163,7 +163,7 @@ class WireFormat(Protocol):
         ...
 
     def continuation(self, response: Mapping[str, Any]) -> Message:
-        """Return an answer as the message to go on with: every block, signed ones unchanged."""
+        """Return a response as the message to go on with: every block, signed ones unchanged."""
         ...
 
     def notes(self, request: RenderInput) -> list[str]:

@@ -1,4 +1,4 @@
-"""The request after an answer: the one before it, with the answer and the results of its calls.
+"""The request after a response: the one before it, with the response and the results of its calls.
 
 The bytes that were sent are edited, so that every field of the sender's own stays as it was
 written.
@@ -29,7 +29,7 @@ _CONVERSATION: Final = ("messages", "input")  # where the APIs keep what was sai
 def continued(
     form: WireFormat, request: bytes, response: Json, results: Sequence[ToolResultPart]
 ) -> bytes:
-    """Return the request that goes on from an answered one; every call of it has a result.
+    """Return the request that continues a completed one; every call of it has a result.
 
     Raises NotRenderable for an API that holds no conversation.
     """

@@ -53,7 +53,7 @@ class UsedCompilation(Model):
 
 
 class UsedAdapter(Model):
-    """Who rendered the request and read the answer."""
+    """Who rendered the request and read the response."""
 
     format: str  # class of the wire format
     settings: Json = Field(default_factory=dict)
@@ -106,7 +106,7 @@ def used_adapter(format: object, exchange: Exchange) -> UsedAdapter:
 
 
 def sampling_of(call: RenderInput) -> Json:
-    """Return how the model was to answer, as far as it was said."""
+    """Return the sampling that was set."""
     fields = asdict(call.sampling)
     usual = asdict(Sampling())
     return {name: _plain(value) for name, value in fields.items() if value != usual[name]}

@@ -73,7 +73,7 @@ ADAPTERS: Mapping[str, Callable[[AdapterSettings], Adapter]] = {
 
 
 def deltas_of(event: Json) -> list[Json]:
-    """Return what one event of a stream adds to the answer, in one form for every API, in order.
+    """Return what one event of a stream adds to the response, in one form for every API, in order.
 
     `{"type", "text"}` of type text, reasoning or refusal; `{"type": "tool_call", "index",
     "call_id", "name", "arguments"}`, where `index` groups the pieces of one call, `call_id`

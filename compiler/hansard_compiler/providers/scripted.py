@@ -171,7 +171,7 @@ class ScriptedFormat:
 
 
 def _problems(messages: Sequence[Message]) -> list[str]:
-    """Every call answered once, every result after its call."""
+    """One result for every call, after it."""
     called: set[str | None] = set()
     answered: set[str | None] = set()
     problems = []

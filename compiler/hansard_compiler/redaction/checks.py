@@ -1,4 +1,4 @@
-"""Is it a secret? What a pattern cannot say: names that announce one, and values random enough."""
+"""Is it a secret? What no pattern matches: names that announce one, and values random enough."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class Base64Run:
 
 
 def wide_charsets(data: bytes) -> list[str]:
-    """Return the kinds of UTF-16 that may be in these bytes, by where their NUL bytes stand."""
+    """Return the kinds of UTF-16 that may be in these bytes, by where their NUL bytes are."""
     found = {_WIDE_RUN_ORDERS[run.start() % 2] for run in _WIDE_RUN.finditer(data)}
     return sorted(found, reverse=True)
 

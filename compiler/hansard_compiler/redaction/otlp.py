@@ -159,7 +159,7 @@ class _Walk:
             self._plain_names.add(key)
 
     def _value(self, value: Any, name: str, *, key: str) -> None:
-        """Clean an AnyValue; `key` is the name it stands under, or a sensitive one further out."""
+        """Clean an AnyValue; `key` is the name it is under, or a sensitive one further out."""
         kind = value.WhichOneof("value")
         if kind in ("string_value", "bytes_value"):
             setattr(value, kind, self._clean(getattr(value, kind), name, key=key))
@@ -193,7 +193,7 @@ class _Walk:
 
 
 def _with_flags(values: Any, key: str) -> Iterator[tuple[int, Any, str]]:
-    """Yield each element that is no number, its place, and the name it stands under.
+    """Yield each element that is no number, its position, and the name it is under.
 
     `["x-api-key", "…"]` names its second.
 
@@ -225,7 +225,7 @@ def _is_one_value(text: str) -> bool:
 
 
 def clean_items(message: Any, levels: Sequence[str], part: CleanPart) -> dict[int, Removed]:
-    """Clean every resource, scope, schema URL and item of a request; say what went, by item.
+    """Clean every resource, scope, schema URL and item of a request; return what went, by item.
 
     Items are counted from 0 over the whole request; what a resource or scope lost comes with its
     first item. An item that lost nothing is absent.

@@ -64,7 +64,7 @@ _MAX_MEMORY_BYTES = 32 << 20  # of one automaton, which remembers the states it 
 
 
 def pattern_set(patterns: Iterable[bytes]) -> Any:
-    """Compile patterns into one automaton; `Match` answers their indices, or None."""
+    """Compile patterns into one automaton; `Match` returns their indices, or None."""
     options = latin1()
     options.max_mem = _MAX_MEMORY_BYTES
     compiled = re2.Set.SearchSet(options)
@@ -162,7 +162,7 @@ def base64_guard_for(rules: tuple[Rule, ...]) -> Any:
 
 @lru_cache(maxsize=8)
 def matchers_for(rules: tuple[Rule, ...]) -> Any:
-    """Return the automaton of the rules themselves, which says which of them to run."""
+    """Return the automaton of the rules themselves, which names those to run."""
     return pattern_set(rule.pattern for rule in rules)
 
 

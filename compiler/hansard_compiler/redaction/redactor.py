@@ -138,11 +138,11 @@ class Redactor:
         return self._guard.Match(raw) is not None or may_hold_stream(raw)
 
     def keyed_digest(self, content: bytes) -> str:
-        """Return 64 hex digits that are equal for equal content and say nothing without the key."""
+        """Return 64 hex digits that are equal for equal content, useless without the key."""
         return hmac.new(self._key, content, hashlib.sha256).hexdigest()
 
     def fingerprint(self, secret: bytes) -> str:
-        """Return what stands for a secret in its marker."""
+        """Return what replaces a secret in its marker."""
         return self.keyed_digest(secret)[:_FINGERPRINT_DIGITS]
 
     def redact_text(self, text: str, *, key: str = "") -> RedactedText:
@@ -177,7 +177,7 @@ class Redactor:
         return RedactedBytes(*self._redact(data, name))
 
     def redact_series(self, texts: Sequence[str]) -> tuple[list[str], list[Finding]]:
-        """Return texts that follow each other without the secrets in what they say together.
+        """Return texts that follow each other without the secrets in what they form together.
 
         A marker stands in the text that its secret began in; the others keep what is around it.
         """
@@ -263,7 +263,7 @@ class Redactor:
         return spans
 
     def _named_spans(self, text: bytes, key: bytes) -> Iterator[_Span]:
-        """Return what is a secret for the name it stands under: all of it, or strings of a JSON."""
+        """Return what is a secret for the name it is under: all of it, or strings of a JSON."""
         if not text.lstrip().startswith(_JSON_STARTS):
             if is_assigned_secret(text, key):
                 yield self._span(text, 0, len(text), len(self._rules), _ASSIGNMENT)
@@ -343,7 +343,7 @@ class _Pattern:
         self._key_group = self._capture.groupindex.get(b"key", 0)
 
     def secrets_in(self, text: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Return where each secret stands, and the name it stands under (or nothing)."""
+        """Return where each secret is, and the name it is under (or nothing)."""
         for found in self._find.finditer(text):
             start, end = found.span()
             if self._is_list:

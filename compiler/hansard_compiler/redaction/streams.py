@@ -1,4 +1,4 @@
-"""Streams of a provider inside of texts: what their chunks say bit by bit, as texts of their own.
+"""Streams of a provider inside of texts: what their chunks form bit by bit, as texts of their own.
 
 A provider sends `sk-an`, then `t-api03-…`: no chunk shows the secret, and the answer that is put
 together of them would. A stream is a row of JSON values: the data of server-sent events (HTML
@@ -95,7 +95,7 @@ _Path = tuple[Any, ...]
 
 
 class Clean(Protocol):
-    """Cleans texts that follow each other; None says that they stay. A trial counts nothing."""
+    """Cleans texts that follow each other; None means that they stay. A trial counts nothing."""
 
     def __call__(self, texts: Sequence[str], /, *, is_trial: bool = False) -> list[str] | None: ...
 
@@ -108,7 +108,7 @@ class _Overlap(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Where a bit of a text stands, in the chunk of this number and in the order of all bits."""
+    """Where a bit of a text is, in the chunk of this number and in the order of all bits."""
 
     order: int
     number: int
@@ -136,7 +136,7 @@ class Line(NamedTuple):
     is_text: bool = False
 
     def written(self) -> str:
-        """Return what stands behind the start."""
+        """Return what comes behind the start."""
         value = self.chunk if self.at is None else self.chunk[self.at]
         return value if self.is_text else json.dumps(value)
 
@@ -187,7 +187,7 @@ def clean_chunks(chunks: Sequence[Any], clean: Clean, overlap: _Overlap | None =
 
 
 def _texts(chunks: Sequence[Any]) -> Iterator[list[_Piece]]:
-    """Yield the bits of each text that chunks say, in order.
+    """Yield the bits of each text that chunks form, in order.
 
     Elements of a list are texts of their own (several answers), and bits of one (its tokens).
     """
@@ -224,7 +224,7 @@ def _wider(path: _Path) -> list[_Path]:
 def _cleaned(
     bare: Sequence[str], numbers: Sequence[int], clean: Clean, overlap: _Overlap | None
 ) -> list[str]:
-    """Return the bits of a text without the secrets that they say together."""
+    """Return the bits of a text without the secrets that they form together."""
     made = list(bare)
     runs = _runs(bare) if max(map(len, bare)) > _LEAST_REPEATED else []
     for run in runs:

@@ -82,7 +82,7 @@ class Live:
     def with_calls(
         self, reply: Sequence[Message], turn: int, pool: Sequence[RecordedResult]
     ) -> Live:
-        """Return it with the calls of an answer noted, unless they are."""
+        """Return it with the calls of a response noted, unless they are."""
         if self.of_turn(turn):
             return self
         made = live_calls(reply, turn=turn, pool=pool, used=self.calls)
@@ -129,7 +129,7 @@ def results_in(messages: Iterable[Message], step_id: str) -> list[RecordedResult
 def live_calls(
     reply: Sequence[Message], *, turn: int, pool: Sequence[RecordedResult], used: Iterable[LiveCall]
 ) -> list[LiveCall]:
-    """Return the calls of an answer, those with the recorded result that nobody used yet."""
+    """Return the calls of a response, those with the recorded result that is not used yet."""
     taken = {one.recorded_number for one in used}
     made = []
     for number, part in enumerate(calls_in(reply)):

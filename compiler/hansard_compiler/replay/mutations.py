@@ -199,7 +199,7 @@ def parse_mutations(changes: Sequence[Any]) -> list[Mutation]:
 
 
 def plain_change(one: Mutation) -> Json:
-    """Return a change as it was given: a null that takes something away is kept."""
+    """Return a change as it was sent: a null that takes something away stays."""
     return one.model_dump(mode="json", exclude_unset=True)
 
 

@@ -69,7 +69,7 @@ _CREDENTIAL: Final = re.compile(r"authorization|token|secret|password|headers|ap
 
 @dataclass(frozen=True, slots=True)
 class SideEffect:
-    """One thing that sending does at the provider. `path` is where the request asks for it."""
+    """One thing that sending does at the provider. `path` is where the request sets it."""
 
     kind: Kind
     name: str  # of a tool its type and name: `mcp wiki`; of state the member: `conversation`
@@ -226,13 +226,13 @@ def _kinds(node: Object, own: re.Pattern[str]) -> Sequence[str]:
 
 
 def _is_local(node: Object) -> bool:
-    """Whether a shell tool is the caller's own: its environment says so."""
+    """Whether a shell tool is the caller's own, by its environment."""
     where = [one.value for one in node.members if one.key == "environment"]
     return bool(where) and all(text_at(one, "type") == "local" for one in where)
 
 
 def _stores(root: Object) -> bool:
-    """Whether the answer is stored: the Responses API does, unless the request forbids it."""
+    """Whether the response is stored: the Responses API does, unless the request forbids it."""
     names = [value_of(one.value) for one in root.members if one.key == "store"]
     return not names or any(one is not False for one in names)
 

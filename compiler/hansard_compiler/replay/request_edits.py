@@ -104,7 +104,7 @@ def api_of(path: str) -> Api | None:
 
 @dataclass(slots=True)
 class RequestEdit:
-    """A recorded request under edit. `notes` say what was edited beyond what a change names."""
+    """A recorded request under edit. `notes` name what was edited beyond what a change names."""
 
     text: JsonText
     root: Object
@@ -328,7 +328,7 @@ def _at(edit: RequestEdit, position: int) -> Entry:
 
 
 def _has_words(edit: RequestEdit) -> bool:
-    """Whether the request still says something: an entry, or what the provider holds."""
+    """Whether the request still has content: an entry, or what the provider holds."""
     held = ("previous_response_id", "conversation", "prompt", "thread")
     if any(find(edit.root, name) is not None for name in held):
         return True
@@ -687,7 +687,7 @@ def called_names(entry: Entry) -> set[str]:
 def with_words(
     data: bytes, path: str, *, calls: Sequence[str], before: str, after: str
 ) -> bytes | None:
-    """Return a later request with an answer's new words in place of the recorded ones.
+    """Return a later request with a response's new words in place of the recorded ones.
 
     The answer is the last entry that makes the `calls` and says `before`, else the last that does
     one of both: servers give several calls one id. None where it is not in the request.

@@ -1,4 +1,4 @@
-"""A stored compile request with changes: what is removed stays a candidate, and says why it is out.
+"""A stored compile request with changes: what is removed stays a candidate, with the reason.
 
 So the receipts of the replay have one for every item of the original, and the two compare item by
 item: nothing disappears without a reason.
@@ -231,7 +231,7 @@ def item_of_message(sections: Sequence[Section], position: int) -> str | None:
 
 
 def with_text(content: Json | str, text: str) -> Json | str:
-    """Return a content that says something else; its tool calls and results stay."""
+    """Return a content with another text; its tool calls and results stay."""
     parts = content.get("parts") if isinstance(content, Mapping) else None
     if not isinstance(parts, list):
         return text

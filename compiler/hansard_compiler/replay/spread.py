@@ -1,4 +1,4 @@
-"""How far the answers of n repeats lie apart: an equal request, and not always an equal answer."""
+"""How much the responses of n repeats differ: an equal request may get another response."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hansard_compiler.replay.turns import calls_in, text_of
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """One answer. Times are milliseconds; None where it was not measured."""
+    """One response. Times are milliseconds; None where it was not measured."""
 
     step_id: str
     output: tuple[Message, ...]
@@ -21,7 +21,7 @@ class Repeat:
 
 
 def spread_of(repeats: Sequence[Repeat]) -> Json:
-    """Return the answers grouped by what they say, the commonest first, and the ranges."""
+    """Return the responses grouped by their text, the commonest first, and the ranges."""
     groups: dict[tuple[bytes, ...], list[Repeat]] = {}
     for one in repeats:
         groups.setdefault(tuple(message.match_hash for message in one.output), []).append(one)

@@ -1,4 +1,4 @@
-"""Where a fork parts from what was recorded: the first answer that cannot be followed any further.
+"""Where a fork parts from what was recorded: the first response that cannot be followed.
 
 Recorded tool results belong to recorded tool calls. As long as the model asks for the same calls,
 they are its results; the first call that differs has no recorded result, and running the tool is
@@ -67,12 +67,12 @@ def first_divergence(recorded: Sequence[Message], found: Sequence[Message]) -> D
 
 
 def says_the_same(recorded: Sequence[Message], found: Sequence[Message]) -> bool:
-    """Return whether two answers say the same: words and calls, not ids or reasoning."""
+    """Return whether two responses are the same: words and calls, not ids or reasoning."""
     return [one.match_hash for one in recorded] == [one.match_hash for one in found]
 
 
 def calls_in(messages: Sequence[Message]) -> list[ToolCallPart]:
-    """Return the tool calls of an answer, in order."""
+    """Return the tool calls of a response, in order."""
     return [
         part for message in messages for part in message.parts if isinstance(part, ToolCallPart)
     ]
@@ -108,7 +108,7 @@ def _with_id(part: Part, ids: Any) -> Part:
 
 
 def text_of(messages: Sequence[Message]) -> str:
-    """Return what an answer says, without its tool calls."""
+    """Return the content of a response, without its tool calls."""
     texts = [part.text for one in messages for part in one.parts if isinstance(part, TextPart)]
     return "\n".join(texts)
 

@@ -123,7 +123,7 @@ def _spaces(classes: bytes) -> int:
 
 
 def _without_opaque(text: str) -> tuple[int, bytes]:
-    """Return how many characters stand in opaque runs (base64, hashes, ids), and what is left."""
+    """Return how many characters are in opaque runs (base64, hashes, ids), and what is left."""
     size = 0
 
     def cut(found: re.Match[str]) -> str:

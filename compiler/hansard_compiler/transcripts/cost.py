@@ -58,7 +58,7 @@ def resume_cost(
     window_tokens: int = WINDOW_TOKENS,
     folded_tokens: int = 0,
 ) -> ResumeCost:
-    """Return the estimate; `folded_tokens` are those of the messages that a fold stands for."""
+    """Return the estimate; `folded_tokens` are those of the messages that a fold replaces."""
     estimator = estimator_for(provider, model)
     tokens = count_tokens(active, provider=provider, model=model)
     turns = break_even_turns(tokens)

@@ -1,4 +1,4 @@
-"""What becomes of a message on its way into a transcript: brought into shape, redacted, clipped.
+"""The way of a message into a transcript: brought into shape, redacted, clipped.
 
 All of it happens once, before the message is stored. What is stored is what the agent goes on
 with, so that the prefix of its prompts never changes.
@@ -32,7 +32,7 @@ MessageInput = Mapping[str, Any] | Message
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """The whole of what was clipped, as it is kept by reference; redacted like the message."""
+    """The whole of what was clipped, as it is stored by reference; redacted like the message."""
 
     data: bytes
     media_type: str
@@ -181,7 +181,7 @@ def _clip_results(parts: list[Json], limit: int) -> list[Original]:
 
 
 def clipped(text: str, size_bytes: int, ref: str, *, limit: int) -> tuple[str, int]:
-    """Return the beginning and the end of a text with a mark between them, and the bytes kept."""
+    """Return the beginning and the end of a text with a mark between them, and their bytes."""
     head_bytes = int(limit * _HEAD_SHARE)
     data = text.encode("utf-8")
     head = _without_cut_mark(data[:head_bytes].decode("utf-8", "ignore"), at_end=True)
@@ -202,5 +202,5 @@ def _without_cut_mark(text: str, *, at_end: bool) -> str:
 
 
 def with_place(new: NewMessage, trace_id: bytes | None, span_id: bytes | None) -> NewMessage:
-    """Return a message that says in which step it was appended, where it does not say so yet."""
+    """Return a message with the step in which it was appended, where it has none yet."""
     return new if new.trace_id else replace(new, trace_id=trace_id, span_id=span_id)

@@ -18,7 +18,7 @@ _DIGITS = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _LogId:
-    """An id with a prefix that says of what; raises InvalidConversationId for any other text."""
+    """An id with a prefix for its kind; raises InvalidConversationId for any other text."""
 
     digest: bytes
 

@@ -132,7 +132,7 @@ class MessageSchema:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as it stands in a log. `content` never changes, to the byte."""
+    """A message as it is in a log. `content` never changes, to the byte."""
 
     id: str  # 32 hex digits
     log: LogId
@@ -147,7 +147,7 @@ class StoredMessage:
 
     @property
     def body(self) -> Json:
-        """The message as it goes into prompts and answers; a new object each time."""
+        """The message as it goes into prompts and responses; a new object each time."""
         return {"role": self.role, **upgraded(json.loads(self.content), self.schema_version)}
 
     @property
@@ -175,7 +175,7 @@ UPGRADES: dict[int, Callable[[Json], Json]] = {}
 
 
 def upgraded(rest: Json, version: int) -> Json:
-    """Return a message's fields in today's shape; raises ValueError for a version nobody knows."""
+    """Return a message's fields in today's shape; raises ValueError for an unknown version."""
     while version != SCHEMA_VERSION:
         if version not in UPGRADES:
             raise ValueError(f"schema version {version} is not known to this version of Hansard")

@@ -1,4 +1,4 @@
-"""What a transcript is kept in: the port that every back end implements (TR-22)."""
+"""The store of a transcript: the port that every back end implements (TR-22)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Transcripts(Protocol):
         """Return the conversation of this name; made where there is none."""
 
     def conversation(self, log: LogId) -> Conversation:
-        """Return the conversation that a log belongs to."""
+        """Return the conversation of a log."""
 
     def append(
         self, log: LogId, messages: Sequence[NewMessage], *, clip_bytes: int = ...
@@ -37,7 +37,7 @@ class Transcripts(Protocol):
     def fold(
         self, log: LogId, summary: str, *, expected_head: int | None = None, actor: str = ""
     ) -> Fold:
-        """Let a summary stand for all there is; raises NothingToFold, HeadStale."""
+        """Fold all messages into a summary; raises NothingToFold, HeadStale."""
 
     def folds(self, log: LogId) -> list[Fold]:
         """Return all folds, the oldest first; the last one counts."""

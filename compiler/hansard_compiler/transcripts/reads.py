@@ -42,7 +42,7 @@ def latest_fold(transcripts: Transcripts, log: LogId) -> Fold | None:
 
 
 def active(transcripts: Transcripts, log: LogId) -> Active:
-    """Return what the next call is given: the newest fold, and what follows it."""
+    """Return the messages of the next call: the newest fold, and what follows it."""
     fold = latest_fold(transcripts, log)
     after = -1 if fold is None else fold.message_position
     marks = current_marks(transcripts.marks(log))

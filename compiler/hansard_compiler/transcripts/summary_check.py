@@ -94,7 +94,7 @@ class _Stretch:
 
 
 def check_fold(messages: Iterable[tuple[int, Json]], summary: str) -> FoldCheck:
-    """Look for what people asked and ruled, by position, in a summary.
+    """Look for people's requests and constraints, by position, in a summary.
 
     Constraints are looked for in what users and assistants said, requests in what users said;
     results of tools are evidence, and nobody's will.

@@ -34,7 +34,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A summary that stands for all messages up to a position."""
+    """A summary that replaces all messages up to a position."""
 
     log: LogId
     message_position: int
@@ -45,7 +45,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is shown in place of a message, and who says so."""
+    """What is shown in place of a message, and who marked it."""
 
     position: int
     kind: MarkKind
@@ -71,7 +71,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """What the next call is given."""
+    """The messages of the next call."""
 
     messages: tuple[Json, ...]
     fold: Fold | None

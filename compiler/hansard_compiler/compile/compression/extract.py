@@ -20,7 +20,7 @@ _MOST_SWAPPED = 64  # pieces that may give way to a longer one
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The built-in compressor: keeps the pieces that say most about the query."""
+    """The built-in compressor: keeps the pieces that match the query best."""
 
     rate: Relevance = field(default_factory=Pieces)
 
@@ -192,7 +192,7 @@ def _ends(pieces: Sequence[str]) -> list[int]:
 def joined(
     pieces: Sequence[str], selected: Collection[int], begun: Mapping[int, str] | None = None
 ) -> str:
-    """Join the kept pieces; each gap says how many characters are left out.
+    """Join the kept pieces; each gap states how many characters are left out.
 
     Of a piece in `begun` only that beginning is kept.
     """

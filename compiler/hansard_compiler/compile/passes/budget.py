@@ -46,7 +46,7 @@ def run(state: State) -> State:
 
 
 def withheld_with_groups(state: State) -> dict[str, str | None]:
-    """Return what policy withholds, and with it whatever cannot be parted from it."""
+    """Return what policy withholds, and with it all that cannot be parted from it."""
     withheld: dict[str, str | None] = {
         item.id: None for item in state.live if state.guarded[item.id].withheld
     }
@@ -217,7 +217,7 @@ class Allocator:
         unit: _Unit | None = None,
         needed_by: str | None = None,
     ) -> bool:
-        """Take members and all they need, whole or shortened; else say what was lacking."""
+        """Take members and all they need, whole or shortened; else return what was lacking."""
         bundle, is_whole = self._bundle(done, members)
         cost = sum(map(self._tokens.__getitem__, bundle))
         if cost > done.free:

@@ -43,7 +43,7 @@ def run(state: State) -> State:
 
 
 def _marks(found: Sequence[Contradiction], rulings: Mapping[str, Ruling]) -> dict[str, Ruling]:
-    """Return what is said of items that are kept although another may contradict them."""
+    """Return the rulings on items that stay although another may contradict them."""
     out = {item_id for item_id, one in rulings.items() if one.decision == "exclude"}
     others: dict[str, dict[str, str]] = defaultdict(dict)
     for one in found:

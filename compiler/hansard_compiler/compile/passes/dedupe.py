@@ -15,7 +15,7 @@ _SPOKEN = frozenset({"user_msg", "assistant_msg", "tool_result"})
 
 
 def run(state: State) -> State:
-    """Drop exact copies; what depends on a dropped one depends on the kept one from here on.
+    """Drop exact copies; what depends on a dropped one depends on the remaining one from here on.
 
     The kept copy is as sensitive as the most sensitive one, and required when one of them is. It
     names where the others come from, as `Paid.` of two invoices is said of each.
@@ -69,6 +69,6 @@ def _merged(best: Item, group: list[Item]) -> Item:
 
 
 def _elsewhere(best: Item, group: list[Item]) -> tuple[str, ...]:
-    """Return the places of the copies beside the kept one, each once, in the request's order."""
+    """Return the sources of the other copies, each once, in the request's order."""
     places = dict.fromkeys(item.where for item in group if item.where)
     return tuple(one for one in places if one != best.where)

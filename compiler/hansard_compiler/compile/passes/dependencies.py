@@ -56,7 +56,7 @@ def _with_rings(state: State, needs: dict[str, tuple[str, ...]]) -> dict[str, tu
 
 
 def _required_groups(state: State) -> State:
-    """Add to what is required whatever cannot be parted from it."""
+    """Add to what is required all that cannot be parted from it."""
     required = dict(state.required)
     for item_id in state.required:
         for member in state.groups.get(item_id, ()):
@@ -84,7 +84,7 @@ class Groups:
                 self._parent[b] = a
 
     def members(self, order: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the group of every item that shares one, members in the order given."""
+        """Return the group of every item that shares one, members in the order of the input."""
         of_root: dict[str, list[str]] = {}
         for item_id in order:
             if item_id in self._parent:
@@ -101,7 +101,7 @@ class Groups:
 
 
 def inseparable(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
-    """Return the groups of calls, results and reasoning; items that stand alone are left out."""
+    """Return the groups of calls, results and reasoning; single items are left out."""
     groups = Groups()
     of_link: dict[str, list[str]] = {}
     spoken = [item for item in items if item.kind in CONVERSATION]

@@ -71,7 +71,7 @@ def is_persistent(item: Item) -> bool:
 
 
 def sections(state: State) -> tuple[Section, ...]:
-    """Lay out what went in. A group stands in one section: the last that one of it belongs to."""
+    """Lay out what went in. A group is in one section: the last of its members' sections."""
     placed = _placed(state)
     return tuple(_section(state, name, placed[name]) for name in SECTIONS)
 
@@ -90,7 +90,7 @@ def _placed(state: State) -> dict[str, list[Item]]:
 
 
 def latest_user_request(items: Sequence[Item]) -> Item | None:
-    """Return the latest thing the user said, None when nobody asked anything."""
+    """Return the latest message of the user, None where there is none."""
     requests = [item for item in items if item.kind == "user_msg"]
     return max(requests, key=lambda item: (item.created_us, item.position), default=None)
 

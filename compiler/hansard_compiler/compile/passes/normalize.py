@@ -1,4 +1,4 @@
-"""Pass 1: make one kind of candidate of everything that came in."""
+"""Pass 1: make one kind of candidate of every input."""
 
 from __future__ import annotations
 

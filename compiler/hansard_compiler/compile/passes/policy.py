@@ -1,4 +1,4 @@
-"""Pass 9: take out what may not be shown, tell what was cut out of the rest."""
+"""Pass 9: take out what may not be shown, note what was cut out of the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pass 11: make the request, provider-neutral or by the renderer given."""
+"""Pass 11: make the request, provider-neutral or by the renderer of the ports."""
 
 from __future__ import annotations
 

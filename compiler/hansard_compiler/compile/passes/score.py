@@ -168,7 +168,7 @@ def _pressures(state: State) -> dict[str, int]:
 
 
 def _relevance(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
-    """Return each item's relevance; what is asked now is as relevant as can be."""
+    """Return each item's relevance; the current request has the highest."""
     settings = state.request.compile_config.relevance
     rate = state.ports.relevance or scorer_named(settings.scorer, settings)
     latest = latest_user_request(state.live)
@@ -182,7 +182,7 @@ def _relevance(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
 
 
 def _searched(item: Item, text: str) -> str:
-    """Return a text with the name of its source, which often says what it is about."""
+    """Return a text with the name of its source, which often names its subject."""
     source = item.source
     name = (source.title or source.uri) if source else None
     return f"{name}\n{text}" if name else text

@@ -48,7 +48,7 @@ def run(state: State) -> State:
 
 
 def _removed(state: State) -> dict[str, Ruling]:
-    """Leave out what a replay is to do without, whatever else would be said of it."""
+    """Leave out what a replay is to do without, before any other reason."""
     removed = set(state.request.removed_items)
     ruling = Ruling("exclude", ReasonCode.REMOVED_BY_REPLAY)
     return {item.id: ruling for item in state.live if item.id in removed} if removed else {}
@@ -151,7 +151,7 @@ _REASONS: Final = {
 
 
 def not_standing(items: Iterable[Item]) -> dict[str, Ruling]:
-    """Return why memories are to be left out, as their records tell; those that stand are not in.
+    """Return why memories are to be left out, by their records; those that hold are not in.
 
     Nothing required is spared: a constraint that a person took back is none.
     """

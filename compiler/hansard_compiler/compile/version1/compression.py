@@ -19,7 +19,7 @@ _FIRST_BONUS = 3  # the opening says what a text is about
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """0.1's compressor: keeps the pieces that say most about the query."""
+    """0.1's compressor: keeps the pieces that match the query best."""
 
     def __call__(
         self, text: str, *, query: str, target_tokens: int, counter: TokenCounter
@@ -56,7 +56,7 @@ def _pieces_of(text: str) -> list[str]:
 
 
 def _weight(piece: str, at: int, sought: frozenset[str]) -> int:
-    """Return how much a piece says, in hundredths: words of the query against its length."""
+    """Return how well a piece matches, in hundredths: words of the query against its length."""
     found = terms(piece)
     hits = len(sought.intersection(found))
     return 100 * (hits + (_FIRST_BONUS if at == 0 else 0)) - min(len(found), 60)

@@ -357,7 +357,7 @@ def _comparable(claims: Sequence[Claim]) -> list[Claim]:
 
 
 def _ranked(claims: Sequence[Claim]) -> tuple[dict[str, int], int]:
-    """Return every word's place from the rarest, and from which place on words are common."""
+    """Return every word's rank from the rarest, and from which rank on words are common."""
     counts = Counter(word for claim in claims for word in claim.words)
     counts.update(word for claim in claims for word in claim.subject)
     ranked = sorted(counts, key=lambda word: (counts[word], word))

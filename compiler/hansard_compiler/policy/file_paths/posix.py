@@ -17,7 +17,7 @@ _LINKS = frozenset(("cwd", "exe", "fd", "map_files"))
 
 
 def resolve(path: str) -> Resolved:
-    """Return what a path opens. Raises ValueError where its text does not say."""
+    """Return what a path opens. Raises ValueError where its text does not show it."""
     if not path:
         raise unclear(path, "it is empty")
     if "\0" in path:

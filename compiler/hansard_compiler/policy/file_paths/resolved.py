@@ -27,7 +27,7 @@ class Resolved:
 
 
 def unclear(path: str, why: str) -> ValueError:
-    """Return the error for a path of which the text alone does not say what it opens."""
+    """Return the error for a path of which the text alone does not show what it opens."""
     return ValueError(f"cannot judge {path!r}: {why}")
 
 

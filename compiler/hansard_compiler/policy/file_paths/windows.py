@@ -26,7 +26,7 @@ def is_windows(path: str) -> bool:
 
 
 def resolve(path: str) -> Resolved:
-    """Return what a path opens. Raises ValueError where its text does not say."""
+    """Return what a path opens. Raises ValueError where its text does not show it."""
     if not path:
         raise unclear(path, "it is empty")
     if "\0" in path:

@@ -156,7 +156,7 @@ class AnthropicMessages:
         return "/v1/messages/count_tokens", counted
 
     def continuation(self, response: Mapping[str, Any]) -> Message:
-        """Return the answer with its thinking blocks as they were signed, in order."""
+        """Return the response with its thinking blocks as they were signed, in order."""
         blocks = [block for block in response.get("content") or () if isinstance(block, Mapping)]
         return Message("assistant", tuple(_replayed_block(block) for block in blocks))
 
@@ -168,7 +168,7 @@ class AnthropicMessages:
 
 
 def _messages(request: RenderInput) -> tuple[list[Json], list[Json]]:
-    """Return the messages, and the blocks of those that stand in the stable prefix."""
+    """Return the messages, and the blocks of those in the stable prefix."""
     boundary = request.boundary.messages if request.boundary else 0
     messages: list[Json] = []
     marked: list[Json] = []
@@ -350,7 +350,7 @@ def _closed(block: Json) -> Json:
 
 
 def deltas(event: Body) -> Iterator[Json]:
-    """Yield what an event adds to the answer."""
+    """Yield what an event adds to the response."""
     index = event.get("index")
     block, delta = mapping(event.get("content_block")), mapping(event.get("delta"))
     match event.get("type"), block.get("type"), delta.get("type"):

@@ -80,7 +80,7 @@ def texts(value: object) -> list[str] | None:
 
 
 def find(value: object, path: str) -> Any:
-    """Return what stands at a dotted path, None where anything on the way is missing."""
+    """Return the value at a dotted path, None where anything on the way is missing."""
     for key in path.split("."):
         if not isinstance(value, _MAPPINGS):
             return None
@@ -149,7 +149,7 @@ def _left_out(part: Part, provider: str) -> str | None:
 
 
 def counts_from(body: Body, paths: Mapping[str, str]) -> dict[str, int]:
-    """Return the token counts that stand at some paths."""
+    """Return the token counts at some paths."""
     counts = {}
     for name, path in paths.items():
         count = integer(find(body, path))

@@ -276,7 +276,7 @@ def _add_call(call: Json, delta: Body) -> None:
 
 
 def deltas(event: Body) -> Iterator[Json]:
-    """Yield what a chunk adds to the answer."""
+    """Yield what a chunk adds to the response."""
     for choice in mappings(event.get("choices")):
         delta = mapping(choice.get("delta"))
         yield from text_delta("reasoning", delta.get("reasoning_content") or delta.get("reasoning"))
@@ -294,7 +294,7 @@ def deltas(event: Body) -> Iterator[Json]:
 
 
 def chat_problems(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Results stand directly after the message that called, each call answered once."""
+    """Results are directly after the message that called, one for each call."""
     problems: list[str] = []
     waiting: list[str] = []
     for index, message in enumerate(messages):

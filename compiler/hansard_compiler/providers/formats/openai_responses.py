@@ -1,4 +1,4 @@
-"""OpenAI's Responses API: requests rendered, answers read. Pure functions, no network.
+"""OpenAI's Responses API: requests rendered, responses read. Pure functions, no network.
 
 The stable system texts become `instructions`, which the API does not carry over from one response
 to the next and which are therefore sent every time. `store` is false unless a conversation goes on
@@ -157,7 +157,7 @@ class OpenAIResponses:
         }
 
     def continuation(self, response: Mapping[str, Any]) -> Message:
-        """Return the answer with every item as it was, so that reasoning, phases and calls stay
+        """Return the response with every item as it was, so that reasoning, phases and calls stay
         one group."""
         items = [item for item in response.get("output") or () if isinstance(item, Mapping)]
         return Message("assistant", tuple(part for item in items for part in _replayed_item(item)))
@@ -343,7 +343,7 @@ def _so_far(items: dict[int, Any], texts: dict[int, Json]) -> list[Any]:
 
 
 def deltas(event: Body) -> Iterator[Json]:
-    """Yield what an event adds to the answer."""
+    """Yield what an event adds to the response."""
     index, delta, item = event.get("output_index"), event.get("delta"), mapping(event.get("item"))
     match event.get("type"):
         case "response.output_text.delta":
@@ -394,7 +394,7 @@ def finish_reason_of(response: Mapping[str, Any]) -> str | None:
 
 
 def responses_problems(items: Sequence[Any], *, is_continued: bool) -> list[str]:
-    """Each call answered once and later; each result after its call; reasoning before something."""
+    """One later result for each call; each result after its call; reasoning before something."""
     called: dict[str, bool] = {}
     problems = []
     for item in items:
@@ -430,12 +430,12 @@ _COMPACTED = ("model", "input", "instructions", "previous_response_id", "prompt_
 
 
 def render_compaction(request: RenderInput) -> Json:
-    """Return the body that asks for a conversation to be compacted."""
+    """Return the request body for the compaction of a conversation."""
     rendered = OpenAIResponses().render(request)
     return {key: rendered[key] for key in _COMPACTED if key in rendered}
 
 
 def read_compaction(response: Mapping[str, Any]) -> tuple[Message, ...]:
-    """Return what stands for the conversation from now on; every item is kept as it came."""
+    """Return what replaces the conversation from now on; every item stays as it came."""
     items = response.get("output") or ()
     return tuple(Message("user", (provider_block(PROVIDER, dict(item)),)) for item in items)

@@ -65,7 +65,7 @@ def _read(data: str) -> Json | None:
 
 
 def event_bytes(event: Json) -> bytes:
-    """Return an event as it stands in a stream."""
+    """Return an event as it is in a stream."""
     name = f"event: {event['type']}\n" if isinstance(event.get("type"), str) else ""
     return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
 
@@ -88,7 +88,7 @@ def call_delta(index: object, *, id: object, name: object, arguments: object) ->
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """An answer put together, in the form of one that was not streamed."""
+    """A response put together, in the form of one that was not streamed."""
 
     body: Json  # what had come of it, where the end is missing
     is_finished: bool  # the provider said that nothing more comes
@@ -96,5 +96,5 @@ class Streamed:
 
     @property
     def whole(self) -> Json | None:
-        """The answer; None where its end is missing or an event reported an error."""
+        """The response; None where its end is missing or an event reported an error."""
         return self.body if self.is_finished and self.error is None else None

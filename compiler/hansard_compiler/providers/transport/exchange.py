@@ -1,4 +1,4 @@
-"""What went over the wire in one call: the exact bytes of the request and of every answer to it.
+"""What went over the wire in one call: the exact bytes of the request and of every response to it.
 
 An `Answer` is what an adapter reads from it.
 """
@@ -56,7 +56,7 @@ class Attempt:
 
     @property
     def body(self) -> bytes:
-        """The answer's body, decompressed; ValueError where it cannot be."""
+        """The response's body, decompressed; ValueError where it cannot be."""
         encoding = self.headers.get("content-encoding", "identity").lower()
         try:
             if encoding == "gzip":
@@ -90,7 +90,7 @@ class Exchange:
 
     @property
     def response(self) -> bytes:
-        """The body of the last answer as it arrived, empty when none came."""
+        """The body of the last response as it arrived, empty when none came."""
         return self.last.response if self.last else b""
 
     @property

@@ -1,4 +1,4 @@
-"""Which failure an answer's status and body amount to, the same for every provider."""
+"""Which failure a response's status and body amount to, the same for every provider."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _MOST_CHARACTERS = 1_000
 
 
 def failure_of(exchange: Exchange) -> CallFailed:
-    """Return the failure of an exchange whose last attempt was answered with an error status."""
+    """Return the failure of an exchange whose last attempt got an error status."""
     attempt = exchange.last
     assert attempt is not None
     assert attempt.status is not None
@@ -99,7 +99,7 @@ def made(
     http_status: int | None = None,
     code: str | None = None,
 ) -> CallFailed:
-    """Return a failure with what its last attempt says about trying again."""
+    """Return a failure with what its last attempt says about a retry."""
     attempt = exchange.last
     return kind(
         f"{exchange.provider}: {_clean(str(message))}",
@@ -112,7 +112,7 @@ def made(
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return how long a provider asks to wait, in seconds, None where it does not say."""
+    """Return the provider's retry delay in seconds, None where it sends none."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1_000

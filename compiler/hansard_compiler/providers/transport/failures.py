@@ -1,4 +1,4 @@
-"""Everything that can go wrong between a compiled context and a model's answer.
+"""Everything that can go wrong between a compiled context and a model's response.
 
 ProviderError
 ├── SetupError             nothing can be sent yet (a ConfigError too)
@@ -34,7 +34,7 @@ class ProviderError(HansardError):
 
 
 class SetupError(ProviderError, ConfigError):
-    """Something must be installed or set before this provider can be asked."""
+    """Something must be installed or set before this provider can be called."""
 
     code = "provider_setup"
 
@@ -102,7 +102,7 @@ class FeatureOff(RequestRefused):
 
 
 class CallFailed(ProviderError):
-    """A call that was sent and gave no usable answer. `exchange` holds the bytes of every attempt.
+    """A call without a usable response. `exchange` holds the bytes of every attempt.
 
     `retry_after_s` is what the provider asked to wait, None when it said nothing.
     """
@@ -150,7 +150,7 @@ class ProviderBroken(CallFailed):
 
 
 class TimedOut(CallFailed):
-    """No answer in time. The provider may have worked, and billed, all the same."""
+    """No response in time. The provider may have worked, and billed, all the same."""
 
     code = "timed_out"
     is_retryable = True
@@ -164,7 +164,7 @@ class ConnectionFailed(CallFailed):
 
 
 class StreamBroken(CallFailed):
-    """A streamed answer stopped before its end; what came is in `exchange`."""
+    """A streamed response stopped before its end; what came is in `exchange`."""
 
     code = "stream_interrupted"
     is_retryable = True
@@ -213,12 +213,12 @@ class BadRequest(CallFailed):
 
 
 class InvalidResponse(CallFailed):
-    """The answer is not what the provider's API promises."""
+    """The response is not what the provider's API promises."""
 
     code = "invalid_response"
 
 
 class AnswerTruncated(CallFailed):
-    """The answer was cut at the token limit; what there is of it is usable."""
+    """The response was cut at the token limit; what there is of it is usable."""
 
     code = "response_truncated"

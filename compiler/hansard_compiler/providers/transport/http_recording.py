@@ -39,7 +39,7 @@ class Recording:
         self.attempts[index] = replace(self.attempts[index], **fields)
 
     def lose(self, error: BaseException) -> None:
-        """Note that an attempt got no answer at all, and why."""
+        """Note that an attempt got no response at all, and why."""
         name = type(_http_error(error)).__name__
         self.change(-1, error=name, duration_ms=_ms_since(self.started_ns))
 
@@ -95,7 +95,7 @@ def _http_error(error: BaseException) -> BaseException:
 
 
 class _RecordedStream(httpx2.SyncByteStream):
-    """A response's body that is kept while it is read, however the reading ends."""
+    """A response's body that is recorded while it is read, however the reading ends."""
 
     def __init__(
         self, inner: httpx2.SyncByteStream, made: Recording, index: int, started_ns: int
