@@ -42,7 +42,7 @@ Clean = Callable[[str], str]  # removes secrets
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What a report says beside the state: trends, and who is to read it."""
+    """The contents of a report beside the state: trends, and its recipients."""
 
     trends: Sequence[Trend] = ()
     recipients: Sequence[str] = ()
@@ -76,7 +76,7 @@ def render(state: SystemState, briefing: Briefing, *, clean: Clean) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Recorded words as they may stand in a report."""
+    """Recorded words as a report may show them."""
 
     clean: Clean
 
@@ -89,7 +89,7 @@ class _Words:
 
 
 def _cut(found: Sequence[str], most: int) -> list[str]:
-    """Return the first items, and how many more there are; a line says so in place of the last."""
+    """Return the first items, and how many more there are; a line with it replaces the last."""
     lines = [f"- {_short(one)}" for one in found]
     if len(lines) <= most:
         return lines or ["- none"]
@@ -302,7 +302,7 @@ class Waiting:
 def waiting_for(
     report: Report, recipients: Sequence[str], *, escalate_ns: int, now_ns: int
 ) -> Waiting | None:
-    """Return who a report waits for; None once anybody of those it waited for acknowledged it.
+    """Return who a report waits for; None once one of those it waited for acknowledged it.
 
     Where recipients are configured, an acknowledgement by somebody else does not count.
     """
@@ -321,7 +321,7 @@ def waiting_for(
 def pending(
     reports: Sequence[Report], recipients: Sequence[str], *, escalate_ns: int, now_ns: int
 ) -> list[Waiting]:
-    """Return the reports that wait for somebody, in the order in which they are given."""
+    """Return the reports that wait for a recipient, in the order of the input."""
     found = (
         waiting_for(one, recipients, escalate_ns=escalate_ns, now_ns=now_ns) for one in reports
     )

@@ -47,13 +47,13 @@ class SourceUnavailable(ScanError):
 
 
 class InvalidResponse(ScanError):
-    """An answer that cannot be meant, or is larger than any that can."""
+    """A response that is invalid, or larger than any valid one."""
 
     code = "invalid_response"
 
 
 class InvalidVerdict(ScanError):
-    """A classifier answered with a label that it was not given, or a score that is no share."""
+    """A classifier returned an unknown label, or a score that is no share."""
 
     code = "invalid_verdict"
 
@@ -106,7 +106,7 @@ _MOST: Final = 2**63 - 1
 
 
 class _Item(BaseModel):
-    """What is read of an item; further fields are nobody's business here."""
+    """What is read of an item; further fields are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -163,7 +163,7 @@ class HackerNews:
 
 
 def _one_line(title: str) -> str:
-    """Return a title without line breaks and whatever else is not printed."""
+    """Return a title without line breaks and unprintable characters."""
     return " ".join("".join(one if one.isprintable() else " " for one in title).split())
 
 
@@ -376,7 +376,7 @@ class Scanner:
 
 
 def labels_of(interests: Sequence[Memory]) -> dict[str, Memory]:
-    """Return what a story can be about: what each interest says, or its subject if that is no text.
+    """Return the labels of a story: the text of each interest, or its subject if that is no text.
 
     Not its subject beside that: "search" is a name for "SQLite full text search", and too wide.
     """

@@ -1,4 +1,4 @@
-"""An answer over HTTP that ends in time, however slowly it drips."""
+"""A response over HTTP that ends in time, however slowly it arrives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class TimedResponse(HTTPResponse):
-    """An answer that must be whole within the timeout of its socket, head and body.
+    """A response that must be whole within the timeout of its socket, head and body.
 
     A socket's own timeout begins anew with each byte that comes.
     """

@@ -87,7 +87,7 @@ def with_receipts(
 
 
 def found_beside(made: CompilationProjection) -> Mapping[str, list[str]]:
-    """Return what receipts are asked for by and the span's attributes do not say in these words.
+    """Return what receipts are searched by and the span's attributes do not hold in these words.
 
     Rules and types of sources stand in longer texts there. Where a value was cut, or is of a
     source that is not known here, the receipts are found by what is stored of them.
@@ -100,7 +100,7 @@ def found_beside(made: CompilationProjection) -> Mapping[str, list[str]]:
 
 
 def found_by(made: CompilationProjection) -> Mapping[str, list[str]]:
-    """Return everything that receipts are asked for by, as it is stored."""
+    """Return all that receipts are searched by, as it is stored."""
     columns = _columns(made)
     named = {FACET_KEYS[name]: columns[name] for name in ("kind", "decision", "pass", "reason")}
     unique = {key: list(dict.fromkeys(column)) for key, column in named.items()}
@@ -194,7 +194,7 @@ def _read(columns: Columns, notes: list[str]) -> dict[str, Sequence[Any]]:
 
 
 def _unfit(name: str, sent: Any, *, count: int, notes: list[str]) -> list[str | None]:
-    """Return a column in place of one that says nothing of the items."""
+    """Return a column in place of one that has nothing on the items."""
     if isinstance(sent, str) and sent.startswith(_WITHHELD):  # the retention mode left its length
         return [sent if name == "sources" else None] * count
     if sent is not None:
@@ -242,7 +242,7 @@ class Cleaned(NamedTuple):
 def _texts(
     most_chars: int, *, is_repeated: bool = False, cut: Callable[[str], str] | None = None
 ) -> Callable[[list[Any]], Cleaned]:
-    """Return what cleans a column; of one that says few things over and over, only those."""
+    """Return what cleans a column; of one with few values over and over, only those."""
     shorten = cut or (lambda value: value[:most_chars])
 
     def clean(sent: list[Any]) -> Cleaned:

@@ -139,7 +139,7 @@ def _listed_model(model: str, listed: str | None) -> ModelInfo | None:
 
 
 def _may_pass_on(provider: str, listed: str | None) -> bool:
-    """Whether a provider's name says only who was called: an address, or a maker of clients."""
+    """Whether a provider's name names only what was called: an address, or a maker of clients."""
     return host_in(provider) is not None or any(
         known.id == listed for known in _price_list().providers
     )

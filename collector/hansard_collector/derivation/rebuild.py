@@ -1,4 +1,4 @@
-"""Making everything derived again, from the records of spans and logs, while ingest goes on.
+"""Deriving all rows again, from the records of spans and logs, while ingest goes on.
 
 Run by run, in slices of some milliseconds: first all that is derived of a run is taken back, then
 made again in the order in which its spans came; then the log records of agents that send no
@@ -57,7 +57,7 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where a rebuild stands: runs up to `after` are done, `making` is taken back already."""
+    """The progress of a rebuild: runs up to `after` are done, `making` is taken back already."""
 
     only_old: bool
     after: int = 0

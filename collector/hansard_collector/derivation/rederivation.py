@@ -45,7 +45,7 @@ MOST_LOGS = 2000
 
 @dataclass(frozen=True, slots=True)
 class StoredSpan:
-    """A span as it is stored, with everything that belongs to it."""
+    """A span as it is stored, with all its parts."""
 
     id: int
     side: int
@@ -227,7 +227,7 @@ def received_again(stored: StoredSpan) -> ReceivedSpan:
 
 
 def _flags_of_notes(stored: StoredSpan, *, is_made: bool) -> int:
-    """Return the flags of what was emptied or removed before storing: the record lacks it."""
+    """Return the flags of what was emptied or removed before storing."""
     return (
         repaired_flags(stored.notes)
         | (SpanFlag.REDACTED if stored.is_redacted else 0)

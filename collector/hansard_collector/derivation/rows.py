@@ -1,4 +1,4 @@
-"""From a dialect's answer to the rows that are stored of it."""
+"""From a dialect's normal form to the rows that are stored of it."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def _meant(number: int | None) -> int | None:
 
 
 def _was_made(view: SpanView, call: Call) -> bool:
-    """A call of whose answer nothing was kept was made: it has a response id or finish reason.
+    """A call of whose response nothing was stored was made: it has a response id or finish reason.
 
     So was a stream that nobody watched, and what a client's span says it asked of a server. A model
     and messages alone are what a span has that only prepares a prompt.
@@ -409,7 +409,7 @@ def _error_text(view: SpanView, normal: Normalised) -> str | None:
 
 
 def _summary(normal: Normalised, error: str | None) -> str | None:
-    """Return a few words to stand beside the name: what went wrong, or what was said."""
+    """Return a few words beside the name: what went wrong, or the output."""
     if error:
         return _clip(error, _SUMMARY_CHARS)
     if normal.call is not None:

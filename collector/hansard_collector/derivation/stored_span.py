@@ -1,4 +1,4 @@
-"""One stored span, read back with everything that can be said about it.
+"""One stored span, read back with all that can be derived from it.
 
 Nothing but the record is kept of a span's meaning beyond its rows: it is normalised again when
 somebody looks, so a dialect that improves improves old spans at once.

@@ -1,4 +1,4 @@
-"""Laying two lists side by side: which elements stand in both, in the same order."""
+"""Laying two lists side by side: which elements are in both, in the same order."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _shared(counts: Counter[bytes], others: Iterable[MessageRef]) -> int:
 
 
 def agent_of(call: CallRow, ancestry: Mapping[bytes, Ancestor]) -> str | None:
-    """Return the agent that made a call: as it says itself, else the nearest one above it."""
+    """Return the agent that made a call: by its own attributes, else the nearest one above it."""
     if call.agent_name is not None:
         return call.agent_name
     seen = set()
@@ -262,7 +262,7 @@ def sent(ref: MessageRef, message: Message) -> Sent:
 
 
 def text_of(message: Message) -> str:
-    """Return everything a message says as one text, calls and results included."""
+    """Return a message as one text, calls and results included."""
     return "\n".join(text for text in map(_part_text, message.parts) if text)
 
 
@@ -318,7 +318,7 @@ def _evidence(
 def _results(
     connection: apsw.Connection, messages: Sequence[Sent], runs: set[int]
 ) -> dict[str, Origin]:
-    """Find messages whose whole text a step of these runs is stored to have answered."""
+    """Find messages whose whole text is the stored response of a step of these runs."""
     by_digest = {
         hashlib.sha256(field.encode() + b"\0" + message.text.encode("utf-8", "replace")).digest():
             message.text
@@ -338,7 +338,7 @@ def _results(
 
 
 def read_answer(connection: apsw.Connection, call: CallRow) -> list[Message]:
-    """Return what a call answered."""
+    """Return the response of a call."""
     refs = read_chain(connection, call.output_prefix)
     bodies = read_messages(connection, {ref.text for ref in refs})
     return [bodies[ref.text] for ref in refs]

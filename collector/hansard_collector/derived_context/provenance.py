@@ -155,7 +155,7 @@ def compare(
     billed: int | None = None,
     previous_billed: int | None = None,
 ) -> Comparison:
-    """Say what became of each message between two calls. O(n log n) in the messages."""
+    """Return the outcome of each message between two calls. O(n log n) in the messages."""
     pairs = common_subsequence(
         [message.match_hash for message in previous], [message.match_hash for message in current]
     )
@@ -258,7 +258,7 @@ def estimated_tokens(messages: Sequence[Sent], *, billed: int | None) -> list[in
 def _moved(
     previous: Sequence[Sent], current: Sequence[Sent], used_left: set[int], used_right: set[int]
 ) -> dict[int, int]:
-    """Pair what stands in both, elsewhere. Only texts that occur once on each side can have moved:
+    """Pair what is in both, elsewhere. Only texts that occur once on each side can have moved:
     of two equal ones, one dropped and one added is as true and claims less."""
     left = Counter(message.match_hash for message in previous)
     right = Counter(message.match_hash for message in current)
@@ -288,7 +288,7 @@ def _changed(
     left: Sequence[int],
     right: Sequence[int],
 ) -> dict[tuple[int, int], _Changed]:
-    """Pair the messages that stand in one call only where one is a version of the other."""
+    """Pair the messages of one call only where one is a version of the other."""
     found = {}
     by_call = _results_of_one_call(previous, current, left, right)
     for one, other in by_call.items():
@@ -306,7 +306,7 @@ def _changed(
 def _results_of_one_call(
     previous: Sequence[Sent], current: Sequence[Sent], left: Sequence[int], right: Sequence[int]
 ) -> dict[int, int]:
-    """A result of the same call id is the same message whatever became of its text."""
+    """A result of the same call id is the same message whatever its text."""
     answers = {current[at].call_ids: at for at in right if current[at].role == "tool"}
     answers.pop((), None)
     found: dict[int, int] = {}

@@ -186,13 +186,13 @@ def logged_cost(reading: Reading, _: str) -> float | None:
 
 
 def logged_model(reading: Reading, _: str) -> str | None:
-    """The model that the records of an answer name: the one that gave it."""
+    """The model that the records of a response name: the one that gave it."""
     records = [*_logs(reading, "assistant_response"), *_requests(reading)]
     return next((name for one in records if (name := text(one.attributes.get("model")))), None)
 
 
 def logged_count(name: str) -> Any:
-    """A reader of a number in the log `api_request`, for what the span does not say."""
+    """A reader of a number in the log `api_request`, for what the span does not hold."""
 
     def read(reading: Reading, _: str) -> int | None:
         found = (count(record.attributes.get(name)) for record in _requests(reading))

@@ -122,7 +122,7 @@ def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 
 def _with_flat_calls(reading: Reading, found: tuple[Message, ...]) -> tuple[Message, ...]:
-    """LiteLLM 1 writes the calls of an answer in the old flat form only."""
+    """LiteLLM 1 writes the calls of a response in the old flat form only."""
     if any(isinstance(part, ToolCallPart) for message in found for part in message.parts):
         return found
     flat = openllmetry.output_messages(reading, "gen_ai.completion.") or ()

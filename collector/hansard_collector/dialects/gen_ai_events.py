@@ -72,7 +72,7 @@ def details_finish_reason(reading: Reading, _: str) -> str | None:
 
 
 def _of_details(reading: Reading, key: str, body_key: str) -> Iterator[Any]:
-    """What the details events say under a key; AWS puts it in the body (`{input: {messages}}`)."""
+    """What the details events have under a key; AWS puts it in the body (`{input: {messages}}`)."""
     seen: list[Any] = []
     for record in reading.records(DETAILS):
         body = opened(record.body)

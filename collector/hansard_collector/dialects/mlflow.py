@@ -41,7 +41,7 @@ ROLES: Mapping[str, str] = {
 
 
 def decode(reading: Reading, key: str) -> Any:
-    """The value with both layers of JSON taken off; None where it says nothing."""
+    """The value with both layers of JSON taken off; None where it is empty."""
     value = opened(reading.opened(key))
     return value if is_content(value) else None
 

@@ -213,7 +213,7 @@ def listed_completions(reading: Reading, key: str) -> tuple[Message, ...] | None
 
 
 def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """The answer as `output.value`: a whole response, the chunks of one, or plain text.
+    """The response as `output.value`: a whole one, the chunks of one, or plain text.
 
     Text without a token count may be a prompt that the span only prepares: that is no answer.
     """
@@ -337,7 +337,7 @@ def llamaindex_agent(reading: Reading, evidence: str) -> str | None:
 
 
 def prepared(reading: Reading, key: str) -> str | None:
-    """LlamaIndex: what puts a request together is called a model call, and asks no model."""
+    """LlamaIndex: what puts a request together is named a model call, and calls no model."""
     return "chain" if reading.view.name.endswith("._prepare_chat_with_tools") else None
 
 
@@ -356,7 +356,7 @@ def embedded_texts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
 
 
 def query(reading: Reading, key: str) -> str | None:
-    """What was searched for: the input as text, or what a retriever's arguments say it is."""
+    """What was searched for: the input as text, or by a retriever's arguments."""
     sent = opened(reading.opened(key))
     if isinstance(sent, dict):
         listed = sent.get("args")  # of a decorated function: `{args, kwargs}`

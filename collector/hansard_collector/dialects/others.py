@@ -147,7 +147,7 @@ def voltagent_role(reading: Reading, key: str) -> str | None:
 
 
 def voltagent_entity(reading: Reading, key: str) -> str | None:
-    """Every span names the agent that it belongs to; the agent's own says nothing of its type."""
+    """Every span names the agent that it belongs to; the agent's own does not name its type."""
     return VOLTAGENT_ROLES.get((text(reading.view.attributes[key]) or "").lower())
 
 
@@ -266,7 +266,7 @@ def gemini_tool_result(reading: Reading, key: str) -> Any:
 
 
 def counts_only(reading: Reading, key: str) -> str | None:
-    """A request that has tokens counted, and no model asked."""
+    """A request that has tokens counted, and calls no model."""
     path = (text(reading.view.attributes[key]) or "").partition("?")[0]
     return "other" if path.lower().rstrip("/").endswith(_COUNTING) else None
 
@@ -275,12 +275,12 @@ _COUNTING = ("count_tokens", "counttokens", "count-tokens", "/tokenize", "token-
 
 
 def names_model(reading: Reading, _: str) -> str | None:
-    """A span that only names a model calls it, unless its own name says that it counts tokens."""
+    """A span that only names a model calls it, unless its own name is that of a count of tokens."""
     return None if reading.view.name.lower().endswith(_COUNTING) else "llm"
 
 
 def sdk_request(reading: Reading, _: str) -> str | None:
-    """Anthropic's SDK says the operation of what asks a model; all else asks the API."""
+    """Anthropic's SDK names the operation of what calls a model; all else calls the API."""
     return "other" if "gen_ai.operation.name" not in reading.attributes else None
 
 
@@ -361,7 +361,7 @@ def hidden_cost(reading: Reading, key: str) -> float | None:
 
 
 def stated(_: Reading, __: str) -> bool:
-    """The evidence alone says it."""
+    """The evidence alone is enough."""
     return True
 
 

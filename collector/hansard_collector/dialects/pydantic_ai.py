@@ -19,7 +19,7 @@ _LOGFIRE_ANTHROPIC = "logfire.anthropic"
 
 
 def history(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """`pydantic_ai.all_messages` up to where the agent first answers in this run.
+    """`pydantic_ai.all_messages` up to the agent's first response in this run.
 
     `pydantic_ai.new_message_index` is where this run began.
     """
@@ -42,7 +42,7 @@ def event_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 
 def _first_answer(events: Sequence[Mapping[str, Any]]) -> int:
-    """Where the answer begins: at the choice, else after all that was not said by the assistant.
+    """Where the response begins: at the choice, else after all that is not the assistant's.
 
     Logfire for the OpenAI Agents SDK writes no choices.
     """
@@ -83,7 +83,7 @@ def request(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 
 def role_of_request(reading: Reading, key: str) -> str | None:
-    """Logfire before 5 says by its message alone what it asked for."""
+    """Logfire before 5 names only in its message what it requested."""
     if "model" not in reading.mapping(key):
         return None
     template = text(reading.view.attributes.get("logfire.msg_template")) or reading.view.name
@@ -96,7 +96,7 @@ def appended_answer(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 
 def _answers(reading: Reading, found: Sequence[Message]) -> int:
-    """How many messages at the end are the answer.
+    """How many messages at the end are the response.
 
     Logfire for the OpenAI Agents SDK appends it to the request; those spans tell a `usage`.
     """
@@ -142,7 +142,7 @@ def tools_of_request(reading: Reading, key: str) -> tuple[Json, ...] | None:
 
 
 def repeats_call(reading: Reading, key: str) -> bool | None:
-    """Logfire logs a streamed answer in a record of its own, when the stream has ended.
+    """Logfire logs a streamed response in a record of its own, when the stream has ended.
 
     It repeats the call, unless it alone has the usage: then it is the call.
     """

@@ -62,7 +62,7 @@ class ActionTable:
 
     @classmethod
     def of(cls, tools: Mapping[str, str]) -> ActionTable:
-        """Return the table of tools, given as {key: name}."""
+        """Return the table of tools, from {key: name}."""
         found: dict[str, list[tuple[str, frozenset[str]]]] = {}
         for key, name in tools.items():
             parts = parts_of(name)
@@ -165,7 +165,7 @@ class _Objects:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Where a verb stands: whose act it is, and on what."""
+    """The context of a verb: whose act it is, and on what."""
 
     tokens: Sequence[Token]
     known: Language
@@ -179,7 +179,7 @@ class _Context:
         return self._is_passive(start, end, objects)
 
     def reach(self, start: int, end: int) -> tuple[int, int]:
-        """Return the tokens that must be meant as they stand."""
+        """Return the tokens that must be literal."""
         return max(0, start - 4), end
 
     def _nouns(self, start: int, end: int) -> set[str]:

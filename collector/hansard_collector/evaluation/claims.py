@@ -193,7 +193,7 @@ def claims_of(text: str, lexicon: Lexicon, tools: Tools) -> list[Claim]:
 
 
 class _Usual:
-    """The language of a text; looked for where a sentence does not tell its own."""
+    """The language of a text; looked for where a sentence does not show its own."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -384,7 +384,7 @@ class _Reader:
         return subject.start <= 1 and not gap and is_end and not subject.is_plain_word
 
     def _goes_on(self, hit: Hit[Predicate]) -> bool:
-        """Return whether a verb has an object, and so says something else."""
+        """Return whether a verb has an object, and so another meaning."""
         if hit.end >= len(self._tokens) or hit.end - hit.start != 1:
             return False
         following = self._tokens[hit.end].text

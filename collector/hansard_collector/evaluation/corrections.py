@@ -1,4 +1,4 @@
-"""Corrections: memory records that say what the record contradicts, beside what they correct.
+"""Corrections: memory records that name what the record contradicts, beside what they correct.
 
 A correction of a memory stands in that memory's namespace, under its subject; one of a run in the
 namespace that the run used, or its agent's, under the tool's name. It holds no words of the claim:
@@ -44,7 +44,7 @@ def correction_of_memory(
 def correction_of_run(
     row: VerdictRow, namespace: Mapping[str, str], *, step_id: str | None
 ) -> WriteMemory | None:
-    """Return the correction of what a run said; None where nobody would read it."""
+    """Return the correction of a run's claim; None where nobody would read it."""
     named = {part: name for part, name in namespace.items() if name}
     if not named:
         return None
@@ -60,7 +60,7 @@ def correction_of_run(
 
 
 def content_of(row: VerdictRow) -> str:
-    """Return what a correction says, in Hansard's own words."""
+    """Return the text of a correction, in Hansard's own words."""
     tool = row.tool or row.subject
     source = f"run {row.run_id[:8]}" if row.run_id and row.source != "memory" else "memory"
     claim = f"Claimed in {source} at {moment(row.claimed_ns)}: {normal_words(row)}."

@@ -295,7 +295,7 @@ class _Judging:
         return self._topics.setdefault(row.subject, topic_of_tool(row.subject))
 
     def _compare(self, found: _Found, judged: Sequence[VerdictRow]) -> None:
-        """Take those verdicts that are new, or say other than what is stored."""
+        """Take the verdicts that are new, or differ from what is stored."""
         for at in range(0, len(judged), _AT_ONCE):
             part = judged[at : at + _AT_ONCE]
             known = rows.known_verdicts(self._connection, [one.key for one in part])
@@ -474,5 +474,5 @@ def _with(row: VerdictRow, judgement: Judgement) -> VerdictRow:
 
 
 def contradictions(found: Iterable[VerdictRow]) -> list[VerdictRow]:
-    """Return those verdicts that say that the record shows otherwise."""
+    """Return the verdicts that the record contradicts."""
     return [one for one in found if one.verdict == "contradicted"]

@@ -54,7 +54,7 @@ class History:
         self._steps = StepReader(self.connection)
 
     def steps_of(self, trace_id: bytes) -> Sequence[EvaluatedStep]:
-        """Return the steps of a run that call tools or say something."""
+        """Return the steps of a run that call tools or have text."""
         found = self._runs.get(trace_id)
         if found is None:
             found = self._runs[trace_id] = read_steps(self.connection, trace_id)

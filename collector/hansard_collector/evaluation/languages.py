@@ -339,7 +339,7 @@ def language_of(
 
 
 def is_of_plans(heading: str) -> bool:
-    """Return whether what stands under a heading is intended, shown or required, and not so."""
+    """Return whether what is under a heading is intended, shown or required, and not so."""
     return any(word in heading for word in _PLAN_HEADINGS)
 
 

@@ -1,4 +1,4 @@
-"""Verdicts on what memory says: it stands until it is taken back, so later executions count too.
+"""Verdicts on claims in memory: they hold until taken back, so later executions count too.
 
 Which executions are meant depends on whose memory it is. A tool that is named is that tool in the
 runs of the record's agent, or in all runs where it names none. What a topic such as "the tests" is

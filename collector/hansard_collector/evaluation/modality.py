@@ -24,7 +24,7 @@ _MARKS: Final = frozenset(",;:()–—|-")
 
 
 class Hit(NamedTuple, Generic[T]):
-    """A phrase that stands at tokens `start` up to, and without, `end`."""
+    """A phrase at tokens `start` up to, and without, `end`."""
 
     start: int
     end: int
@@ -33,12 +33,12 @@ class Hit(NamedTuple, Generic[T]):
 
 @dataclass(slots=True)
 class PhraseTable(Generic[T]):
-    """Phrases of several kinds, and what each stands for."""
+    """Phrases of several kinds, and what each means."""
 
     _by_word: dict[str, list[tuple[tuple[str, ...], str, T]]] = field(default_factory=dict)
 
     def add(self, kind: str, phrases: Iterable[str], value: T) -> None:
-        """Add phrases of a kind that stand for a value."""
+        """Add phrases of a kind that mean a value."""
         for phrase in phrases:
             for words in _expanded(phrase.split()):
                 if words:
@@ -144,13 +144,13 @@ _REACHES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """Tokens of a sentence that are not meant as they stand, and those that negate."""
+    """Tokens of a sentence that are not literal, and those that negate."""
 
     blocked: frozenset[int]
     negated: tuple[tuple[int, int], ...]
 
     def is_blocked(self, start: int, end: int) -> bool:
-        """Return whether any of some tokens is not meant as it stands."""
+        """Return whether any of some tokens is not literal."""
         return any(at in self.blocked for at in range(start, end))
 
     def negations(self, start: int, end: int) -> int:
@@ -212,7 +212,7 @@ def _reached(
 
 
 def _segments(tokens: Sequence[Token]) -> list[range]:
-    """Return parts that stand for themselves: apart by `;`, dashes, or a "but"."""
+    """Return independent parts: apart by `;`, dashes, or a "but"."""
     starts = [0]
     for at, token in enumerate(tokens):
         if token.text in _SEMICOLON or token.text in _BUTS:
@@ -246,7 +246,7 @@ def _of_years(tokens: Sequence[Token], clauses: Sequence[range]) -> set[int]:
 
 
 def _of_headings(tokens: Sequence[Token], segments: Sequence[range]) -> set[int]:
-    """Return what stands behind "Plan:" and the like on one line."""
+    """Return what follows "Plan:" and the like on one line."""
     for at, token in enumerate(tokens[:5]):
         if token.text == ":":
             if is_of_plans(" ".join(one.text for one in tokens[:at])):

@@ -1,4 +1,4 @@
-"""What the record says of one execution of a tool: it succeeded, it failed, or that is not known.
+"""What the record shows of one execution of a tool: it succeeded, it failed, or that is not known.
 
 The span's status decides where it is an error. Else the result may tell: fields such as `is_error`
 or `exit_code`, an exit code in its text, and patterns of a topic or of the configuration. An ended
@@ -111,7 +111,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an execution ended, and what says so."""
+    """How an execution ended, and the evidence."""
 
     kind: OutcomeKind
     why: str  # in words of Hansard's own, nothing recorded
@@ -259,7 +259,7 @@ def _configured(rule: Evidence, result: Any, text: str) -> Outcome | None:
 
 
 def _of_fields(result: Any, text: str, *, is_data: bool = False) -> Outcome | None:
-    """Return what fields of a result say that tools use for it everywhere.
+    """Return the outcome by the fields of a result that tools use for it everywhere.
 
     `is_data`: the tool returns data, so that states and exit codes in it are not its own.
     """

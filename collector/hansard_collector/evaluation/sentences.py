@@ -90,7 +90,7 @@ class Sentence:
 
 
 def sentences(text: str, is_wanted: Callable[[Set[str]], bool]) -> Iterator[Sentence]:
-    """Yield the sentences of a text that say something in its author's own words.
+    """Yield the sentences of a text that are its author's own words.
 
     Only those are read whose words are wanted: a quick look, before a sentence is taken apart.
     """
@@ -124,7 +124,7 @@ def sentences(text: str, is_wanted: Callable[[Set[str]], bool]) -> Iterator[Sent
 
 
 def _is_section(plain: str, start: int) -> bool:
-    """Return whether a line stands in the section that a heading began: no blank line before it."""
+    """Return whether a line is in the section that a heading began: no blank line before it."""
     return not plain.endswith("\n\n", 0, start)
 
 

@@ -1,4 +1,4 @@
-"""Where claims are said: in the answers of runs, in memory, and in transcripts."""
+"""Where claims are made: in the answers of runs, in memory, and in transcripts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Reader:
-    """Reads claims; those of a text that many runs say are found once."""
+    """Reads claims; those of a text that many runs repeat are found once."""
 
     connection: apsw.Connection
     lexicon: Lexicon
@@ -64,7 +64,7 @@ class Reader:
     _of_texts: dict[int, Sequence[Claim]] = field(default_factory=dict)
 
     def of_run(self, run: EvaluatedRun, history: History) -> Iterator[Statement]:
-        """Yield what the model calls of a run say, and its answer where no call said it."""
+        """Yield the texts of a run's model calls, and its answer where no call has it."""
         steps = history.steps_of(run.trace_id)
         calls = [one for one in steps if one.output_prefix is not None]
         texts = message_texts(self.connection, [one.output_prefix or 0 for one in calls])
@@ -140,7 +140,7 @@ class Reader:
         return found if isinstance(found, str) else _words_of(found)
 
     def _is_repeated(self, run: EvaluatedRun, calls: Sequence[EvaluatedStep]) -> bool:
-        """Return whether a run's answer is what its last call said: then it is read already."""
+        """Return whether a run's answer is its last call's text: then it is read already."""
         last = next((one for one in reversed(calls) if one.summary), None)
         if last is None or last.summary is None:
             return False
@@ -149,7 +149,7 @@ class Reader:
 
 
 def memory_texts(memory: Memory) -> Iterator[str]:
-    """Yield what a memory record says as texts; of a few words, that they hold of its subject."""
+    """Yield a memory record as texts; of a few words, that they hold of its subject."""
     subject = memory.subject.strip()
     content = memory.content
     if isinstance(content, Mapping):

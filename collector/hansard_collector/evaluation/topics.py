@@ -38,7 +38,7 @@ _NO_SUBJECT: Final = frozenset(_split("command commands code shell script tool i
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What a result's text says of the outcome."""
+    """What a result's text states of the outcome."""
 
     failure: tuple[re.Pattern[str], ...] = ()
     success: tuple[re.Pattern[str], ...] = ()
@@ -46,7 +46,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """How a person says that the tool did its work: "I sent", "the email"."""
+    """How a text claims that the tool did its work: "I sent", "the email"."""
 
     objects: tuple[str, ...]
     base: frozenset[str]  # of "could not send"
@@ -120,7 +120,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def subject_of(name: str) -> str | None:
-    """Return what a tool such as `run_pipeline` runs; None where its name does not say."""
+    """Return what a tool such as `run_pipeline` runs; None where its name does not show it."""
     parts = parts_of(name)
     rest = parts[1:]
     if len(parts) < 2 or parts[0] not in GENERIC or not _NO_SUBJECT.isdisjoint(rest):
@@ -158,7 +158,7 @@ def _topic(entry: Mapping[str, Any]) -> Topic:
 
 
 def _loose(pattern: str) -> str:
-    """Return a pattern of a command as it may stand anywhere in a text."""
+    """Return a pattern of a command anywhere in a text."""
     return rf"(?:^|[^\w.-]){pattern[1:]}" if pattern.startswith("^") else pattern
 
 

@@ -120,7 +120,7 @@ def _text(arguments: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Executions in the order of time with how each ended: made once, asked for many claims."""
+    """Executions in the order of time with how each ended: made once, used for many claims."""
 
     executions: Sequence[Execution]
     outcomes: Sequence[Outcome]
@@ -154,7 +154,7 @@ class Record:
 
 
 def judge_standing(polarity: Polarity, record: Record, *, said_ns: int) -> Judgement:
-    """Judge a claim that stands until it is taken back, such as "the tool is healthy" in memory.
+    """Judge a claim that holds until it is taken back, such as "the tool is healthy" in memory.
 
     The last execution before it counts, and all after it: one failure contradicts that the tool
     succeeds.

@@ -1,4 +1,4 @@
-"""What a verdict says in a sentence: on pages, in answers, in corrections and as telemetry."""
+"""A verdict as a sentence: on pages, in responses, in corrections and as telemetry."""
 
 from __future__ import annotations
 

@@ -91,6 +91,6 @@ class HeartbeatRunning(HansardError):
 
 
 class PhaseSkipped(HansardError):
-    """A phase has nothing to do, or lacks what it needs; the message says which."""
+    """A phase has nothing to do, or lacks what it needs; the message names which."""
 
     code = "phase_skipped"

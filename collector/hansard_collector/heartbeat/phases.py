@@ -139,7 +139,7 @@ def summary_of(found: Evaluated) -> str:
 
 
 def run_maintenance(context: CycleContext) -> PhaseResult:
-    """Run maintenance; parts without a classifier or embedder are skipped, and say so."""
+    """Run maintenance; parts without a classifier or embedder are skipped, with a reason."""
     settings = context.settings.options.get("maintenance") or MaintenanceSettings()
     with closing(
         MaintenanceService(
@@ -206,7 +206,7 @@ _SOURCE = "hackernews"
 
 
 def run_scan(context: CycleContext) -> PhaseResult:
-    """Scan once, and keep what is near an interest as notes that nobody vouches for.
+    """Scan once, and store what is near an interest as unverified notes.
 
     Skipped, with no request to anybody, where `outbound` is off, without a classifier and without
     an interest. A source that is down fails the phase; the next cycle tries again.
@@ -388,7 +388,7 @@ def _send_report(context: CycleContext, written: Written, settings: ReportSettin
 
 
 def _need_news(context: CycleContext, every_ns: int) -> None:
-    """Raise PhaseSkipped where the last report says it all; at most one an hour is written."""
+    """Raise PhaseSkipped where the last report is current; at most one an hour is written."""
     newest = Reports(context.folder).list(limit=1)
     if not newest:
         return

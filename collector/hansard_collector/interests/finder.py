@@ -228,7 +228,7 @@ Outcome = Literal["new", "known", "unsupported"]
 
 @dataclass(frozen=True, slots=True)
 class FoundTopic:
-    """One topic of an extraction, and what it became."""
+    """One topic of an extraction, and its outcome."""
 
     text: str
     owner: Owner
@@ -307,7 +307,7 @@ class InterestFinder:
         return InterestsResult(self.extractor.name, recent, topics)
 
     def _known(self, connection: apsw.Connection) -> dict[Owner, list[tuple[str, str]]]:
-        """Return what each namespace's interests say, with their ids, whatever became of them.
+        """Return the texts of each namespace's interests, with their ids, in any state.
 
         One that a person invalidated is not written again.
         """
@@ -375,7 +375,7 @@ class InterestFinder:
 
 
 def _texts_of(one: Memory) -> Sequence[str]:
-    """Return what an interest is called: its content, and its subject where that says more."""
+    """Return the texts of an interest: its content, and its subject where that adds to it."""
     content = one.content if isinstance(one.content, str) else " ".join(texts_of(one.content))
     return [text for text in dict.fromkeys((content, one.subject)) if text]
 

@@ -151,7 +151,7 @@ class _Word(NamedTuple):
 
 @dataclass(slots=True)
 class _Phrase:
-    """One set of words that stands together somewhere."""
+    """One set of words that occurs together somewhere."""
 
     key: Key
     surfaces: dict[str, int] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class _Phrase:
     is_subject: bool = False
 
     def add(self, surface: str, position: Position, *, is_subject: bool) -> None:
-        """Count one place where it stands."""
+        """Count one occurrence."""
         self.surfaces[surface] = self.surfaces.get(surface, 0) + 1
         self.places.add(position)
         self.is_subject |= is_subject
@@ -273,7 +273,7 @@ def _shown(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _read(entries: Sequence[Entry]) -> tuple[dict[Key, _Phrase], dict[str, set[Sentence]]]:
-    """Return the phrases of entries, and in which sentences each stem stands."""
+    """Return the phrases of entries, and in which sentences each stem occurs."""
     phrases: dict[Key, _Phrase] = {}
     apart: dict[str, set[Sentence]] = defaultdict(set)
     for at, entry in enumerate(entries):
@@ -294,7 +294,7 @@ def _read(entries: Sequence[Entry]) -> tuple[dict[Key, _Phrase], dict[str, set[S
 
 
 def _runs(sentence: str) -> Iterator[list[_Word]]:
-    """Yield the runs of words that say something."""
+    """Yield the runs of words with content."""
     for clause in _BREAK.split(sentence):
         run: list[_Word] = []
         for found in _TOKEN.finditer(clause):
@@ -309,7 +309,7 @@ def _runs(sentence: str) -> Iterator[list[_Word]]:
 
 
 def _word(token: str, *, is_first: bool) -> _Word | None:
-    """Return a word, in small letters unless it is a name; None for one that says nothing."""
+    """Return a word, in small letters unless it is a name; None for one without content."""
     token = re.sub(r"['’]s$", "", token)
     low = token.lower()
     if low in COMMON or _NOT_A_WORD.fullmatch(low):

@@ -1,4 +1,4 @@
-"""The classifier, the embedder and the extractor of topics that everything shares.
+"""The classifier, the embedder and the extractor of topics, shared by all features.
 
 Each has an offline default that is deterministic, and may be a model of a provider; each call of a
 model is a recorded step. A missing one is None, with the reason beside it: nothing is guessed.

@@ -67,7 +67,7 @@ class CallCounter:
     usage: Usage = field(default_factory=Usage)
 
     def add(self, tokens: Tokens, *, provider: str, model: str, ms: float) -> None:
-        """Count a call that was answered."""
+        """Count a completed call."""
         cost = computed_cost(tokens, provider=provider, model=model, at_ns=time.time_ns())
         total = self.usage.cost_usd
         self.usage = replace(
@@ -104,7 +104,7 @@ class ModelCaller:
         return replace(self, recorder=recorder)
 
     def ask(self, system: str, user: str) -> Any:
-        """Return the JSON that the model answers. Raises ProviderError, InvalidJudgement."""
+        """Return the JSON of the model's response. Raises ProviderError, InvalidJudgement."""
         request = RenderInput(
             model=self.model,
             system=(system,),
@@ -135,7 +135,7 @@ class ModelCaller:
         return call_into(self.recorder, request, provider=self.adapter, on_begin=lambda _: None).raw
 
     def _json(self, text: str) -> Any:
-        """Read an answer that is JSON and nothing else, or that alone inside one code fence."""
+        """Read a response that is JSON and nothing else, or that alone inside one code fence."""
         body = text.strip()
         if body.startswith(_FENCE) and body.endswith(_FENCE) and body.count(_FENCE) == 2:
             first, _, body = body.removesuffix(_FENCE).partition("\n")

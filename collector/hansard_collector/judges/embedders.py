@@ -96,7 +96,7 @@ def _words(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=65_536)
 def _places(word: str) -> tuple[tuple[int, float], ...]:
-    """Return where a word and its pieces stand, each with its weight and sign."""
+    """Return the dimensions of a word and its pieces, each with its weight and sign."""
     found = [_dimension(f"={word}", 1.0)]
     if not is_dense(word):
         padded = f"^{word}$"

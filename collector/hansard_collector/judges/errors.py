@@ -18,19 +18,19 @@ class JudgeError(HansardError):
 
 
 class JudgeMissing(JudgeError):
-    """There is none for this; the message says why and what would bring it."""
+    """There is none for this; the message has the reason and the remedy."""
 
     code = "judge_missing"
 
 
 class JudgeTimeout(JudgeError):
-    """There was no answer within the time that the caller permits."""
+    """There was no response within the time that the caller permits."""
 
     code = "judge_timeout"
 
 
 class InvalidJudgement(JudgeError):
-    """An answer in another form than was requested, or about something else."""
+    """A response in another form than was requested, or about something else."""
 
     code = "invalid_judgement"
 

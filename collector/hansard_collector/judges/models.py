@@ -183,7 +183,7 @@ class ModelEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has; the first time it asks the model."""
+        """How many numbers a vector has; the first use calls the model."""
         if not self._size:
             self((_PROBE,))
         return self._size[0]
@@ -304,7 +304,7 @@ def _response_of(exchange: Exchange, name: str) -> dict[str, Any]:
 
 
 def _vector_of(one: Any) -> list[float] | None:
-    """Return the vector of an item of an answer; None where it has none."""
+    """Return the vector of an item of a response; None where it has none."""
     found = one.get("embedding") if isinstance(one, dict) else None
     is_vector = (
         isinstance(found, list)

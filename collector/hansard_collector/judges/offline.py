@@ -95,7 +95,7 @@ def _shared(a: str, b: str) -> float:
 
 
 def _statement(item: Item, subject: str) -> str:
-    """Return what a statement says; of a few words, that they hold of its subject."""
+    """Return the text of a statement; of a few words, that they hold of its subject."""
     if not subject or len(item.text.split()) >= _FEW_WORDS:
         return item.text
     return f"{subject} is {item.text}"
@@ -135,7 +135,7 @@ def _among(verdict: Verdict, labels: Sequence[str]) -> Verdict:
 
 
 def _command_rules() -> Callable[[str], Verdict]:
-    """Return the rules on commands; they are data of an adapter package, loaded when asked for."""
+    """Return the rules on commands; they are data of an adapter package, loaded on first use."""
     try:
         is_there = find_spec(_COMMANDS) is not None
     except ModuleNotFoundError:  # of a package above it

@@ -1,4 +1,4 @@
-"""Judges made of settings: each is there, or a sentence says why it is not."""
+"""Judges made of settings: each is there, or a sentence has the reason."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class _Making:
     # ---- models
 
     def _caller(self, choice: Choice, what: str) -> ModelCaller:
-        """Return what asks a model: one for all that use the same. Raises JudgeMissing."""
+        """Return the caller of a model: one for all that use the same. Raises JudgeMissing."""
         if choice not in self._callers:
             adapter = self._adapter(choice, what)
             self._callers[choice] = ModelCaller(adapter, choice.model, self._counter)
@@ -194,7 +194,7 @@ class _Making:
         return self._settings.environment.get(f"{choice.provider.upper()}_BASE_URL") or None
 
     def _lacking(self, choice: Choice) -> str:
-        """Return what has to be installed or set before a provider can be asked; "" for nothing."""
+        """Return what must be installed or set before a provider can be called; "" for nothing."""
         provider = choice.provider
         if provider == "scripted":
             return "" if self._settings.script else "the setting `script`"

@@ -133,7 +133,7 @@ def build_call(entries: Sequence[Entry]) -> Step | None:
 def _content(
     entries: Sequence[Entry], end: LogView, *, details: Sequence[LogView]
 ) -> dict[str, Value]:
-    """What was said, where the event of the conventions does not say it already."""
+    """The messages, where the event of the conventions does not hold them already."""
     found: dict[str, Value] = {}
     requests = [entry.log for entry in entries if _is(entry, "api_request")]
     if requests and not any("gen_ai.input.messages" in log.attributes for log in details):

@@ -19,7 +19,7 @@ USAGE = "gen_ai.usage."
 
 
 def turn(name: str, entries: Sequence[Entry], *, prompts: Sequence[LogView], session: str) -> Step:
-    """Return a turn's own step: the agent with what it was asked."""
+    """Return a turn's own step: the agent with its prompt."""
     first = entries[0]
     texts = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
     attributes: dict[str, Value] = {

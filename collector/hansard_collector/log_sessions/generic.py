@@ -1,4 +1,4 @@
-"""Agents that nobody has described: events with the names and keys that most of them use.
+"""Agents without a module of their own: events with the names and keys that most of them use.
 
 Forks keep the shape of what they were made from (Qwen Code logs `qwen-code.api_response` with
 Gemini CLI's keys). Instrumentation by the conventions logs one event a call with everything in it.

@@ -1,4 +1,4 @@
-"""What hooks wrote down while no server answered: read into the store, once each.
+"""The spooled records of hooks, written without a server: read into the store, once each.
 
     <data>/spool/hooks/<time>-<process>-<random>.json    an ExportLogsServiceRequest
 

@@ -58,7 +58,7 @@ def dialect_of(log: LogView) -> str:
 
 
 def read(log: LogView) -> Mark:
-    """Return where a record stands: at its call, or at the session as a whole."""
+    """Return the parent of a record: its call, or the session as a whole."""
     if log.event_name in _CALLS:
         return Mark(EntryType.STEP, TOOL, key=text_of(log, "tool_use_id"), sequence=SEQUENCE)
     return Mark(EntryType.SESSION, sequence=SEQUENCE)
@@ -95,7 +95,7 @@ def _apart(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
 
 
 def _build(entries: Sequence[Entry]) -> Step:
-    """Return the step of a call that only hooks tell: from before it to after it."""
+    """Return the step of a call that only hooks report: from before it to after it."""
     logs = [entry.log for entry in entries]
     ends = [entry for entry in entries if entry.log.event_name == ENDED]
     last = (ends or entries)[-1]
@@ -112,7 +112,7 @@ def _build(entries: Sequence[Entry]) -> Step:
 
 
 def _completed(step: Step, entries: Sequence[Entry]) -> Step:
-    """Return a step of the agent's own records with what only hooks tell of it."""
+    """Return a step of the agent's own records with what only hooks report of it."""
     logs = [entry.log for entry in entries]
     known = step.attributes
     added = {
@@ -135,7 +135,7 @@ def _completed(step: Step, entries: Sequence[Entry]) -> Step:
 
 
 def _root(entries: Sequence[Entry]) -> Step:
-    """Return the session's own step: the prompts, and the last answer."""
+    """Return the session's own step: the prompts, and the last response."""
     logs = [entry.log for entry in entries]
     first = logs[0]
     name = values.text(first.resource.get("service.name")) or "agent"
@@ -154,7 +154,7 @@ def _root(entries: Sequence[Entry]) -> Step:
 
 
 def _facts(logs: Sequence[LogView]) -> dict[str, Value]:
-    """Return what hooks tell of a call beside its content: the score, and whether it was warned."""
+    """Return what hooks report of a call beside its content: its score, and whether they warned."""
     return {key: log.attributes[key] for log in logs for key in _FACTS if key in log.attributes}
 
 

@@ -16,7 +16,7 @@ _LONGEST_MS = 1e11  # three years
 
 
 class EntryType(StrEnum):
-    """Where a record stands in its turn."""
+    """The position of a record in its turn."""
 
     PROMPT = "prompt"  # begins a turn
     STEP = "step"  # makes a step; all records with one kind and key make the same one
@@ -29,7 +29,7 @@ class EntryType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What an agent's module says of one record."""
+    """What an agent's module reads from one record."""
 
     entry_type: EntryType
     kind: str = ""  # of a step: llm, tool, agent or task
@@ -41,7 +41,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record of a step, with its time, which the record itself may not tell."""
+    """One record of a step, with its time, which the record itself may not have."""
 
     time_ns: int
     log: LogView
@@ -156,7 +156,7 @@ def content_of(log: LogView, key: str) -> Value:
 
 
 def copied(logs: Sequence[LogView], *, but: Collection[str] = ()) -> dict[str, Value]:
-    """Return the attributes of some records as they were sent; the last to tell one wins."""
+    """Return the attributes of some records as they were sent; the last value wins."""
     return {
         key: value
         for log in logs
@@ -166,7 +166,7 @@ def copied(logs: Sequence[LogView], *, but: Collection[str] = ()) -> dict[str, V
 
 
 def of_session(log: LogView) -> dict[str, Value]:
-    """Return the attributes that say whose turn it is."""
+    """Return the attributes that identify the turn."""
     sent = log.attributes
     return {key: sent[key] for key in _OF_SESSION if key in sent}
 

@@ -1,4 +1,4 @@
-"""Steps made again of their log records, as they stand in the store."""
+"""Steps made again of their log records, as they are in the store."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class News:
     is_whole: bool = False  # True: all that there is, what is known from before does not hold
 
     def tell(self, start_ns: int | None, end_ns: int) -> None:
-        """Widen the time of the run; what was noted before the prompt is no beginning."""
+        """Widen the time of the run; records before the prompt do not begin it."""
         if start_ns is not None:
             self.start_ns = start_ns if self.start_ns is None else min(self.start_ns, start_ns)
         self.end_ns = end_ns if self.end_ns is None else max(self.end_ns, end_ns)
@@ -135,7 +135,7 @@ class StepMaker:
         return self._batch.runs.find(trace_id)
 
     def _make_root(self, agent: Agent, trace_id: bytes, news: News) -> bool:
-        """Make the turn itself, of its prompts, else of its first record; answers like `_put`."""
+        """Make the turn itself, of its prompts, else of its first record; returns like `_put`."""
         root = root_id(trace_id)
         begins = (EntryType.PROMPT, EntryType.SESSION)
         has_prompt = bool(logs_of_types(self._connection, trace_id, begins))
@@ -300,7 +300,7 @@ def received(
 
 
 def made_mac(span: Span) -> bytes:
-    """Return what stands for the mac of a made span: no sender can give it to one that it sends."""
+    """Return the mac of a made span: no sender can give it to one that it sends."""
     return hashlib.sha256(span.trace_id + span.span_id).digest()[:_MAC_BYTES]
 
 

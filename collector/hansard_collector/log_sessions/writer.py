@@ -293,7 +293,7 @@ class SessionWriter:
     # ---- at the end of the transaction
 
     def settle(self) -> Mapping[bytes, set[bytes]]:
-        """Make again what has news; returns the sent spans that were given records, by trace."""
+        """Remake the changed turns; returns the sent spans that got records, by trace."""
         self._match_sent_spans()
         near = self._match_near()
         self._match_hooks()
@@ -541,14 +541,14 @@ def _prompt_of(event: SessionEvent, time_ns: int) -> str:
 
 
 def _is_noted_as(event: SessionEvent, known: SessionLog, *, is_sent: bool) -> bool:
-    """Whether a record that is known would be noted as the same now."""
+    """Whether a known record would be stored as the same now."""
     return _row_of(event, known.log, known.time_ns, known.trace_id, is_sent=is_sent) == known
 
 
 def _row_of(
     event: SessionEvent, log: int, time_ns: int, trace_id: bytes | None, *, is_sent: bool
 ) -> SessionLog:
-    """Return what a record is noted as; one that was sent with ids belongs to no prompt by time."""
+    """Return the row of a record; one that was sent with ids belongs to no prompt by time."""
     mark = event.mark
     return SessionLog(
         log=log,

@@ -36,7 +36,7 @@ _FEW_WORDS: Final = 5  # fewer are a value, and no sentence
 
 
 def statement_of(one: Memory) -> str:
-    """Return what a record says as one statement: a bare value with what it is the value of."""
+    """Return a record as one statement: a bare value with what it is the value of."""
     text = _text(one.content)
     words = text.split()
     if len(words) >= _FEW_WORDS or not words or not one.subject:
@@ -172,7 +172,7 @@ class ContradictionSearch:
         return found
 
     def _verdict(self, older: Memory, newer: Memory) -> Verdict | None:
-        """Ask the classifier; None where it fails, or answers what it was not asked."""
+        """Ask the classifier; None where it fails, or returns an unknown label."""
         if are_apart(older.subject, newer.subject):
             return Verdict(UNRELATED, 1.0, "their subjects are not the same")
         is_same = older.subject.casefold() == newer.subject.casefold()

@@ -165,7 +165,7 @@ def choose(near: Sequence[Near], thresholds: LinkThresholds) -> _Choice | None:
 
 
 def _other_name(correction: Memory, older: Memory) -> str:
-    """Return why two records are about different things of one kind; "" where nothing says so.
+    """Return why two records are about different things of one kind; "" where nothing shows it.
 
     Vectors do not tell `worker 4` from `worker 1`: names and numbers in the subject do.
     """

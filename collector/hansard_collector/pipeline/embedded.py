@@ -99,7 +99,7 @@ class EmbeddedIngest:
             del stored  # it holds the error that is raised, and the error this frame
 
     def close(self) -> None:
-        """Close the store, waiting for nobody."""
+        """Close the store without waiting."""
         self._pipeline.set_patience(0)
         self._pipeline.close()
         self._seals.end()
@@ -107,7 +107,7 @@ class EmbeddedIngest:
 
 
 class _AtOnce(Executor):
-    """Runs what it is given on the thread that gives it."""
+    """Runs jobs on the thread of their caller."""
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
         """Return a future that is done."""

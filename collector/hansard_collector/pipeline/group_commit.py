@@ -36,7 +36,7 @@ _log = logging.getLogger("hansard.pipeline")
 
 @dataclass(slots=True)
 class Job:
-    """A request from the queue to its answer, with the count of its items that are written."""
+    """A request from the queue to its response, with the count of its items that are written."""
 
     batch: Batch
     future: Future[IngestResult]
@@ -55,7 +55,7 @@ class Job:
             self.future.set_result(IngestResult(accepted, batch.rejected, batch.rejection()))
 
     def refuse(self, error: Exception) -> None:
-        """Answer the sender that its request failed, unless it was answered already."""
+        """Send the sender an error response, unless it got one already."""
         if not self.future.done():
             self.future.set_exception(without_frames(error))
 
@@ -124,7 +124,7 @@ class Slice:
 
 
 def next_slice(job: Job) -> Slice | None:
-    """Prepare the next items of a job, for a short time; None when its sender was answered."""
+    """Prepare the next items of a job, for a short time; None when its sender got a response."""
     batch = job.batch
     items: list[Prepared] = []
     until = time.monotonic() + _SLICE_S
@@ -303,19 +303,19 @@ class Courtesy:
         self._works_until = 0.0
 
     def ask(self) -> None:
-        """Somebody waits for an answer from now on."""
+        """A caller waits for a response from now on."""
         with self._nobody_waits:
             self._waiting += 1
 
     def release(self) -> None:
-        """The answer is given; to be called once for every `ask`."""
+        """The response is sent; to be called once for every `ask`."""
         with self._nobody_waits:
             self._waiting -= 1
             if not self._waiting:
                 self._nobody_waits.notify_all()
 
     def give_way(self) -> float:
-        """Wait while somebody waits, and return for how many seconds.
+        """Wait while a caller waits, and return for how many seconds.
 
         Afterwards the pipeline works for as long as it has waited before it gives way again.
         """

@@ -305,7 +305,7 @@ class Pipeline:
         return jobs
 
     def _begin_large(self) -> None:
-        """Have the next large request opened beside the others, when the one before is answered."""
+        """Have the next large request opened beside the others, when the one before is done."""
         with self._condition:
             if self._large_one is not None or not self._large:
                 return
@@ -359,7 +359,7 @@ class Pipeline:
         return is_pending and self._attempt(job, open_batch) is not None
 
     def _attempt(self, job: Job, run: Callable[[Batch], _T]) -> _T | None:
-        """Run stages; None when they fail, which the sender is answered at once."""
+        """Run stages; None when they fail, with an immediate response to the sender."""
         try:
             return run(job.batch)
         except (MalformedRequest, RequestTooLarge) as error:

@@ -70,7 +70,7 @@ class RetentionPolicy:
         return not self._redactor.scan_bytes(raw)
 
     def apply(self, signal: Signal, message: Message) -> Removed:
-        """Remove from a request what the mode does not keep; say what, by item.
+        """Remove from a request what the mode does not store; return what, by item.
 
         Items are spans, log records or metrics, counted from 0 over the whole request in the order
         they stand in it. What was removed from a resource or scope is reported with its first item.
@@ -91,7 +91,7 @@ class RetentionPolicy:
 
 
 def _by_item(signal: Signal, message: Message, part: CleanPart) -> Removed:
-    """Clean every item, and say what it lost, for those that lost anything."""
+    """Clean every item, and return what it lost, for those that lost anything."""
     return {
         index: tuple(RemovedSecret(rule, field, count) for (rule, field), count in found.items())
         for index, found in clean_items(message, CONTRACTS[signal].levels, part).items()
@@ -183,7 +183,7 @@ def _add(series: _Series, field: str, value: Any, holder: int = 0) -> None:
 
 
 def _cut(values: Sequence[Any], redactor: Redactor) -> Counter[str]:
-    """Clean what values say bit by bit, as JSON or as text; return how often each rule held."""
+    """Clean what values form bit by bit, as JSON or as text; return how often each rule held."""
     rules: Counter[str] = Counter()
 
     def clean(texts: Sequence[str], /, *, is_trial: bool = False) -> list[str]:

@@ -59,7 +59,7 @@ class IngestRequest:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The outcome of a request; `rejected` items were refused singly, `message` says why."""
+    """The outcome of a request; `rejected` items were refused singly, `message` has the reason."""
 
     accepted: int
     rejected: int = 0
@@ -67,7 +67,7 @@ class IngestResult:
 
 
 def without_frames(error: _Error) -> _Error:
-    """Return the error without the frames it passed through, to be kept in a future.
+    """Return the error without the frames it passed through, to be stored in a future.
 
     Those frames hold the request with its body and often the future itself: a cycle, which stays in
     memory until Python's collector walks over it.
@@ -94,7 +94,7 @@ class Ingest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """For the ledger and /health: who sent what, and the sentence they were answered."""
+    """For the ledger and /health: who sent what, and the sentence of the response."""
 
     signal: str  # "traces", "logs", "metrics" or "" when the path names none
     sender: Sender
@@ -189,7 +189,7 @@ class _Repeatable:
 
 
 class RepeatedRequests:
-    """Large requests by their content, until some time after they were answered late.
+    """Large requests by their content, until some time after their late response.
 
     One that was answered in time is worked on again, and its spans count as duplicates. Any thread
     may use it.
@@ -208,7 +208,7 @@ class RepeatedRequests:
         return hashlib.blake2b(kind + hashlib.blake2b(request.body).digest()).digest()
 
     def find(self, key: bytes) -> Future[IngestResult] | None:
-        """Return the answer, or what will be it, of a request with the same content.
+        """Return the future of the response to a request with the same content.
 
         None where there was none for some minutes, or it may be stored when it is tried again.
         """

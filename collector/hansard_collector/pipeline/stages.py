@@ -59,7 +59,7 @@ _T = TypeVar("_T")
 
 
 class Mark(Enum):
-    """What stands among the items of a batch in the place of one."""
+    """What replaces an item among those of a batch."""
 
     HEAVY = "the next item takes long"
 

@@ -171,7 +171,7 @@ def refuse_span(span: Span) -> str | None:
 
 
 def repair_span(span: Span) -> tuple[int, list[str]]:
-    """Empty an invalid parent and drop invalid links, in place; say so in notes."""
+    """Empty an invalid parent and drop invalid links, in place; add notes."""
     flags, notes = 0, []
     parent = span.parent_span_id
     if parent and bad_span_id(parent):

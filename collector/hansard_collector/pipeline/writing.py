@@ -1,4 +1,4 @@
-"""Writing prepared items: ids are given, rows are written, outcomes are counted."""
+"""Writing prepared items: ids are assigned, rows are written, outcomes are counted."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _refused(error: BaseException) -> Refusal:
 
 
 def refusal_of(error: BaseException) -> Refusal:
-    """How an error of the pipeline is answered; one it should not raise is INTERNAL."""
+    """The response to an error of the pipeline; one it should not raise is INTERNAL."""
     match error:
         case MalformedRequest():
             return Refusal(Reason.MALFORMED, str(error), bad_field=error.field)
@@ -144,7 +144,7 @@ def retry_info(delay_s: int) -> RetryInfo:
 
 
 def export_response(signal: Signal, result: IngestResult) -> ExportResponse:
-    """The answer to a stored request: empty on full success, as OTLP demands."""
+    """The response to a stored request: empty on full success, as OTLP demands."""
     contract = CONTRACTS[signal]
     response = contract.response()
     if result.rejected or result.message:

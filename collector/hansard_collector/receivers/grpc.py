@@ -232,7 +232,7 @@ class HeldBack:
         self._is_ended = False
 
     def wait(self, address: str, context: grpc.ServicerContext) -> None:
-        """Count a failure of an address, and wait as long as the limiter says."""
+        """Count a failure of an address, and wait for the limiter's delay."""
         over = threading.Event()
         with self._limiter(_host(address)) as wait_s:
             if not wait_s or not context.add_callback(over.set):
@@ -246,7 +246,7 @@ class HeldBack:
                 self._waiting.discard(over)
 
     def end(self) -> None:
-        """Let everything that waits go on, and nothing wait any more."""
+        """Release all that waits, and let nothing wait any more."""
         with self._lock:
             self._is_ended = True
             for over in self._waiting:
@@ -483,7 +483,7 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call, answered on a worker thread."""
+    """One call, handled on a worker thread."""
 
     ingest: Ingest
     settings: GrpcSettings

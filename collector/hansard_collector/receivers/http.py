@@ -143,7 +143,7 @@ class Body:
         self._budget.give_back(count_bytes)
 
     async def drain(self, limit_bytes: int) -> None:
-        """Read and drop what is left, up to a limit, so that the sender gets to read the answer.
+        """Read and drop what is left, up to a limit, so that the sender gets to read the response.
 
         Closing while it still sends would reset the connection, and a reset is retried.
         """
@@ -195,7 +195,7 @@ class HttpSettings:
 
 
 def otlp_routes(ingest: Ingest, settings: HttpSettings | None = None) -> list[BaseRoute]:
-    """Routes for an application, to stand before its own; they answer and never redirect."""
+    """Routes for an application, before its own; they respond and never redirect."""
     return [_OtlpRoute(ingest, settings or HttpSettings())]
 
 
@@ -239,7 +239,7 @@ class _Upload:
 
 
 class _OtlpRoute(BaseRoute):
-    """One route for all paths of OTLP: no path pattern could say which they are."""
+    """One route for all paths of OTLP: no path pattern could list them."""
 
     def __init__(self, ingest: Ingest, settings: HttpSettings) -> None:
         self._ingest = ingest
@@ -274,7 +274,7 @@ class _OtlpRoute(BaseRoute):
         return None if headers is None else Response(status_code=204, headers=headers)
 
     async def _answer_export(self, exchange: _Exchange, receive: Receive) -> Response | None:
-        """The answer to a request, or None when its sender is gone."""
+        """The response to a request, or None when its sender disconnected."""
         body = Body(
             receive,
             budget=self._budget,

@@ -21,7 +21,7 @@ _HEADER_LIST = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]+")  # RFC 9110 §5.6.2:
 
 
 def cors_headers(request_headers: Mapping[str, str], origins: Collection[str]) -> dict[str, str]:
-    """Headers for every answer, errors included: without them a browser hides the status.
+    """Headers for every response, errors included: without them a browser hides the status.
 
     Nothing when no origin is allowed at all. Otherwise Vary, so that no cache gives one origin's
     answer to another, and Allow-Origin for the origins in the list.
@@ -41,7 +41,7 @@ def cors_headers(request_headers: Mapping[str, str], origins: Collection[str]) -
 def preflight_headers(
     request_headers: Mapping[str, str], origins: Collection[str]
 ) -> dict[str, str] | None:
-    """Headers of the answer to a preflight request, or None if this is none we may grant."""
+    """Headers of the response to a preflight request, or None if this is none we may grant."""
     is_preflight = "access-control-request-method" in request_headers
     if not is_preflight or request_headers.get("origin", "") not in origins:
         return None

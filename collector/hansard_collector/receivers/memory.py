@@ -1,4 +1,4 @@
-"""Memory of this process: how much is resident, and giving back what is free and kept."""
+"""Memory of this process: how much is resident, and returning what is free."""
 
 from __future__ import annotations
 

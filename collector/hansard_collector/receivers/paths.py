@@ -21,7 +21,7 @@ _SEND_HERE = "traces go to /v1/traces, logs to /v1/logs, metrics to /v1/metrics"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path asks for: a signal, or a reason why there is none."""
+    """The target of a path: a signal, or a reason why there is none."""
 
     signal: Signal | None
     problem: str = ""

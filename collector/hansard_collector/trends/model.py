@@ -37,7 +37,7 @@ class Trend:
 
     @property
     def is_worse(self) -> bool:
-        """Whether somebody should look: use and memory change for good reasons too."""
+        """Whether it needs a look: use and memory change for good reasons too."""
         return self.what in ("error_rate", "latency", "new_error")
 
     def json(self) -> dict[str, Any]:

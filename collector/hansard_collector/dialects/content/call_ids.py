@@ -59,7 +59,7 @@ def _asks(messages: Iterable[Message]) -> bool:
 
 
 def _attribute_calls(reading: Reading) -> tuple[Message, ...]:
-    """Calls that an answer asks for, as attributes of the call's own span (OpenLIT before 1.35).
+    """Calls that a response requests, as attributes of the call's own span (OpenLIT before 1.35).
 
     Names and ids stand with commas between, arguments as one JSON object after the other.
     """
@@ -134,7 +134,7 @@ def _words(messages: Iterable[Message]) -> list[list[str]]:
 
 
 def _word(part: Part) -> str:
-    """What a part says, be it called a text or a result."""
+    """The content of a part, be it called a text or a result."""
     if isinstance(part, TextPart):
         return part.text
     if isinstance(part, ToolResultPart):

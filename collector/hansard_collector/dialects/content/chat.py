@@ -57,7 +57,7 @@ _decode_one = json.JSONDecoder().raw_decode
 
 
 def message(role: str, parts: Sequence[Part], name: str | None = None) -> Message | None:
-    """Return a message of the normal form, or None when it says nothing.
+    """Return a message of the normal form, or None when it is empty.
 
     Only tool results make it a tool's message whatever the wire said; bare text from a tool is
     its result.
@@ -145,7 +145,7 @@ def _spoken(value: Mapping[str, Any], role: str) -> Message | None:
 
 
 def _spoken_aloud(audio: Any) -> list[Part]:
-    """An answer that OpenAI's model speaks: what it says, and the sound."""
+    """A response that OpenAI's model speaks: its transcript, and the sound."""
     if not isinstance(audio, dict):
         return []
     transcript, sound = text(audio.get("transcript")), text(audio.get("data"))
@@ -255,7 +255,7 @@ def _further_calls(value: Mapping[str, Any], known: Iterable[Part]) -> list[Part
 
 
 def request_messages(value: Any) -> tuple[Message, ...]:
-    """Return what a whole request says: its system text and its messages, whatever its API."""
+    """Return the content of a whole request: its system text and its messages, of any API."""
     value = opened(value)
     if not isinstance(value, dict) or "role" in value:
         return messages_of(value, "user")
@@ -283,7 +283,7 @@ def system_messages(value: Any) -> tuple[Message, ...]:
 
 
 def response_messages(value: Any) -> tuple[Message, ...]:
-    """Return what a whole response says, whatever its API; each choice is a message."""
+    """Return the content of a whole response of any API; each choice is a message."""
     value = opened(value)
     if isinstance(value, list):
         return role_messages(value, "assistant")
@@ -302,7 +302,7 @@ def response_messages(value: Any) -> tuple[Message, ...]:
 
 
 def role_messages(value: Any, role: str) -> tuple[Message, ...]:
-    """Return what one speaker says: a list of bare blocks is one message, not many."""
+    """Return the messages of one role: a list of bare blocks is one message, not many."""
     if isinstance(value, list) and value and all(_is_bare(item) for item in value):
         return one(message(role, parts_of(value)))
     return messages_of(value, role)
@@ -322,7 +322,7 @@ def is_stream(value: Any) -> bool:
 
 
 def streamed_messages(chunks: Iterable[Any]) -> tuple[Message, ...]:
-    """Return the answer that such chunks add up to; of several choices, all in one."""
+    """Return the response that such chunks add up to; of several choices, all in one."""
     choices = openai_chat.assemble(map(mapping, chunks)).body["choices"]
     messages = [choice["message"] for choice in choices]
     content = "".join(message.get("content", "") for message in messages)
@@ -331,7 +331,7 @@ def streamed_messages(chunks: Iterable[Any]) -> tuple[Message, ...]:
 
 
 def joined(chunks: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the chunks of one streamed answer as one message, adjacent texts as one."""
+    """Return the chunks of one streamed response as one message, adjacent texts as one."""
     parts: list[Part] = []
     for part in (part for chunk in chunks for part in chunk.parts):
         if parts and isinstance(part, TextPart) and isinstance(parts[-1], TextPart):

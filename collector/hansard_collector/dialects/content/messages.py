@@ -18,7 +18,7 @@ _COPIES = 2  # the raw text and the text inside what was built from it
 
 
 class MessageCache:
-    """A cache of two generations: what was not asked for while one filled up is forgotten."""
+    """A cache of two generations: what was not read while one filled up is forgotten."""
 
     def __init__(self, max_bytes: int = _DEFAULT_BYTES) -> None:
         self._generation_bytes = max_bytes // 2

@@ -45,7 +45,7 @@ def parts_of(content: Any) -> list[Part]:
 
 
 def part_of(block: _Block) -> Part | None:
-    """Return one block as a part; None for an empty one. A block nobody knows is stored whole."""
+    """Return one block as a part; None for an empty one. An unknown block is stored whole."""
     kind = block.get("type")
     read = _BY_TYPE.get(kind) if isinstance(kind, str) else None
     if read is None:
@@ -244,7 +244,7 @@ def _genkit_result(block: _Block) -> Part | None:
 
 
 def _media(block: _Block) -> Part | None:
-    """An image, sound, film or file, wherever its type and its bytes or address stand."""
+    """An image, sound, film or file, wherever its type and its bytes or address are."""
     inner = first(
         block,
         (

@@ -50,7 +50,7 @@ _CALLS = frozenset({"llm", "embedding"})
 
 
 def request(reading: Reading, key: str) -> Mapping[str, Any]:
-    """Return a recorded request; of one too large to open, what stands before its conversation."""
+    """Return a recorded request; of one too large to open, what comes before its conversation."""
     value = reading.view.attributes.get(key)
     if isinstance(value, str) and len(value) > _LARGEST_REQUEST:
         return _head(value)
@@ -74,7 +74,7 @@ def streamed(reading: Reading, key: str) -> bool | None:
 
 
 def came_in_chunks(reading: Reading, key: str) -> bool | None:
-    """LangChain's answer to a stream is of a class of its own, whatever the parameters say."""
+    """LangChain's response to a stream is of a class of its own, whatever the parameters."""
     value = reading.view.attributes[key]
     if not _is_call(reading) or not isinstance(value, str):
         return None

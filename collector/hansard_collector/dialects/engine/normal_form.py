@@ -1,4 +1,4 @@
-"""What a dialect answers: the product's view of one span."""
+"""The normal form: the product's view of one span."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def _tool(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tool:
 def _content(
     reading: Reading, plan: Plan, call: Call | None, *, sources: dict[str, str]
 ) -> dict[str, Any]:
-    """What a step took and gave, where neither a call nor a tool says it already."""
+    """What a step took and gave, where neither a call nor a tool has it already."""
     if reading.role in _TOOL_ROLES or (call is not None and (call.input or call.output)):
         return {}
     found = take(reading, plan.group("content"), sources)
@@ -343,7 +343,7 @@ def merge(reading: Reading, fields: Fields) -> dict[str, dict[str, Any]]:
 
 
 def join(reading: Reading, fields: Fields) -> dict[str, tuple[Any, ...]]:
-    """Return each field as what all its sources say, one after the other."""
+    """Return each field as the values of all its sources, one after the other."""
     found: dict[str, tuple[Any, ...]] = {}
     for field, candidates in fields:
         for evidence, read, _ in candidates:

@@ -1,4 +1,4 @@
-"""Content that stands in a payload: a span's attribute `<key>_ref` names the bytes by digest.
+"""Content in a payload: a span's attribute `<key>_ref` names the bytes by digest.
 
 Upstream's convention for content stored elsewhere, and our SDK's way for anything over 1 KiB. A
 dialect reads such a span as if the content stood in it: the view it is given has the text of the
@@ -48,7 +48,7 @@ _REF_CHARS = len("sha256:") + 64
 
 
 def references(attributes: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the digests of content that stands elsewhere, by the key it would stand under.
+    """Return the digests of content that is stored elsewhere, by the key it would have.
 
     Content that the span holds as well needs no payload. Never raises.
     """
@@ -79,7 +79,7 @@ def add_contents(view: SpanView, contents: Mapping[str, str]) -> SpanView:
 def read_contents(
     connection: apsw.Connection, named: Mapping[str, bytes], *, most_bytes: int
 ) -> dict[str, str]:
-    """Return the texts of the payloads that are here, by the key they would stand under."""
+    """Return the texts of the payloads that are here, by the key they would have."""
     found: dict[str, str] = {}
     left = most_bytes
     for key, payload in stored_payloads(connection, named.items()):

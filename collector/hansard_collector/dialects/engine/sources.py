@@ -1,4 +1,4 @@
-"""A source: where a field may stand, and how it is read from there.
+"""A source: where a field may be, and how it is read from there.
 
 The evidence of a source is an attribute key, a family of flat keys (its prefix, ending in a dot),
 or `event <name>` for a span event or log record. `needs` restricts it to spans that speak one
@@ -88,7 +88,7 @@ def members_of(names: Mapping[str, str], needs: str = "") -> tuple[Source, ...]:
 
 
 def roles_of(key: str, roles: Mapping[str, str]) -> tuple[Source, ...]:
-    """The role that a dialect's word means; unknown words say nothing."""
+    """The role that a dialect's word means; None for unknown words."""
 
     def read(reading: Reading, evidence: str) -> str | None:
         word = reading.view.attributes[evidence]
@@ -98,7 +98,7 @@ def roles_of(key: str, roles: Mapping[str, str]) -> tuple[Source, ...]:
 
 
 def constant(value: str) -> Read:
-    """A reader for evidence that says all by being there."""
+    """A reader for evidence whose presence is enough."""
     return lambda reading, evidence: value
 
 

@@ -32,7 +32,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def is_content(value: Any) -> bool:
-    """Whether a value says anything: not absent, not empty, not a redaction marker."""
+    """Whether a value has content: not absent, not empty, not a redaction marker."""
     if isinstance(value, str):
         return value not in _MARKERS and not value.startswith(_WITHHELD)
     return value is not None
@@ -207,7 +207,7 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def inside(value: Any, *path: str) -> Any:
-    """Return what stands at a path of keys inside a mapping or its JSON text, or None."""
+    """Return the value at a path of keys inside a mapping or its JSON text, or None."""
     for key in path:
         value = mapping(value).get(key)
         if value is None:

@@ -1,4 +1,4 @@
-"""THE TABLE: where each field of the normal form stands, in order (genai-dialects.md §20).
+"""THE TABLE: where each field of the normal form is, in order (genai-dialects.md §20).
 
 For a field, the first source that is present and usable is taken; the groups `merged` and `joined`
 take all of them. Evidence is an attribute key, a prefix of flat keys (ends in a dot), an event
