@@ -81,7 +81,7 @@ def _brief(one: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """The run and step that a read or write of memory belongs to."""
+    """The run and step of a read or write of memory."""
 
     context: Context
     run_id: str | None

@@ -60,7 +60,7 @@ def gate_for_replay(tools: Tools, replay_id: str) -> Gate | None:
 
 
 class Answers:
-    """What a program has to say to the calls of one turn."""
+    """The program's results for the calls of one turn."""
 
     def __init__(self) -> None:
         self.results: list[Json] = []
@@ -185,7 +185,7 @@ def _is_cut(arguments: Any) -> bool:
 
 
 class Replay:
-    """A replay in its current state; `body` is the answer of `GET /v1/replay/{id}`."""
+    """A replay in its current state; `body` is the response of `GET /v1/replay/{id}`."""
 
     def __init__(self, body: Json) -> None:
         self.body = body

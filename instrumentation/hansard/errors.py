@@ -165,7 +165,7 @@ class SpoolError(InstrumentationError):
 
 
 class PayloadError(InstrumentationError):
-    """A payload cannot be found, or its bytes are not what its digest says."""
+    """A payload cannot be found, or its bytes do not match its digest."""
 
     code = "payload_error"
 
@@ -226,7 +226,7 @@ class UnknownTool(CallRefused):
 
 
 class UnclassifiedTool(CallRefused):
-    """The tool has no effect: its name does not say whether it reads or writes."""
+    """The tool has no effect: its name does not show whether it reads or writes."""
 
     code = "unclassified"
 

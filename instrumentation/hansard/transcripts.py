@@ -157,7 +157,7 @@ class Transcript:
     # ---- folds
 
     def fold(self, summary: str, *, expected_head: int | None = None, by: str = "") -> Fold:
-        """Let a summary stand for all there is; nothing is deleted.
+        """Fold all messages into a summary; nothing is deleted.
 
         With `expected_head`, the `head` of the `Resumed` that was summed up, a message that came
         meanwhile is not lost from view: HeadStale is raised. NothingToFold while a call is open.
@@ -189,7 +189,7 @@ class Transcript:
     def supersede(
         self, position: int, *, by_position: int, reason: str, by: str = ""
     ) -> CacheEffect:
-        """Show that a later message stands in the place of this one."""
+        """Show that a later message replaces this one."""
         _check_positions(position, by_position)
         self._backend.mark(
             self._log,
@@ -283,7 +283,7 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class _Log:
-    """One log; `about` is the conversation, or the sub-agent it belongs to."""
+    """One log; `about` is the conversation, or the sub-agent."""
 
     about: Conversation | Branch
     rows: list[Row] = field(default_factory=list)
@@ -316,7 +316,7 @@ class LocalTranscripts:
         return found
 
     def conversation(self, log: LogId) -> Conversation:
-        """Return the conversation that a log belongs to; raises NotFoundError."""
+        """Return the conversation of a log; raises NotFoundError."""
         about = self._log(log).about
         return self.conversation(about.conversation) if isinstance(about, Branch) else about
 
@@ -371,7 +371,7 @@ class LocalTranscripts:
     def fold(
         self, log: LogId, summary: str, *, expected_head: int | None = None, actor: str = ""
     ) -> Fold:
-        """Let a summary stand for all there is; raises NothingToFold, HeadStale."""
+        """Fold all messages into a summary; raises NothingToFold, HeadStale."""
         redacted = self._redacted(summary)
         if not redacted.strip():
             raise NothingToFold("the summary is empty")

@@ -171,7 +171,7 @@ class HttpDecisions:
         return self._with_key(self._decided(f"{_address(approval_id)}/undo", body))
 
     def _decided(self, address: str, body: Json) -> Json:
-        """Send a decision with the token that was given for it, never with that of the program."""
+        """Send a decision with its own token, never with that of the program."""
         fields = {name: value for name, value in body.items() if name != "token"}
         headers = credential(body.get("token"))
         response = self._http.post(address, _without_nulls(fields), headers=headers, own=False)
@@ -213,7 +213,7 @@ def _address(approval_id: str) -> str:
 
 
 def _taken(response: Answer, *, tool: str = "") -> Json:
-    """Return the body of an answer that says yes; raises what any other answer means."""
+    """Return the body of a success response; raises the error that any other one means."""
     if response.is_ok:
         return response.body
     raise _refusal(response, tool)
@@ -296,7 +296,7 @@ def _as_it_was(text: str, value: Any) -> Any:
 
 
 def _replayed(response: Answer, kind: str, identifier: str) -> Json:
-    """Return a body, or raise what the server says."""
+    """Return a body, or raise the server's error."""
     if response.is_ok:
         return response.body
     from hansard_compiler.replay.errors import NotReplayable

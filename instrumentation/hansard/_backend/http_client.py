@@ -1,4 +1,4 @@
-"""JSON over HTTP to Hansard's own routes: connections are kept, and every fault is a typed error.
+"""JSON over HTTP to Hansard's own routes: reused connections, and every failure is a typed error.
 
 The standard library's client: a gate must work where nothing else is installed, and without what
 sends telemetry.
@@ -119,7 +119,7 @@ class HttpClient:
         )
 
     def close(self) -> None:
-        """Close the connections that nobody uses now, and keep none from here on."""
+        """Close the idle connections, and keep none open from here on."""
         self._most_idle = 0
         while self._idle:
             self._idle.pop().close()
@@ -198,7 +198,7 @@ def _read(response: http.client.HTTPResponse) -> Answer:
 
 
 def _is_alive(sock: socket.socket) -> bool:
-    """Whether a kept connection still is one: where it can be read, the other side closed it."""
+    """Whether an idle connection is still open: where it can be read, the other side closed it."""
     try:
         if hasattr(select, "poll"):
             poll = select.poll()
@@ -210,12 +210,12 @@ def _is_alive(sock: socket.socket) -> bool:
 
 
 def credential(token: str | None) -> dict[str, str]:
-    """Return the header of a decision: the token that was given for it, and no other."""
+    """Return the header of a decision: its own token, and no other."""
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def error_of(response: Answer) -> tuple[str, str, dict[str, Any]]:
-    """Return code, message and details of an answer that says no."""
+    """Return code, message and details of an error response."""
     error = response.body.get("error")
     if not isinstance(error, Mapping):
         return f"http_{response.status}", f"it answered {response.status}", {}

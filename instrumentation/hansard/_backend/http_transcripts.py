@@ -66,7 +66,7 @@ class HttpTranscripts:
         return _conversation(self._post("/v1/transcripts", {"conversation": self._text(name)}))
 
     def conversation(self, log: LogId) -> Conversation:
-        """Return the conversation that a log belongs to; raises NotFoundError."""
+        """Return the conversation of a log; raises NotFoundError."""
         return _conversation(self._about(log))
 
     def append(
@@ -111,7 +111,7 @@ class HttpTranscripts:
     def fold(
         self, log: LogId, summary: str, *, expected_head: int | None = None, actor: str = ""
     ) -> Fold:
-        """Let a summary stand for all there is; raises NothingToFold, HeadStale."""
+        """Fold all messages into a summary; raises NothingToFold, HeadStale."""
         clean = self._text(summary)
         if not clean:
             raise errors.NothingToFold("the summary is empty")
@@ -178,7 +178,7 @@ class HttpTranscripts:
         return self._retried(lambda: self._client.post(path, body), tries)
 
     def _retried(self, ask: Any, tries: int) -> Json:
-        """Return what the server says; raises what it refuses with, or TranscriptUnavailable."""
+        """Return the response's body; raises the server's error, or TranscriptUnavailable."""
         for left in reversed(range(tries)):
             try:
                 response: Answer = ask()
@@ -231,7 +231,7 @@ def _conversation(body: Mapping[str, Any]) -> Conversation:
 
 
 def _stored(log: LogId, body: Mapping[str, Any]) -> StoredMessage:
-    """Return a message from its answer, validated as one of the store."""
+    """Return a message from its response, validated like one of the store."""
     message = dict(body["message"])
     trace_id, _, span_id = (body["step_id"] or "").partition("-")
     row = Row(

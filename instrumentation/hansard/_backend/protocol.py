@@ -1,4 +1,4 @@
-"""Where this process's approvals, memory, transcripts and replays are kept, as its callers need it.
+"""The backend of this process's approvals, memory, transcripts and replays, as its callers need it.
 
 A `Backend` is the process's own store or a server: `hansard._backend` says which. Both take and
 return the shapes of the HTTP API, so that no caller knows which it has. Every call is a transaction
@@ -32,15 +32,15 @@ _METHODS: Final = (
 
 
 class Backend(Protocol):
-    """One place for everything; threads may share it. Each part is opened when it is requested."""
+    """One backend for everything; threads may share it. Each part is opened on first use."""
 
     @property
     def decisions(self) -> Decisions:
-        """Return where decisions are kept. Raises GateUnavailable."""
+        """Return the service of decisions. Raises GateUnavailable."""
 
     @property
     def memory(self) -> Memory:
-        """Return where memory is kept. Raises EmbeddedMissing, StoreError, MemoryUnavailable."""
+        """Return the service of memory. Raises EmbeddedMissing, StoreError, MemoryUnavailable."""
 
     def transcripts(self, redactor: Redactor) -> Transcripts:
         """Open the transcripts. Raises EmbeddedMissing, StoreError, TranscriptUnavailable."""
@@ -56,7 +56,7 @@ class Backend(Protocol):
 
 
 class Decisions(Protocol):
-    """Raises GateUnavailable where nothing can be kept, DecisionConflict where it is refused."""
+    """Raises GateUnavailable where nothing can be stored, DecisionConflict where it is refused."""
 
     is_local: bool  # answers in about a millisecond, so an event loop may ask on its own thread
 
@@ -158,7 +158,7 @@ _Part = TypeVar("_Part", bound=_Closable)
 
 
 class Once(Generic[_Part]):
-    """A part that is opened when it is first asked for, once, whichever threads ask."""
+    """A part that is opened on first use, once, whichever threads use it."""
 
     def __init__(self, make: Callable[[], _Part]) -> None:
         self._make = make
@@ -185,7 +185,7 @@ class Once(Generic[_Part]):
 
 
 def refuse_async(decisions: Decisions) -> None:
-    """Raise AsyncPort where a method of the place would return a coroutine: nobody awaits it."""
+    """Raise AsyncPort where a method of the backend would return a coroutine: nobody awaits it."""
     for name in _METHODS:
         if inspect.iscoroutinefunction(getattr(decisions, name, None)):
             raise AsyncPort(name)
@@ -209,7 +209,7 @@ def checked(response: object) -> Json:
 
 
 def execution_of(approval: Mapping[str, Any]) -> str:
-    """Return what became of an approved call: none, claimed, done, failed, unknown, not_run."""
+    """Return the outcome of an approved call: none, claimed, done, failed, unknown, not_run."""
     execution = approval.get("execution")
     state = execution.get("state") if isinstance(execution, Mapping) else None
     if type(state) is not str or state not in EXECUTIONS:

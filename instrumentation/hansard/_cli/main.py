@@ -1,4 +1,4 @@
-"""The `hansard` command. A hook's event is answered before anything else is imported."""
+"""The `hansard` command. A hook's event is handled before anything else is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bodies of requests and responses say, in the attributes of the GenAI conventions.
+"""The bodies of requests and responses as attributes of the GenAI conventions.
 
 Bodies come from the network, and nothing here raises, whatever stands in them: the readers of
 `hansard_compiler.providers.formats.fields` leave out what has not the expected type. The module of
@@ -36,7 +36,7 @@ Part = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the body of a request says."""
+    """The fields of a request's body."""
 
     model: str | None
     attributes: Attributes
@@ -55,7 +55,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the body of a response says."""
+    """The fields of a response's body."""
 
     attributes: Attributes
     output: list[Message] = field(default_factory=list)
@@ -311,7 +311,7 @@ def _choice(choice: Body) -> Message:
 
 
 def _assemble_chat(events: Iterable[Event]) -> Streamed:
-    """Add up the chunks; servers that leave `[DONE]` out still say why each choice ended."""
+    """Add up the chunks; servers that leave `[DONE]` out still state why each choice ended."""
     from hansard_compiler.providers.formats.openai_chat import assemble
 
     sent = list(events)
@@ -343,7 +343,7 @@ def _embeddings_request(body: Body) -> Request:
 
 
 def _embeddings_response(body: Body) -> Response:
-    """Read an answer of `POST /embeddings`: its vectors are numbers, not content."""
+    """Read a response of `POST /embeddings`: its vectors are numbers, not content."""
     from hansard_compiler.providers.formats.openai_chat import USAGE as CHAT_USAGE
 
     own: Mapping[str, Attribute | None] = {
@@ -409,7 +409,7 @@ def _item(item: Body, *, role: str = "user") -> Message:
 
 
 def _reasoning(item: Body) -> list[Part]:
-    """What can be read of reasoning; encrypted reasoning says nothing."""
+    """What can be read of reasoning; encrypted reasoning gives nothing."""
     pieces = [*mappings(item.get("summary")), *mappings(item.get("content"))]
     parts = [part for piece in pieces for part in reasoning_part(piece.get("text"))]
     return parts or [{"type": "reasoning", "content": ""}]

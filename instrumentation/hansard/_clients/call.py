@@ -124,7 +124,7 @@ class RecordedCall:
 
     @observing
     def returned(self) -> None:
-        """The client has its answer, or a stream that it can read it from."""
+        """The client has its response, or a stream that it can read it from."""
         last = self.exchanges[-1] if self.exchanges else None
         if last is None or not last.is_open:
             self._finish(last)
@@ -172,7 +172,7 @@ class RecordedCall:
 
     @observing
     def _put(self, key: str, data: bytes, *, media_type: str) -> None:
-        """Keep exact bytes, and name them; say so when a secret was cut out of them."""
+        """Store exact bytes, and name them; note when a secret was cut out of them."""
         payloads = self._recorder.payloads
         ref = "" if payloads is None else payloads.put(data, media_type=media_type)
         if not ref:
@@ -225,7 +225,7 @@ class RecordedCall:
             self._fail(failure)
 
     def _take_response(self, exchange: Exchange) -> Failure | None:
-        """Put the answer on the span; returns the error that it reports."""
+        """Record the response on the span; returns the error that it reports."""
         body = exchange.received()
         if not body:
             if body is None:

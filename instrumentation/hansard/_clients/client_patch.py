@@ -198,7 +198,7 @@ _CLIENTS: Final = {
 
 
 def route_of(library: str, *, method: str, url: str) -> Route | None:
-    """Return how a call is read; None for one that asks no model (files, lists of models)."""
+    """Return how a call is read; None for one that calls no model (files, lists of models)."""
     if method.lower() != "post":
         return None
     path = "/" + url.partition("?")[0].strip("/")
@@ -386,7 +386,7 @@ def _place_of(call: RecordedCall | None) -> AbstractContextManager[None]:
 def _begin(
     client: Any, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> RecordedCall | None:
-    """Start the record of a call; None when nothing records, or no model is asked."""
+    """Start the record of a call; None when nothing records, or no model is called."""
     recorder = active()
     if recorder is None or is_recorded_outside():
         return None

@@ -27,7 +27,7 @@ def observing(function: Callable[_P, _T]) -> Callable[_P, _T | None]:
 
 
 def tell(doing: str, error: BaseException) -> None:
-    """Warn of trouble; only its kind and place, for a message may hold what was to be recorded."""
+    """Warn of a problem; only its kind and location: a message may hold recorded content."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

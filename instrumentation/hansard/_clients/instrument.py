@@ -61,7 +61,7 @@ class Found:
 
     @property
     def rank(self) -> tuple[int, str]:
-        """Where it stands in the order of preference."""
+        """Its rank in the order of preference."""
         for rank, maker in enumerate(_MAKERS):
             if self.package.startswith(maker):
                 return rank, self.package

@@ -77,7 +77,7 @@ def stream_span() -> Span | None:
 
 
 def stream_place() -> Span | None:
-    """Return the span that a client's span belongs below, where a stream sends its request."""
+    """Return the parent of a client's span, where a stream sends its request."""
     span = stream_span()
     if span is None or is_below(span):
         return span
@@ -117,7 +117,7 @@ def _frame_of(generator: Any) -> FrameType | None:
 
 @observing
 def _keep(id_: str, result: Any) -> None:
-    """Remember a stream until it is gone."""
+    """Remember a stream until it is deleted."""
     frame, span = _frame_of(result), _span_of(id_)
     if frame is None or span is None or not span.get_span_context().trace_flags.sampled:
         return
@@ -133,7 +133,7 @@ def _keep(id_: str, result: Any) -> None:
 
 @observing
 def _tell_server(id_: str, response: Any) -> None:
-    """Name the model that served, which the provider's own response says, where nothing else does.
+    """Name the model that served, from the provider's own response, where nothing else does.
 
     OpenInference's span names the one that was asked.
     """

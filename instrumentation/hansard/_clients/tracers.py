@@ -1,4 +1,4 @@
-"""Tracers that stand before those of clients, and of their instrumentors: each span is a call."""
+"""Tracers that wrap those of clients, and of their instrumentors: each span is a call."""
 
 from __future__ import annotations
 

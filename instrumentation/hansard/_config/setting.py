@@ -76,7 +76,7 @@ def find_settings(
     argument: ReadAt,
     variable: ReadAt,
 ) -> dict[str, Found]:
-    """Return what arguments and environment say, by name; () and None are no arguments."""
+    """Return the values of arguments and environment, by name; () and None are no arguments."""
     found: dict[str, Found] = {}
     for row in rows:
         value = arguments.get(row.name)
@@ -102,7 +102,7 @@ def add_from_file(
     read: ReadAt,
     unknown: Callable[[str], None],
 ) -> None:
-    """Add what a table of the file says and nothing above it said."""
+    """Add the values of a table of the file that nothing above it set."""
     for name, value in table.items():
         row = rows.get(name)
         if row is None:
@@ -114,7 +114,7 @@ def add_from_file(
 
 
 def shown(row: Setting, value: Any) -> str:
-    """Return a value as an error says it; nothing of a secret."""
+    """Return a value as an error shows it; nothing of a secret."""
     return "the value" if row.is_secret else repr(value)
 
 

@@ -201,7 +201,7 @@ _LEAST: Final = RetentionMode.METADATA_ONLY
 def load_settings(
     arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
 ) -> Settings:
-    """Return the settings; an argument that is None was not given.
+    """Return the settings; an argument that is None is not set.
 
     Raises ConfigError for an argument that cannot be meant. Values of the environment and the file
     that cannot are named in `problems`.
@@ -307,7 +307,7 @@ def _refused(row: Setting, where: str, raw: Any, error: ValueError) -> str:
 
 
 def _settle_endpoints(found: dict[str, Found]) -> None:
-    """Make the three addresses and the protocol agree, whichever of them were given.
+    """Make the three addresses and the protocol agree, whichever of them are set.
 
     OpenTelemetry: a signal's own address is taken as it is, the common one gets the signal's path;
     gRPC has no paths. A common address that was given more directly than a signal's beats it.
@@ -344,7 +344,7 @@ def _without_signal(url: str) -> str:
 
 
 def _add_authorization(found: dict[str, Found]) -> None:
-    """Turn the token into a header; a header that was given in so many words stays."""
+    """Turn the token into a header; a header that is set explicitly stays."""
     token, headers = found.get("token"), found.get("headers")
     if token is None or (headers is not None and "authorization" in headers.value):
         return

@@ -1,4 +1,4 @@
-"""Compiling the context of one model call, with a receipt for everything that could have gone in.
+"""Compiling the context of one model call, with a receipt for every candidate.
 
     with run.step("answer") as step:
         compiled = run.compile_step(
@@ -52,7 +52,7 @@ _NEEDED: Final = frozenset({"model", "provider", "token_budget"})
 
 
 class CompileOptions(TypedDict, total=False):
-    """How to compile; `compile_step` says what each means."""
+    """How to compile; `compile_step` documents each."""
 
     model: Required[str]
     provider: Required[str | Adapter]
@@ -110,7 +110,7 @@ def compile_into(
 
 
 class _Compiling:
-    """One compile: what is asked of the compiler, and the span around it."""
+    """One compile: the request to the compiler, and the span around it."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ def _check_names(options: Mapping[str, Any]) -> None:
 
 
 def _dated(item: Any, now: datetime | str) -> Any:
-    """Return an input; a context item that does not say when it was made is of this moment."""
+    """Return an input; a context item without a time of creation is of this moment."""
     if isinstance(item, Mapping) and item.get("kind") and "created_at" not in item:
         return {**item, "created_at": now}
     return item

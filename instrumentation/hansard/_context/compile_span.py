@@ -86,7 +86,7 @@ class CompileSpan:
     def keep(
         self, result: CompileResult, ports: Ports, *, checks: Sequence[PolicyCheck]
     ) -> RecordedCompile:
-        """Keep payloads and columns, and end the span; `given` are the ports without rules."""
+        """Store payloads and columns, and end the span; `ports` are those without rules."""
         if self._observation is None:
             return NOT_RECORDED
         recorded = RecordedCompile(step_id=self.step_id)

@@ -24,7 +24,7 @@ _UNSAID = "(no task was given: keep what the text is mainly about)"
 
 
 def model_compressor(provider: str | Adapter, model: str, **sampling: int | float) -> Compressor:
-    """Return a compressor for `compile_step(compressor=…)` that asks a model.
+    """Return a compressor for `compile_step(compressor=…)` that calls a model.
 
     A compile with it is not repeatable: its span says so (`hansard.compilation.ports`). A failed or
     truncated answer, or an empty one, never replaces its source: the item is taken or left as it

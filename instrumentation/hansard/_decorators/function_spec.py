@@ -187,7 +187,7 @@ def _parameters_of(
 
 
 def _receives(function: Callable[..., Any], positional: list[str]) -> bool:
-    """Whether the first argument is the object or class a method belongs to."""
+    """Whether the first argument is the object or class of a method."""
     owner = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
     in_class = bool(owner) and not owner.endswith("<locals>")
     return in_class and bool(positional) and positional[0] in _RECEIVERS

@@ -1,4 +1,4 @@
-"""Generators with a span around them: open from the first value asked for to the last, or to the
+"""Generators with a span around them: open from the first value requested to the last, or to the
 moment it is closed.
 
 The span is the current one only while the generator's body runs. The consumer never sees it, and

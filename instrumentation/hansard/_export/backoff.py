@@ -1,4 +1,4 @@
-"""How it stands with the collector: well, ill, or not known yet; and when to try again."""
+"""The state of the collector: reachable, failing, or not known yet; and when to retry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_WAIT_S: Final = 30.0
 
 
 class Contact:
-    """Callers hold the delivery's lock, except for the two that tell the program."""
+    """Callers hold the delivery's lock, except for the two that warn the program."""
 
     def __init__(self, endpoint: str, spool: Path) -> None:
         self._endpoint = endpoint
@@ -27,7 +27,7 @@ class Contact:
         self.retry_s = 0.0  # while ill: when to try again, on the monotonic clock
 
     def arrived(self) -> bool:
-        """Something arrived; say whether that is news."""
+        """Note that something arrived; return whether that is news."""
         was_ill, self.is_ill, self.is_known = self.is_ill, False, True
         self._wait_s = _FIRST_WAIT_S
         return was_ill

@@ -73,7 +73,7 @@ class Waiting:
         return Put.NEWS if not count or self._is_urgent(lane) is not was_urgent else Put.WAITS
 
     def put_back(self, batch: Batch) -> None:
-        """Return a batch to the front: nobody could take it. It may go over the bounds by that."""
+        """Return a batch to the front: it could not be sent. It may go over the bounds by that."""
         lane = self._lanes[batch.kind]
         each = batch.size_bytes // max(len(batch.items), 1)
         lane.items.extendleft((item, each) for item in reversed(batch.items))
@@ -114,7 +114,7 @@ class Waiting:
         return Batch(kind, items, size_bytes, len(items))
 
     def clear(self) -> int:
-        """Forget everything; return how many items that were."""
+        """Forget all items; return how many they were."""
         count = len(self)
         self._lanes = {kind: _Lane() for kind in self._lanes}
         self._size_bytes = 0

@@ -1,4 +1,4 @@
-"""What never reached the collector, counted by reason, and kept over the end of the process.
+"""What never reached the collector, counted by reason, and stored beyond the process.
 
 Counts only grow, and each is sent with the instance it belongs to: the collector keeps the larger
 of two, so a count that is sent twice counts once.

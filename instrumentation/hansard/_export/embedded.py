@@ -44,7 +44,7 @@ _log = logging.getLogger("hansard")
 
 
 class EmbeddedSender:
-    """Stores what it is given.
+    """Stores the batches that it gets.
 
     The lock is held while the store is opened, written or closed, and across a fork.
     """

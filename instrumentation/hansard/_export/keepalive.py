@@ -41,7 +41,7 @@ class OpenSpans:
         self._traces: set[int] = set()
 
     def start(self, span: ReadableSpan) -> bool:
-        """Follow a span; say whether somebody must be woken to look at `next_due_s`."""
+        """Follow a span; return whether the worker must be woken to look at `next_due_s`."""
         context = span.get_span_context()
         if context is None:
             return False
@@ -91,7 +91,7 @@ class OpenSpans:
         return [made for one in due if (made := _picture(one.span)) is not None]
 
     def untell(self, spans: Sequence[ReadableSpan]) -> None:
-        """These start records could not be sent or kept: they are due again."""
+        """These start records could not be sent or stored: they are due again."""
         with self._lock:
             for span in spans:
                 context = span.get_span_context()
@@ -118,7 +118,7 @@ class OpenSpans:
         return keepalives(traces, interval_s=self.interval_s)
 
     def last_words(self) -> list[dict[str, Any]]:
-        """Return the attributes of the records that say: this process ends, and these are open."""
+        """Return the attributes of the records of spans that are open when this process ends."""
         with self._lock:
             traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
             self._open.clear()

@@ -31,7 +31,7 @@ _MAX_BYTES: Final = 1 << 20
 
 
 class Shelf(Protocol):
-    """Where a file lies, and who counts what becomes of it."""
+    """Where a file is, and who counts its outcome."""
 
     def arrived(self, file: SpoolFile) -> None: ...
 
@@ -102,7 +102,7 @@ def tell_refused(response: Answer, kind: Kind, items: int) -> None:
 
 
 class OrphanedSpool:
-    """The folder of a process that is gone, being sent; its lock is held."""
+    """The folder of an ended process, being sent; its lock is held."""
 
     def __init__(self, folder: SpoolFolder) -> None:
         self.path = folder.path
@@ -169,7 +169,7 @@ def sender_of(folder: SpoolFolder) -> Sender:
 
 
 def _orphaned(root: Path) -> Iterator[OrphanedSpool]:
-    """Yield the folders of processes that are gone, one after the other, each locked."""
+    """Yield the folders of ended processes, one after the other, each locked."""
     for folder in abandoned(root):
         yield OrphanedSpool(folder)
 
@@ -188,7 +188,7 @@ class OrphanedSpools:
         self.due_s = 0.0  # when there may be something, on the monotonic clock
 
     def step(self, courier: Courier) -> tuple[Answer, Kind] | None:
-        """Send files, or tell what a process lost, or look; None: nothing was sent."""
+        """Send files, or report what a process lost, or look; None: nothing was sent."""
         self._hold_more()
         if not self._held:
             self._folders = _orphaned(self._root)
@@ -208,7 +208,7 @@ class OrphanedSpools:
         return None
 
     def all(self, courier: Courier) -> Answer:
-        """Send everything; returns ACCEPTED, or why the rest is still there."""
+        """Send all files; returns ACCEPTED, or why the rest is still there."""
         while self.due_s <= time.monotonic():
             sent = self.step(courier)
             if sent is not None and may_retry(*sent):

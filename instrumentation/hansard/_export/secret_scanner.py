@@ -1,4 +1,4 @@
-"""Scans for secrets and forks, kept apart.
+"""Scans for secrets and forks never overlap.
 
 RE2 lets other Python threads run while it scans, and holds a lock of its own meanwhile. A child
 that is forked at that moment inherits the lock and nobody who would release it: its first scan

@@ -131,7 +131,7 @@ class SpoolFile:
 
 
 class SpoolFolder:
-    """The folder of one process, of this one or of one that is gone; its lock is held."""
+    """The folder of one process, of this one or of an ended one; its lock is held."""
 
     def __init__(self, path: Path, lock: FolderLock) -> None:
         self.path = path
@@ -184,7 +184,7 @@ class SpoolFolder:
         return SpoolFile(path, number, Kind.PAYLOADS, 0, 0, []), descriptor
 
     def set_aside(self, kind: Kind, data: bytes, *, items: int) -> None:
-        """Keep what the collector will not take where nobody sends it again by itself."""
+        """Store what the collector rejects where it is not sent again automatically."""
         aside = self.path.parent / REFUSED
         with contextlib.suppress(OSError, SpoolError):
             aside.mkdir(mode=0o700, exist_ok=True)
@@ -509,13 +509,13 @@ class Spool:
 
 
 def remove(file: SpoolFile) -> None:
-    """Remove a file that arrived, or that is given up."""
+    """Remove a file that arrived, or that is dropped."""
     with contextlib.suppress(OSError):
         file.path.unlink(missing_ok=True)
 
 
 def process_folders(root: Path) -> list[Path]:
-    """Return the folders of all processes, living and gone, the oldest first.
+    """Return the folders of all processes, running and ended, the oldest first.
 
     Those of versions before have payloads alone, which other folders' spans may name: they are
     before all others.

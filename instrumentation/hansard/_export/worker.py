@@ -65,7 +65,7 @@ class _Flight:
 
 
 class BatchExportWorker:
-    """Owns everything of one process that is to be exported.
+    """Owns all that one process has to export.
 
     `_lock` guards the fields: the program's threads put, two threads of the worker take. `_writing`
     is held while a batch is written to the spool, so that batches get there in their order.
@@ -313,7 +313,7 @@ class BatchExportWorker:
             self._land(flight, is_done=is_done)
 
     def _deliver(self, flight: _Flight) -> bool:
-        """Send the batch once; say whether that is all that can be done for it."""
+        """Send the batch once; return whether nothing is left to do for it."""
         batch = flight.batch
         batch.items = self._ready(batch.kind, batch.items)
         with self._lock:
@@ -351,7 +351,7 @@ class BatchExportWorker:
         self._after(response, file.kind)
 
     def _after(self, response: Answer, kind: Kind) -> None:
-        """Note how the collector is, by its answer."""
+        """Note the collector's state, by its response."""
         if may_retry(response, kind):
             self._failed(response)
         else:
@@ -520,7 +520,7 @@ class BatchExportWorker:
 
 
 def _is_own_news(item: Any) -> bool:
-    """Return whether an item is of no use later: a keepalive, which nobody misses."""
+    """Return whether an item is of no use later: a keepalive."""
     record = getattr(item, "log_record", None)
     return record is not None and record.event_name == "hansard.keepalive"
 

@@ -24,7 +24,7 @@ _EMPTY: Final = inspect.Parameter.empty
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The parameters of a tool, without the object or class that a method belongs to."""
+    """The parameters of a tool, without the object or class of a method."""
 
     tool: str
     parameters: tuple[inspect.Parameter, ...]

@@ -241,7 +241,7 @@ def _refuse_undecided(approval: Json) -> None:
 
 
 def _tool_of(gate: Gate, approval: Json, known: Proposed | None, instance: Any) -> GatedTool:
-    """Return the tool that was approved, by its exact name, on the object it belongs to."""
+    """Return the approved tool, by its exact name, on its object."""
     name = approval.get("tool")
     tool = known.tool if known is not None else gate.find_tool(str(name))
     if tool is None or tool.name != name:
@@ -251,7 +251,7 @@ def _tool_of(gate: Gate, approval: Json, known: Proposed | None, instance: Any) 
 
 
 def _arguments_of(approval: Json, known: Proposed | None) -> Json:
-    """Return the arguments to run: our exact ones, unless somebody changed them since."""
+    """Return the arguments to run: our exact ones, unless they were changed since."""
     if known is not None and known.arguments_hash == approval.get("arguments_hash"):
         return known.arguments
     if approval.get("must_repropose") is not False or is_veiled(approval["arguments"]):

@@ -289,7 +289,7 @@ async def _awaited(step: Step) -> Any:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do something in a thread that nobody waits for, neither when cancelled nor at the end."""
+    """Run work in a thread that nothing waits for, neither when cancelled nor at the end."""
     done: T = await _stepped_aside(Step(work, is_slow=True))
     return done
 
@@ -380,12 +380,12 @@ def _result_of(made: Future[Any]) -> Any:
 
 
 def _limit_of(made: Future[Any], *, listeners: int = 0) -> float | None:
-    """Return how long a future may stand before its work has begun; None: it is at work."""
+    """Return how long a future may wait before its work has begun; None: it is at work."""
     return None if _is_at_work(made, listeners) else _UNBEGUN_S
 
 
 def _is_at_work(made: Future[Any], listeners: int) -> bool:
-    """Whether somebody works on a future, beside so many listeners of our own.
+    """Whether work on a future is under way, beside so many listeners of our own.
 
     A task in another event loop (`run_coroutine_threadsafe`) never says that it runs, but it
     listens whether its future is cancelled, as soon as that loop has taken it.

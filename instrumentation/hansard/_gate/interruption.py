@@ -39,7 +39,7 @@ _MOST: Final = 200  # errors of one chain
 
 
 def may_have_run(error: BaseException, *, handled: BaseException | None = None) -> bool:
-    """Whether nobody knows what a call had done by the time it raised.
+    """Whether it is unknown what a call had done by the time it raised.
 
     `handled` is what its caller was handling when the call began: Python hangs it onto every error
     of the call, and it says nothing of it.

@@ -1,4 +1,4 @@
-"""Arguments as they may leave the process: secrets stay, and a keyed mark stands for each.
+"""Arguments as they may leave the process: secrets stay, and a keyed mark replaces each.
 
 The mark is the same for the same secret in this data folder, so what is approved stays bound to it.
 A process without the arguments themselves cannot run a call that has a mark.
@@ -72,5 +72,5 @@ class Veil:
 
 
 def is_veiled(value: Any) -> bool:
-    """Whether a mark stands for some of a value: then it is not what is to be run."""
+    """Whether a mark replaces a part of a value: then it is not what is to be run."""
     return bool(_MARK.search(canonical_json(value)))

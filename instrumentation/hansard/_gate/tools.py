@@ -198,7 +198,7 @@ def _refuse_generators(function: Callable[..., Any]) -> None:
 
 
 def _closed_sets(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the parameters whose values are chosen from a list, which nobody has to invent."""
+    """Return the parameters whose values are chosen from a list, and not invented."""
     try:
         hints = get_type_hints(function)
     except Exception:  # a name that is not there at run time: no hint

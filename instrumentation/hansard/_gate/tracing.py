@@ -93,7 +93,7 @@ class Mirror:
             self._observed.enter()
 
     def done(self, result: Any) -> None:
-        """End the span with the answer for the model."""
+        """End the span with the result for the model."""
         observed = self._observed
         if observed is not None:
             observed.leave()

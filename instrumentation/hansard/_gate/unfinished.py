@@ -1,4 +1,4 @@
-"""What stands in a tool's result and has not run: a call with such a result has not ended.
+"""What a tool's result holds and has not run: a call with such a result has not ended.
 
 Looked at is all that a result holds: containers of every built-in kind (dicts with their keys),
 data classes, attrs and pydantic objects, named tuples, exceptions (arguments, causes, contexts,
@@ -98,7 +98,7 @@ _SHOWN: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What has not run, and where in the result it stands."""
+    """What has not run, and where in the result it is."""
 
     kind: str  # "coroutine", "map", the name of a class
     where: str  # "[2]", "['job'].task"; "" for the result itself

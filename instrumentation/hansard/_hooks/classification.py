@@ -30,11 +30,11 @@ class Classified:
 
 
 class Unavailable(Exception):
-    """The classifier gave no verdict; the message says why, without recorded content."""
+    """The classifier gave no verdict; the message has the reason, without recorded content."""
 
 
 def classify(text: str, settings: HookSettings) -> Classified:
-    """Return the verdict of the classifier that the settings name. Raises whatever it raises."""
+    """Return the verdict of the classifier that the settings name. Raises what it raises."""
     return _by_model(text, settings) if settings.model else _by_object(text, settings)
 
 

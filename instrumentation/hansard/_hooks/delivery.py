@@ -60,7 +60,7 @@ def address_of(settings: HookSettings) -> str:
 
 
 def _send(body: bytes, settings: HookSettings) -> bool:
-    """Return whether the server says that it stored a record."""
+    """Return whether the server confirms that it stored a record."""
     try:
         scheme, _, rest = address_of(settings).partition("://")
         address, slash, path = rest.partition("/")

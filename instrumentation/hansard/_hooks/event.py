@@ -19,7 +19,7 @@ _MOST_COMMAND_CHARS = 1 << 16
 
 
 class Event:
-    """A hook event. Texts that it lacks are empty; `fields` is all of it."""
+    """A hook event. Missing texts are empty; `fields` is all of it."""
 
     __slots__ = ("call_id", "cwd", "fields", "name", "prompt_id", "session", "tool", "tool_input")
 
@@ -76,7 +76,7 @@ def read_event(descriptor: int = 0) -> Event | None:
 
 
 class Found:
-    """A command in a tool's input; `is_sql` when its key says so."""
+    """A command in a tool's input; `is_sql` by its key."""
 
     __slots__ = ("is_sql", "text")
 

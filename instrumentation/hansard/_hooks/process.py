@@ -34,7 +34,7 @@ _RECORDING_S = 10.0  # at most, for what is done after the agent was answered
 
 
 class Options:
-    """What stands behind the verb on the command line; unknown words are passed over."""
+    """The options behind the verb on the command line; unknown words are ignored."""
 
     __slots__ = ("agent", "asks", "data", "form", "threshold")
 
@@ -102,7 +102,7 @@ def _rendered(evaluation: Evaluation, event: Event, options: Options) -> str:
 
 
 def _print(text: str) -> None:
-    """Write to stdout at once; nobody may be reading."""
+    """Write to stdout at once; it may have no reader."""
     try:
         os.write(1, text.encode())
     except OSError:

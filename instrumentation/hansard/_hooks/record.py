@@ -85,7 +85,7 @@ def make_record(
 
 
 def _content(kind: str, event: Event) -> tuple[dict[str, str], bool | None]:
-    """Return the recorded texts of an event, and whether its tool failed; None: no word on it."""
+    """Return the recorded texts of an event, and whether its tool failed; None: unknown."""
     fields = event.fields
     found = {"cwd": event.cwd}
     if event.tool and event.tool_input is not None:

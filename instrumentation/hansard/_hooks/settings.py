@@ -94,7 +94,7 @@ def _from_file(path: str) -> dict[str, Any]:
 
 
 def _for_commands(value: Any) -> str:
-    """Return what the setting `classifier` says for commands: its own choice, else the common."""
+    """Return the setting `classifier` for commands: its own choice, else the common."""
     words = value.split() if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(one, str) for one in words):
         return ""
@@ -104,7 +104,7 @@ def _for_commands(value: Any) -> str:
 
 
 def data_folder(environment: Mapping[str, str]) -> str:
-    """Return the platform's user data folder; what platformdirs says, on Linux without it."""
+    """Return the platform's user data folder; as platformdirs has it, on Linux without it."""
     if sys.platform == "linux":
         base = environment.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")
         return f"{base}/hansard"

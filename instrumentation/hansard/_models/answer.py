@@ -1,4 +1,4 @@
-"""The answer of a model, and what is recorded of the call."""
+"""The response of a model, and what is recorded of the call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """One answer. `raw` holds everything: the call, the response as JSON, the exact bytes."""
+    """One response. `raw` holds the call, the response as JSON and the exact bytes."""
 
     __module__ = "hansard"  # where programs find it
 
@@ -34,7 +34,7 @@ class ModelAnswer:
 
     @property
     def text(self) -> str:
-        """The text of the answer."""
+        """The text of the response."""
         return "\n".join(message.text for message in self.raw.call.output if message.text)
 
     @property
@@ -45,7 +45,7 @@ class ModelAnswer:
 
     @property
     def message(self) -> Json:
-        """The answer as an input of the next compile."""
+        """The response as an input of the next compile."""
         return message_json(self.continuation)
 
     @property
@@ -58,7 +58,7 @@ class ModelAnswer:
 
     @property
     def tokens(self) -> Tokens:
-        """The billed tokens; None if the provider did not say."""
+        """The billed tokens; None if the provider did not report them."""
         return self.raw.call.tokens
 
     @property
@@ -69,5 +69,5 @@ class ModelAnswer:
 
     @property
     def shortfall(self) -> CallFailed | None:
-        """The failure of an incomplete answer: cut at the limit, or filtered."""
+        """The failure of an incomplete response: cut at the limit, or filtered."""
         return self.raw.shortfall

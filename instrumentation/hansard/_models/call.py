@@ -76,7 +76,7 @@ def call_model(
     on_event: OnEvent | None = None,
     **options: Unpack[CallOptions],
 ) -> ModelAnswer:
-    """Call the model and return its answer. Raises RequestRefused before sending, CallFailed after.
+    """Call the model, return its response. Raises RequestRefused before sending, CallFailed after.
 
     `provider` is an adapter, or the name of one that is set up from the environment; left out, the
     one the context was compiled for. With `stream`, `on_event` gets each event as it arrives; what
@@ -140,14 +140,14 @@ def adapter_of(
 
 @lru_cache(maxsize=16)
 def _adapter_named(name: str, pid: int) -> Adapter:
-    """Return one adapter a name and process: its connections are kept, and not shared by forks."""
+    """Return one adapter a name and process: connections are reused, and not shared by forks."""
     return adapter_for(name)
 
 
 def render_input_of(
     compiled: CompiledStep | RenderInput, *, stream: bool = False, **options: Any
 ) -> RenderInput:
-    """Return what an adapter renders. A RenderInput stays as it is: it says everything itself."""
+    """Return what an adapter renders. A RenderInput stays as it is: it is complete."""
     if isinstance(compiled, RenderInput):
         if options:
             raise TypeError(f"a RenderInput has its own {', '.join(sorted(options))}")
@@ -202,7 +202,7 @@ class _Calling:
         return ModelAnswer(raw, continuation, self._span.finish(raw))
 
     def abandon(self) -> None:
-        """End the record now: the program does not wait for the answer."""
+        """End the record now: the program does not wait for the response."""
         self._is_abandoned = True
         self._span.cancel()
 
@@ -221,7 +221,7 @@ class _Calling:
 
 
 def _place_of(compiled: CompiledStep | None) -> Context:
-    """Return where the call belongs: what is current, else the step that was compiled for."""
+    """Return the parent of the call: what is current, else the step that was compiled for."""
     here = current_context()
     if compiled is None or compiled.otel_context is None:
         return here
@@ -231,7 +231,7 @@ def _place_of(compiled: CompiledStep | None) -> Context:
 async def _in_thread(
     work: Callable[[], ModelAnswer], *, on_cancel: Callable[[], None]
 ) -> ModelAnswer:
-    """Do something in a thread that nobody waits for at the end of the program."""
+    """Run work in a thread that the program does not wait for at its end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[list[Outcome]] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""What a call asked and got, as attributes of the GenAI conventions."""
+"""The request and response of a call, as attributes of the GenAI conventions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def of_request(request: RenderInput, provider: str, recorder: Recorder) -> Attri
 
 
 def answered(raw: Answer) -> Attributes:
-    """Return what the provider answered, and what it was thought to cost before."""
+    """Return the provider's response, and the estimate of its cost before."""
     call, response = raw.call, raw.response
     reason = finish_reason_of(call)
     tier = text(response.get("service_tier")) or text(find(response, "usage.service_tier"))
@@ -78,12 +78,12 @@ def answered(raw: Answer) -> Attributes:
 
 
 def finish_reason_of(call: Call) -> str | None:
-    """Return why an answer ended, in the provider's word where it has one of its own for it."""
+    """Return why a response ended, in the provider's word where it has one of its own for it."""
     return call.finish_reason_raw or call.finish_reason
 
 
 def failed(error: BaseException) -> Attributes:
-    """Return what a typed failure says beside its message: whether and when to try again."""
+    """Return what a typed failure has beside its message: whether and when to retry."""
     if not isinstance(error, HansardError):
         return {}
     found: Attributes = {semconv.ERROR_CODE: error.code}

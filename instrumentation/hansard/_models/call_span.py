@@ -193,7 +193,7 @@ class CallSpan:
 
     @property
     def _has_open_span(self) -> bool:
-        """Whether there is a span that is still open, and kept."""
+        """Whether there is a span that is still open, and recorded."""
         return bool(self._open) and self._is_recording
 
     # ---- calls of the transport
@@ -267,7 +267,7 @@ class CallSpan:
             self._observation.fail(error)
 
     def cancel(self) -> None:
-        """End the span of a call that nobody waits for."""
+        """End the span of a cancelled call."""
         if self._claim() and self._observation is not None:
             self._observation.cancel()
 

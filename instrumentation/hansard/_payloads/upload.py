@@ -34,7 +34,7 @@ class Uploader:
             self._session.cert = (certificate, key) if key else certificate
 
     def put(self, ref: str, data: bytes, *, media_type: str) -> Answer:
-        """Upload bytes once and return the answer. Never raises."""
+        """Upload bytes once and return the response. Never raises."""
         # What watches the program's HTTP calls must not see this one.
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:

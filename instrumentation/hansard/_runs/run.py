@@ -126,7 +126,7 @@ class Run(EnteredEitherWay):
         return self._status
 
     def context(self) -> Context:
-        """Return the context that what comes next belongs to: the current one inside the run."""
+        """Return the context of what comes next: the current one inside the run."""
         current = current_context()
         return current if otel.get_value(_RUN, current) is self else self._context
 

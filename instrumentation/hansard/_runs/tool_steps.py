@@ -216,7 +216,7 @@ def _leave_open(call: Step, status: Ended) -> None:
 
 
 def _tell_again(span: Span, call_id: str | None) -> None:
-    """A result for a call that has one: its step has ended, so the one above says it."""
+    """A result for a call that has one: its step has ended, so the parent records it."""
     with quietly("result"):
         span.add_event(semconv.EVENT_DUPLICATE_RESULT, {semconv.TOOL_CALL_ID: call_id or ""})
 

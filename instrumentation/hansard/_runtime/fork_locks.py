@@ -1,4 +1,4 @@
-"""Forks, kept apart from what the SDK's threads must not do at that moment.
+"""Forks never overlap with what the SDK's threads must not do at that moment.
 
 A module that one thread is importing while another forks stays locked in the child for good, and
 an import of it there hangs: the program's own, where it is a module of Python's own. A fork

@@ -37,7 +37,7 @@ class FolderLock:
 
 
 def try_lock(folder: Path) -> FolderLock | None:
-    """Return the folder's lock, None while another process holds it or the folder has gone.
+    """Return the folder's lock, None while another process holds it or the folder was removed.
 
     Raises OSError where the folder cannot be used at all.
     """

@@ -1,4 +1,4 @@
-"""One warning for each kind of trouble a process has, then silence."""
+"""One warning for each kind of problem of a process, then silence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def warn_once(kind: str, message: str, *args: object) -> None:
 
 
 def recovered(kind: str, message: str, *args: object) -> None:
-    """Log that trouble of a kind is over, if it was logged, so that it may be logged again."""
+    """Log that a kind of problem is over, if it was logged, so that it may be logged again."""
     if _warned.pop(kind, None) is not None:
         _log.warning(message, *map(_escaped, args))
 

@@ -53,7 +53,7 @@ def inside_of(step_span: Callable[[], Span | None]) -> None:
 
 
 def parent_context() -> Context:
-    """Return the context that a new span belongs into: the current one, or a framework's step."""
+    """Return the parent context of a new span: the current one, or a framework's step."""
     context = current_context()
     for step_span in _step_spans:
         span = step_span()

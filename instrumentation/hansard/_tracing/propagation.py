@@ -38,7 +38,7 @@ Headers = HasItems | Iterable[tuple[Any, Any]]
 def inject(
     headers: MutableMapping[str, str] | None = None, *, context: Context | None = None
 ) -> MutableMapping[str, str]:
-    """Write the current context into headers, new ones if none are given, and return them."""
+    """Write the current context into headers, new ones by default, and return them."""
     from opentelemetry import propagate
 
     carrier = {} if headers is None else headers
@@ -56,7 +56,7 @@ def extract(headers: Headers) -> AbstractContextManager[None]:
 
 
 def context_of(headers: Headers) -> Context:
-    """Return the current context with what headers say of another process's."""
+    """Return the current context with that of another process from its headers."""
     from opentelemetry import propagate
 
     current = current_context()

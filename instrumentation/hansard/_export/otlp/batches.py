@@ -148,13 +148,13 @@ class Courier:
         return _MOST_OVER_GRPC if self._settings.protocol == GRPC else _MOST_OVER_HTTP
 
     def is_hansard(self) -> bool:
-        """Return whether the collector is Hansard; asked once for each time it is reached."""
+        """Return whether the collector is Hansard; checked once for each time it is reached."""
         if self._is_hansard is None:
             self._is_hansard = is_hansard(self._settings)
         return self._is_hansard
 
     def lost_touch(self) -> None:
-        """The collector went away: another may answer next time."""
+        """The connection to the collector ended: another one may answer next time."""
         self._is_hansard = None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Sending through the stock OTLP exporters: one attempt at a time, and what its answer means."""
+"""Sending through the stock OTLP exporters: one attempt at a time, and what its response means."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ class GrpcSender:
         return _failure_of(lines) if kind in self._made else _INTERRUPTED
 
     def _hang_up(self) -> None:
-        """Somebody forks and the collector does not answer: end the call, try again later."""
+        """A fork waits and the collector does not respond: end the call, retry later."""
         made, self._made = self._made, {}
         _close_all(*made.values())
 
@@ -301,7 +301,7 @@ def _is_closed(error: Exception) -> bool:
 
 
 def _failure_of(lines: Sequence[logging.LogRecord]) -> Answer:
-    """Return the answer that the gRPC exporter logged; doubtful when nobody may log."""
+    """Return the response that the gRPC exporter logged; doubtful when logging is off."""
     for line in reversed(lines):
         arguments = line.args if isinstance(line.args, tuple) else ()
         for position, argument in enumerate(arguments):
@@ -339,7 +339,7 @@ _ROOTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CE
 
 
 def is_hansard(settings: Settings) -> bool:
-    """Ask the collector who it is; False when it does not say, or not within two seconds."""
+    """Ask the collector for its product; False without a response within two seconds."""
     if settings.embedded:
         return True
     with listening():

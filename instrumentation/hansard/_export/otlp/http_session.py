@@ -1,4 +1,4 @@
-"""HTTP requests: one attempt each, by the stock exporters or for a payload, and its answer.
+"""HTTP requests: one attempt each, by the stock exporters or for a payload, and its response.
 
 They retry by themselves, for seconds and in memory, and take a redirect for success. Here each
 attempt ends at once and says why, so that what failed can be on disk before it is tried again.
@@ -28,7 +28,7 @@ class NotSent(Exception):
 
 
 class WatchedSession(requests.Session):
-    """Keeps the answer of the last request; used by one thread at a time."""
+    """Keeps the response to the last request; used by one thread at a time."""
 
     def __init__(self) -> None:
         super().__init__()

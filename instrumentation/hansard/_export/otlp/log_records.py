@@ -66,7 +66,7 @@ def _parts() -> _Parts:
 def keepalive_records(
     resource: Resource, keepalives: Sequence[Mapping[str, Any]]
 ) -> list[ReadableLogRecord]:
-    """Return keepalives as records; the resource says whose they are."""
+    """Return keepalives as records; the resource names their process."""
     return [
         make_record(resource, semconv.EVENT_KEEPALIVE, None, keepalive) for keepalive in keepalives
     ]

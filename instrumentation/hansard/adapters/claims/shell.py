@@ -1,4 +1,4 @@
-"""The commands that a shell call runs, and what the exit code of the whole says of each.
+"""The commands that a shell call runs, and what the exit code of the whole means for each.
 
 Not a shell: it reads lists, pipes, quotes, heredocs and `sh -c`, and takes the rest as words. What
 it cannot tell it does not claim: of a command behind a pipe the exit code says nothing.

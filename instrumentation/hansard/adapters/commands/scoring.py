@@ -283,7 +283,7 @@ class _Reading:
         return Score(row["score"], row.get("reason", "changes something"))
 
     def _runner(self, rest: Sequence[Word], depth: int) -> Score:
-        """Return the score of a program that runs what stands in one of its arguments."""
+        """Return the score of a program that runs one of its arguments."""
         texts = [word.text for word in rest if " " in word.text]
         found = [self.text(text, depth + 1) for text in texts]
         unknown = self._row(self._data["unknown"], is_known=False)
@@ -321,7 +321,7 @@ class _Reading:
             self._folder = f"{self._folder}/{path}"
 
     def _shell(self, command: Command, rest: list[Word], depth: int) -> Score:
-        """Score what a shell is given to run: by -c, a heredoc, a pipe or a file."""
+        """Score what a shell runs: by -c, a heredoc, a pipe or a file."""
         shell = self._data["shell"]
         for at, word in enumerate(rest):
             letters = word.text[1:] if word.text[:1] == "-" and word.text[:2] != "--" else ""
@@ -520,7 +520,7 @@ class _Reading:
         return best
 
     def _file_of_statements(self, files: Sequence[str], source: Command | None) -> Score:
-        """Score statements that stand in a file, by what its name says they do."""
+        """Score the statements of a file, by what its name says they do."""
         row = self._data["sql"]["file"]
         names = [*files, *(word.text for word in (source.words if source else ())[1:])]
         words = {part for name in names for part in _words_of(name)}

@@ -133,7 +133,7 @@ class _Reader:
         return self._found + self._inner
 
     def _is_numbered(self) -> bool:
-        """Whether a redirect with a file descriptor stands here: `2>`."""
+        """Whether a redirect with a file descriptor is here: `2>`."""
         following = self._text[self._at : self._at + 2]
         return len(following) == 2 and following[0].isdigit() and following[1] in "<>"
 
@@ -525,7 +525,7 @@ def program_of(text: str) -> str:
 
 
 def short_options(word: str) -> Iterator[str]:
-    """Yield the options that a word stands for: `-rf` is -r and -f, `--force=x` is --force."""
+    """Yield the options in a word: `-rf` is -r and -f, `--force=x` is --force."""
     if word.startswith("--"):
         yield word.partition("=")[0]
     elif len(word) > 1 and word[0] == "-":
