@@ -69,7 +69,7 @@ class OtherPart:
 Part: TypeAlias = TextPart | ToolCallPart | ToolResultPart | ReasoningPart | MediaPart | OtherPart
 
 
-# No slots: the two hashes are computed once, on first use, and kept. (`cached_property` takes a
+# No slots: the two hashes are computed once, on first use, and cached. (`cached_property` takes a
 # lock each time before Python 3.12.)
 @dataclass(frozen=True)
 class Message:

@@ -112,7 +112,7 @@ def prompt_asset(
 ) -> PromptAsset:
     """Return the asset of an entry of `prompts/list` and its `prompts/get`.
 
-    Raises InvalidInput for what is no prompt, and for a required argument that was not given.
+    Raises InvalidInput for what is no prompt, and for a required argument that is missing.
     """
     name = text_at(listed, "name", "Prompt")
     arguments = _arguments(listed)

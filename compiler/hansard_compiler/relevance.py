@@ -183,7 +183,7 @@ def scorer_named(name: str, settings: Relevance | None = None) -> Scorer:
 __all__ = ["Bm25", "scorer_named"]
 
 
-# What relevance is measured against: the task, and what is asked now.
+# What relevance is measured against: the task, and the current request.
 
 _QUERY_KINDS = frozenset({"task"})
 

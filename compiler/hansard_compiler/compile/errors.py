@@ -11,7 +11,7 @@ CompileError               nothing was compiled and nothing is recorded
 │   └── OrphanToolResult     answers to calls that nobody made
 ├── RequiredOverBudget     what may never be dropped does not fit (HTTP 422)
 ├── RequiredWithheld       what may never be dropped may not be shown either (HTTP 403)
-└── ScorerUnavailable      the scorer asked for needs an extra that is not installed (HTTP 501)
+└── ScorerUnavailable      the scorer named needs an extra that is not installed (HTTP 501)
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ def _block(block: Any) -> Json:
 def _call(fields: Mapping[str, Any], *, id_key: str) -> Json:
     arguments = fields.get("arguments")
     if isinstance(arguments, str):
-        # Kept as sent otherwise: a model may write arguments that are no JSON.
+        # Unchanged otherwise: a model may write arguments that are no JSON.
         with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)
     name = str(fields.get("name", ""))

@@ -1,6 +1,6 @@
 """The compiler's edge: what comes in and what goes out, as pydantic models.
 
-Names and fields are provider-neutral and domain-neutral. Times are zone-aware and kept in UTC.
+Names and fields are provider-neutral and domain-neutral. Times are zone-aware and stored in UTC.
 Inside the compiler plain records are used (`items.py`, `receipts.py`).
 """
 
@@ -89,7 +89,7 @@ class SourceRef(Model):
 class ContextItem(Model):
     """One candidate piece of context.
 
-    `stable_hash` depends on kind and content only. Left out, it is computed; given, it must fit.
+    `stable_hash` depends on kind and content only. Left out, it is computed; a value must match.
     """
 
     id: Id
@@ -197,7 +197,7 @@ class CompilationDecision(Model):
     source: str  # source type and where, in one line
     missed_by_tokens: int | None = None
     missed_by_score: int | None = None  # in billionths of a point, as all scores
-    related_item_id: str | None = None  # the winner, the kept copy, what is missing
+    related_item_id: str | None = None  # the winner, the remaining copy, what is missing
     rule_ids: list[str] = []
     original_ref: str  # payload of the content before compression, secrets removed
     final_ref: str | None = None  # payload of what was sent; None when nothing was

@@ -1,7 +1,7 @@
 """The ports of a compile: counting, policy, relevance, compression, rendering.
 
 Each is one narrow protocol. None of them may read a clock, a disk or a network if the compile is
-to be repeatable; a compressor that asks a model is the caller's own step and is recorded as such.
+to be repeatable; a compressor that calls a model is the caller's own step and is recorded as such.
 """
 
 from __future__ import annotations

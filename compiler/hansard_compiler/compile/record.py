@@ -30,7 +30,7 @@ RESULT_MEDIA_TYPE: Final = "application/vnd.hansard.compiled-context+json"
 POLICY_MEDIA_TYPE: Final = "application/vnd.hansard.policy+json"
 CHECKS_MEDIA_TYPE: Final = "application/vnd.hansard.policy-checks+json"
 WITHHELD: Final = "‹withheld: this compile may not show it›"
-# Which of them were given decides whether the request alone is enough to compile again.
+# Which of them were set decides whether the request alone is enough to compile again.
 _PIECES: Final = 2  # fields, and what their lists hold
 _PORTS: Final = ("policy", "relevance", "compressor", "renderer")
 

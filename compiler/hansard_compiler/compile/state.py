@@ -18,7 +18,7 @@ class Ruling(NamedTuple):
     decision: Decision
     reason: ReasonCode
     note: str | None = None
-    related: str | None = None  # id of the winner, the kept copy, the item that needs this one
+    related: str | None = None  # id of the winner, the remaining copy, the item that needs this one
     missed_tokens: int | None = None
     missed_score: int | None = None  # billionths of a point
     rules: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Guarded(NamedTuple):
     withheld: ReasonCode | None = None
     rules: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()  # `rule:fingerprint` of every secret cut out
-    by_policy: bool = False  # a rule asked for the redaction
+    by_policy: bool = False  # a rule requires the redaction
     priority: int = 0  # of the rules that hold for it, in millionths
 
 
@@ -114,7 +114,7 @@ class State:
     items: tuple[Item, ...] = ()
     live: tuple[Item, ...] = ()
     reports: tuple[Report, ...] = ()
-    aliases: Mapping[str, str] = field(default_factory=dict)  # dropped copy -> kept one
+    aliases: Mapping[str, str] = field(default_factory=dict)  # dropped copy -> remaining one
     required: Mapping[str, ReasonCode] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # larger than one only
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # live dependencies

@@ -52,7 +52,7 @@ def guard_all(state: State) -> dict[str, Guarded]:
             reason = ReasonCode.SENSITIVITY_WITHHELD
             found[item.id] = Guarded("", "", original, reason, removed=removed)
             continue
-        if policy is None and not removed:  # most items: nothing asks for another text
+        if policy is None and not removed:  # most items: nothing requires another text
             found[item.id] = Guarded(item.text, original, original)
             continue
         verdict = ALLOWED if policy is None else _ask(policy, item, state)

@@ -21,7 +21,7 @@ class Contradiction:
     second: str
     how: str  # "value", "number", "negation"
     correction: str | None = None  # the id of the one that corrects the other
-    is_certain: bool = True  # False: they may both hold, so both are kept and marked
+    is_certain: bool = True  # False: they may both hold, so both stay and are marked
 
 
 @dataclass(frozen=True, slots=True)

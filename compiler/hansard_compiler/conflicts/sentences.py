@@ -44,7 +44,7 @@ class Sentence(NamedTuple):
     verb_at: int | None
     is_denied: bool
     is_hedged: bool
-    is_about: bool  # an amount is only roughly given
+    is_about: bool  # an amount is only approximate
     is_definite: bool
     corrects: bool
     text: str

@@ -44,7 +44,7 @@ class Because:
 
     `basis` is `verified`: with `changes` taken back on the right, and nothing else, the right
     compile decides as the left one did. Or it is `evidence`: what the receipts say, not tried.
-    `is_minimal`: none of the changes can be left out; False where trying was given up.
+    `is_minimal`: none of the changes can be left out; False where the search ended early.
     """
 
     kind: str  # budget weight setting rule model task time input order conflict dependency …

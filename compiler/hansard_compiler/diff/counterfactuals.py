@@ -6,7 +6,7 @@ where none suffices, sets are narrowed by delta debugging (A. Zeller and R. Hild
 "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software Engineering,
 2002). With every change taken back the right request is the left one, so a set is always found
 where both requests compile to what was recorded. A compile serves all items, and the number of
-compiles is bounded: past it the smallest set known is given and says so.
+compiles is bounded: past it the smallest set known is returned and marked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def explain(
 ) -> CompileDiff:
     """Return the comparison with the cause of every flip.
 
-    Verified where `compile_again` is given and both sides have their requests; else from what the
+    Verified where `compile_again` is set and both sides have their requests; else from what the
     receipts say, and labelled as evidence. A compile of 1,000 items takes a quarter of a second.
     """
     trials = None

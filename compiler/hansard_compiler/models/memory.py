@@ -1,6 +1,6 @@
 """Memory as it is requested: what is written, read and ended, by whom, and where it belongs.
 
-The same models stand before the HTTP API, the command line and embedded mode. Whoever may write is
+The same models stand before the HTTP API, the command line and embedded mode. Who may write is
 a closed list: what a model says lands in durable memory only through one of these writers.
 """
 
@@ -216,7 +216,7 @@ class ReadMemory(MemoryActor):
     tags: Annotated[list[Name], Field(max_length=16)] = Field(default=[])
     scope: Json = Field(
         default={}
-    )  # a record's own scope must be met by this and the namespace, where given
+    )  # a record's own scope must be met by this and the namespace, where set
     min_confidence: Share | None = None
     fresh_since: Moment | None = None
     of_run: RunId | None = None  # another run's working memory; None: the reader's own

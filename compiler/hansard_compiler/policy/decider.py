@@ -19,7 +19,7 @@ _HIGHEST_PRIORITY = 1_000  # what counts as 1.0 in the score; priorities have no
 class RuleDecider:
     """Answers a compile from rules and keeps the records; one for each compile, one thread.
 
-    `checks` holds a record for every item asked about, allows included, in the order asked.
+    `checks` holds a record for every item checked, allows included, in the order of the checks.
     """
 
     def __init__(self, policy: Policy) -> None:

@@ -4,7 +4,7 @@ Every rule that fits is judged, whatever its place. The most restrictive effect 
 (deny, require_approval, redact, require_receipt, allow); among rules of that effect the one of
 highest priority is named, then by rule set and id. What weaker rules demand besides still holds: a
 call that needs approval is also redacted if a rule says so. Where no rule fits that allows, denies
-or asks for approval, the rule sets' defaults decide the same way; without any, allow. A rule that
+or requires approval, the rule sets' defaults decide the same way; without any, allow. A rule that
 cannot be judged denies.
 """
 

@@ -45,7 +45,7 @@ def parse_permitted(value: Any) -> Permitted:
 def runs_only(command: str | Sequence[str], permitted: Sequence[Permitted]) -> bool:
     """Return whether a command is understood and runs nothing but what is permitted.
 
-    `command` is a line for a POSIX shell or a list of arguments. A program given by path is not
+    `command` is a line for a POSIX shell or a list of arguments. A program named by path is not
     permitted by its name: `./ls` may be anything. An alias or function of the shell that runs the
     line is beyond what can be seen here: run commands without a shell, as a list.
     """

@@ -49,7 +49,7 @@ class UsedCompilation(Model):
     is_whole: bool  # whether compiling the stored request again gives the same hash
     ports: list[str] = Field(
         default_factory=list
-    )  # what was given to it besides; another compile needs the same
+    )  # its other parameters; another compile needs the same
 
 
 class UsedAdapter(Model):

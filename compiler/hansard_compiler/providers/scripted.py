@@ -8,7 +8,7 @@
  "otherwise": {"say": "I have no line for this."}}
 ```
 
-The first answer whose `when` holds is given; `docs/providers.md` lists the conditions. Ids are
+The first answer whose `when` holds is returned; `docs/providers.md` lists the conditions. Ids are
 hashes of the request, tokens are counted by the offline estimator.
 """
 

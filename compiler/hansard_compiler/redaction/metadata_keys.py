@@ -5,7 +5,7 @@ resource conventions. `#` stands for an index, `*` for one segment, `**` for the
 is not here is content: descriptions, prompts, arguments, results, free-form metadata, URLs with
 paths, command lines, file names, e-mail addresses, status texts.
 
-Numbers and booleans need no entry; they are kept under every name.
+Numbers and booleans need no entry; they are stored under every name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Kind(Enum):
     CONTENT = "content"  # withheld
     NAME = "name"  # short text without line breaks
     NUMBERS = "numbers"  # a JSON object of numbers
-    DIGEST = "digest"  # a hash of content: kept as its HMAC
+    DIGEST = "digest"  # a hash of content: stored as its HMAC
 
 
 _RESOURCE = """

@@ -9,8 +9,8 @@ The safe reading of "no content bytes anywhere", and where it gives:
 - Names that code gives (spans, span events, scopes, metrics, attributes, log events) stay when they
   read like identifiers: words of letters joined by ``. _ - / :``, hardly any digits. That keeps
   `get_weather`, `ChatOpenAI`, `openai.chat`, and withholds sentences, ids and tokens. A span's name
-  may also be an operation and one of the span's own kept values (`chat gpt-4o-mini`,
-  `POST /v1/messages`), since it then says nothing that is not kept beside it. A product whose runs
+  may also be an operation and one of the span's own stored values (`chat gpt-4o-mini`,
+  `POST /v1/messages`), since it then adds nothing to what is stored beside it. A product whose runs
   all read ‹withheld:14› would not be used, and an unused record protects nobody.
 - Withheld whatever they hold: status messages, exception messages and stack traces, log bodies
   (but for the event names that some senders put there), metric descriptions, trace state, bytes.

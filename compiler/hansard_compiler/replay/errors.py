@@ -35,7 +35,7 @@ class Reason(StrEnum):
     HASH_MISMATCH = "hash_mismatch", "the bytes are not those that their hash promises"
     RECIPE_UNREADABLE = "recipe_unreadable", "the recipe is of another version, or damaged"
     NO_RECORDING = "no_recording", "the answer was not recorded, or its bytes are not here"
-    # who is to be asked
+    # the provider
     PROVIDER_UNKNOWN = "provider_unknown", "no adapter speaks to this provider at this path"
     PROVIDER_NOT_CONFIGURED = "provider_not_configured", "the server was not told how to reach it"
     KEY_MISSING = "key_missing", "there is no key for the provider in the environment"

@@ -1,7 +1,7 @@
 """A fork that goes on live: which calls the model made, and where each result came from.
 
 A call that was recorded has its recorded result, once. Every other one waits for a result: of the
-program's own tool behind its gate, or given by hand. Nothing in here runs anything.
+program's own tool behind its gate, or entered by hand. Nothing in here runs anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hansard_compiler.replay.turns import calls_in
 Origin = Literal["recorded", "gate", "hand"]
 State = Literal["answered", "blocked", "needed"]
 
-TURNS: Final = 10  # where nobody says how many
+TURNS: Final = 10  # the default number
 USD: Final = 1.0
 
 
@@ -66,7 +66,7 @@ class LiveCall:
 class Live:
     """How far a fork has gone live, and how far it may."""
 
-    by: str = ""  # who asked for it last
+    by: str = ""  # who requested it last
     turns: int = 0
     turns_left: int = TURNS
     spent_usd: float = 0.0
@@ -160,7 +160,7 @@ def with_results(
 ) -> Live:
     """Return a fork with results for calls that wait, and with what is known of the others.
 
-    Raises NotReplayable for a result that no call waits for: each is given once.
+    Raises NotReplayable for a result that no call waits for: each is used once.
     """
     for one in results:
         origin: Origin = "gate" if one.get("origin") == "gate" else "hand"

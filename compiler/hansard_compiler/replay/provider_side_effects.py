@@ -32,7 +32,7 @@ TOOL: Final = (
     "hansard.replay.send"  # the action under which a request with side effects is approved
 )
 
-# Tools that the caller runs: the provider only asks for them.
+# Tools that the caller runs: the provider only requests them.
 _OWN_TOOLS: Final = {
     CHAT: re.compile(r"function|custom"),
     RESPONSES: re.compile(r"function|custom|local_shell|apply_patch"),

@@ -1,6 +1,6 @@
 """Where a fork parts from what was recorded: the first response that cannot be followed.
 
-Recorded tool results belong to recorded tool calls. As long as the model asks for the same calls,
+Recorded tool results belong to recorded tool calls. As long as the model requests the same calls,
 they are its results; the first call that differs has no recorded result, and running the tool is
 not a replay's to decide.
 """

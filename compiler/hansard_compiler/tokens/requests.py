@@ -26,7 +26,7 @@ from hansard_compiler.canonical import canonical_json
 from hansard_compiler.tokens.estimators import TokenEstimator, estimator_for
 
 IMAGE_TOKENS = 1_600  # the size is not known offline; Anthropic's largest, near OpenAI's "high"
-FILE_TOKENS = 3_000  # a page of PDF, by Anthropic's documentation, and nobody knows how many pages
+FILE_TOKENS = 3_000  # a page of PDF, by Anthropic's documentation; their number is unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _SUMMARY_SHARE = 0.05  # of what is folded; a summary is rarely longer
 _LEAST_SUMMARY, _MOST_SUMMARY = 300, 2_000  # tokens
 _NOW_SHARE, _SOON_SHARE = 0.6, 0.35  # of the window
 _WORTH_TURNS = 10  # a fold that pays for itself within so many turns is worth a thought
-_LEAST_WORTH = 4_000  # tokens; below it nobody notices
+_LEAST_WORTH = 4_000  # tokens; a fold of fewer is not worth it
 
 Advice = Literal["none", "soon", "now"]
 

@@ -5,7 +5,7 @@ TranscriptError
 ├── InvalidMessage            what is no message, or too large for one                 (HTTP 400)
 ├── MessageIdUsed         the id of a message was used for another one             (HTTP 409)
 ├── ResultWithoutCall     a tool result that answers no open call of its log       (HTTP 409)
-├── HeadStale             somebody appended since what a fold stands for was read  (HTTP 409)
+├── HeadStale             a message was appended since the fold's source was read  (HTTP 409)
 ├── NothingToFold         a fold of nothing, or across an open tool call           (HTTP 409)
 ├── TranscriptWithheld    the retention mode keeps no content                      (HTTP 409)
 └── UndecodableMessage    a stored row is no message: names conversation, position (HTTP 500)

@@ -1,6 +1,6 @@
 """What a summary lost: constraints and requests of the folded part that it does not repeat.
 
-No model is asked, so this is a check of words. A sentence counts as kept when one stretch of the
+No model is called, so this is a check of words. A sentence counts as held when one stretch of the
 summary shares most of its terms, all its numbers and names, and its negation. What it cannot see:
 a paraphrase without shared words is reported though it is there; a sentence that shares the words
 and twists the sense is not; sentences are found by English words.
@@ -97,7 +97,7 @@ def check_fold(messages: Iterable[tuple[int, Json]], summary: str) -> FoldCheck:
     """Look for people's requests and constraints, by position, in a summary.
 
     Constraints are looked for in what users and assistants said, requests in what users said;
-    results of tools are evidence, and nobody's will.
+    results of tools are evidence, and no one's will.
     """
     stretches = _stretches(summary)
     known = _folded(summary)

@@ -13,7 +13,7 @@ from hansard_compiler.compile.state import State
 from hansard_compiler.compile.version1.compression import Extract as ExtractOfVersion1
 from hansard_compiler.relevance import query_of, scorer_named
 
-# Shortening the items of one compile, by the compressor that it was given or the built-in one.
+# Shortening the items of one compile, by the compressor of its ports or the built-in one.
 
 # Attempts in a row that came to nothing: what is left is too little for anything.
 _MOST_FAILED: Final = 16
@@ -45,7 +45,7 @@ class Shortener:
     def shorten(self, item: Item, most: int) -> Shortened:
         """Return the item in at most that many tokens, its frame included.
 
-        The compressor is given what may be shown and nothing else.
+        The compressor gets what may be shown and nothing else.
         """
         found = self._known.get((item.id, most))
         if found is None:

@@ -48,7 +48,7 @@ class Extract:
 
 
 class _Selection:
-    """The pieces kept so far, charged with the gap marks that are really written."""
+    """The pieces chosen so far, charged with the gap marks that are really written."""
 
     def __init__(self, pieces: Sequence[str], target: int, counter: TokenCounter) -> None:
         self._pieces = pieces
@@ -84,7 +84,7 @@ class _Selection:
                 return
 
     def swap(self, ranked: Sequence[int]) -> None:
-        """Let the least of the kept pieces give way to longer ones that fill the room better."""
+        """Let the least of the chosen pieces give way to longer ones that fill the room better."""
         others = sorted((self._costs[at], at) for at in ranked if not self._has(at))
         for at in [one for one in reversed(ranked) if self._has(one)][:_MOST_SWAPPED]:
             room = self._target - self._used() + self._costs[at]
@@ -103,7 +103,7 @@ class _Selection:
                 return
 
     def give_way(self, ranked: Sequence[int]) -> None:
-        """Drop the least of the kept pieces for one that is cut, where that fills the room.
+        """Drop the least of the chosen pieces for one that is cut, where that fills the room.
 
         One of them at first, and then more and more of them.
         """
@@ -124,7 +124,7 @@ class _Selection:
     def cut(self, ranked: Sequence[int]) -> bool:
         """Begin the best piece that is left, as far as there is room, at the end of a word.
 
-        One that follows a kept piece needs no mark of its own in front, and comes first. Returns
+        One that follows a chosen piece needs no mark of its own in front, and comes first. Returns
         whether that fills the room; else nothing is cut.
         """
         left = [one for one in ranked if not self._has(one)]
@@ -192,9 +192,9 @@ def _ends(pieces: Sequence[str]) -> list[int]:
 def joined(
     pieces: Sequence[str], selected: Collection[int], begun: Mapping[int, str] | None = None
 ) -> str:
-    """Join the kept pieces; each gap states how many characters are left out.
+    """Join the chosen pieces; each gap states how many characters are left out.
 
-    Of a piece in `begun` only that beginning is kept.
+    Of a piece in `begun` only that beginning is used.
     """
     chosen = set(selected)
     out: list[str] = []

@@ -58,7 +58,7 @@ def withheld_with_groups(state: State) -> dict[str, str | None]:
 
 # Who gets the tokens: six classes in order, within a class by score, groups whole.
 #
-# A class takes what it needs before the next one is asked. What does not fit whole is shortened
+# A class takes what it needs before the next one. What does not fit whole is shortened
 # where its kind allows it, and pays for what is left of it: the rest goes to the next item. Else it
 # is left out with the number of tokens it lacked. What was in last turn keeps its place unless what
 # would take it is better by the margin: every change breaks the provider's prompt cache.

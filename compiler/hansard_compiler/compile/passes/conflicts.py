@@ -19,7 +19,7 @@ _MOST_NAMED = 3  # items that one may be contradicted by, in its note
 def run(state: State) -> State:
     """Exclude the losers, each with a pointer to its winner; nothing required ever loses.
 
-    Items that may contradict each other are kept and marked `possible_conflict`.
+    Items that may contradict each other stay and are marked `possible_conflict`.
     """
     usual = Ruling("include", ReasonCode.CONSISTENT)
     config = state.request.compile_config

@@ -17,7 +17,7 @@ _SPOKEN = frozenset({"user_msg", "assistant_msg", "tool_result"})
 def run(state: State) -> State:
     """Drop exact copies; what depends on a dropped one depends on the remaining one from here on.
 
-    The kept copy is as sensitive as the most sensitive one, and required when one of them is. It
+    The copy left is as sensitive as the most sensitive one, and required when one of them is. It
     names where the others come from, as `Paid.` of two invoices is said of each.
     """
     is_first = state.request.compile_config.compiler_version == FIRST_VERSION

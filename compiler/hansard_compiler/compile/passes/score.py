@@ -102,7 +102,7 @@ def breakdown(score: Score | None, weights: tuple[int, ...], *, scorer: str) -> 
 
     Of relevance also the `scorer` that rated it, with its version. `value` is in millionths,
     `weight` in thousandths, `points` and `score` in billionths.
-    Empty for an item that left before scores were given.
+    Empty for an item that left before the scores.
     """
     if score is None:
         return {}

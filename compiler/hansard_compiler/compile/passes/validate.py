@@ -27,7 +27,7 @@ def run(state: State) -> State:
     """Check every item; exclude the expired ones and those of another scope.
 
     Raises InvalidItem, MissingProvenance or ItemTooLarge: one bad item fails the compile, since
-    leaving it out would be a decision nobody made.
+    leaving it out would be a silent decision.
     """
     config = state.request.compile_config
     _refuse(state.live, most_bytes=config.max_item_bytes)
@@ -139,7 +139,7 @@ def _reason(item: Item, kinds: Collection[str]) -> ReasonCode | None:
     return ReasonCode.REQUIRED_KIND if item.kind in kinds else None
 
 
-# Memories that do not stand: given to a compile so that its receipts say why they are out.
+# Memories that do not hold: part of a compile so that its receipts say why they are out.
 
 STATE_KEY: Final = "memory_state"  # in an item's metadata; see memory_models.as_compile_record
 _REASONS: Final = {

@@ -326,7 +326,7 @@ def _correcting(a: Claim, b: Claim) -> str | None:
 def _alike(claims: Sequence[Claim]) -> Iterator[tuple[Claim, Claim]]:
     """Return pairs of claims of different items that may be about one thing.
 
-    Two sets that share a given part of their words share one of their rarest few (the prefix
+    Two sets that share a fixed part of their words share one of their rarest few (the prefix
     filter of set-similarity joins), so only claims that have one of those in common are compared.
     A word of very many claims finds nothing in particular and is left out; claims that agree in all
     their words are found whatever those are. Linear in the number of claims.

@@ -373,7 +373,7 @@ _CALLS = frozenset(
 def finish_reason_of(response: Mapping[str, Any]) -> str | None:
     """Return the reason as OpenTelemetry's instrumentor of `openai` names it; None while it runs.
 
-    A response that is complete asks for tools or stopped. Of one that is cut short the API names
+    A complete response requests tools or stopped. Of one that is cut short the API names
     the reason, which is returned as it is.
     """
     reason = text(find(response, "incomplete_details.reason"))

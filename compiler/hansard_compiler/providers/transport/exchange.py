@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hansard_compiler.calls import Call, Json
     from hansard_compiler.providers.transport.failures import CallFailed
 
-# What is kept of an answer's headers. Cookies and everything unknown stay out of the record.
+# The recorded headers of a response. Cookies and everything unknown stay out of the record.
 RECORDED_HEADERS = frozenset(
     {
         "content-type", "content-encoding", "request-id", "x-request-id", "retry-after",

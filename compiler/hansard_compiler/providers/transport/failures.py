@@ -96,7 +96,7 @@ class OverLimit(RequestRefused):
 
 
 class FeatureOff(RequestRefused):
-    """Asked for something that must be switched on first."""
+    """The request needs something that must be switched on first."""
 
     code = "feature_disabled"
 
@@ -104,7 +104,7 @@ class FeatureOff(RequestRefused):
 class CallFailed(ProviderError):
     """A call without a usable response. `exchange` holds the bytes of every attempt.
 
-    `retry_after_s` is what the provider asked to wait, None when it said nothing.
+    `retry_after_s` is the delay that the provider set, None without one.
     """
 
     code = "model_call_failed"

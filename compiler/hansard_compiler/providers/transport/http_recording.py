@@ -58,7 +58,7 @@ def recording() -> Iterator[Recording]:
 def event_hooks(most_wait_s: float) -> dict[str, list[Callable[..., Any]]]:
     """Return the hooks for an HTTP client whose calls are to be recorded.
 
-    A wait longer than `most_wait_s` that a provider asks for ends the official client's own
+    A provider's delay longer than `most_wait_s` ends the official client's own
     retrying: the caller gets the failure, with the wait in it, and decides.
     """
 

@@ -1,7 +1,7 @@
 """Sends requests with the official `openai` and `anthropic` packages, byte for byte as rendered.
 
 The packages bring retrying, authentication and connection handling; they are imported when the
-first request is sent. Neither is asked to trace: who calls records.
+first request is sent. Neither traces: the caller records.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class OfficialWire:
         self._make = make
         self._package = package
         self._client: Any = None
-        self._lock = Lock()  # makes the client once, whichever thread asks first
+        self._lock = Lock()  # makes the client once, whichever thread is first
 
     def post(
         self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
@@ -209,7 +209,7 @@ def anthropic_wire(
 ) -> OfficialWire:
     """Return a wire by the package `anthropic`, with its own tracing off.
 
-    The key is always given explicitly: without one the package would look for a profile on disk.
+    The key is always passed explicitly: without one the package would look for a profile on disk.
     """
 
     def make(package: Any) -> Any:
