@@ -17,7 +17,7 @@ class Background:
     """Looks at once, or `first_s` later, and then every so often, for as long as `working` lasts.
 
     What a look raises of the store's errors is logged, and the next look tries again; StoppedError
-    ends the thread. `stop` is set when it is to end: it ends the wait, and a long look asks for it.
+    ends the thread. `stop` is set when it is to end: it ends the wait, and a long look checks it.
     """
 
     def __init__(

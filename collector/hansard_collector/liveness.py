@@ -121,7 +121,7 @@ def _drops(found: Mapping[str, Any], envelope: Envelope) -> DropCount | None:
     )
 
 
-# Watching for runs that nobody is alive for any more: only time changes what they are.
+# Watching for runs whose process ended: only time changes what they are.
 #
 # Pages follow changes of the store. A process that was killed makes none, so this makes one for it.
 

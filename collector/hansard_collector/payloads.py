@@ -149,7 +149,7 @@ def _body(record: LogRecord) -> bytes | None:
     return record.body.bytes_value if kind in ("bytes_value", None) else None
 
 
-# The payloads that a step names, and what became of each.
+# The payloads that a step names, and the state of each.
 
 
 MOST = 200  # of one step; a compile names one an item
@@ -167,7 +167,7 @@ class PayloadStanding(StrEnum):
     STORED = "stored"
     REDACTED = "redacted"  # stored, without what retention took out
     MISSING = "missing"  # not arrived yet, lost on the way, or deleted
-    WITHHELD = "withheld"  # metadata_only: neither the bytes nor their digest were kept
+    WITHHELD = "withheld"  # metadata_only: neither the bytes nor their digest were stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,7 @@ def waiting_for(
 ) -> Waiting | None:
     """Return who a report waits for; None once one of those it waited for acknowledged it.
 
-    Where recipients are configured, an acknowledgement by somebody else does not count.
+    Where recipients are configured, an acknowledgement by another person does not count.
     """
     if not recipients:
         return None if report.read_by else Waiting(report, "", (), None)
@@ -350,7 +350,7 @@ class Written:
     report: Report
     text: str
     state: SystemState
-    unread: int  # older reports that wait for somebody
+    unread: int  # older reports that wait for a recipient
     escalated: int  # of these, the ones that passed to a later recipient
 
 

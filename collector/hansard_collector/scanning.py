@@ -112,7 +112,7 @@ class _Item(BaseModel):
 
     id: int
     title: Annotated[str, Field(max_length=1_000)]
-    url: Annotated[str, Field(max_length=2_048)] | None = None  # None: of a question asked there
+    url: Annotated[str, Field(max_length=2_048)] | None = None  # None: of a post without a link
     score: Annotated[int, Field(ge=-_MOST, le=_MOST)] = 0
 
 

@@ -1,7 +1,7 @@
 """What a call cost: computed from the offline price list of genai-prices, beside what was reported.
 
 Cached tokens are priced at their own tier. The library's own calculation takes 110 µs, so the price
-card of each model is kept and the sum is done here.
+card of each model is cached and the sum is done here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Run by run, in slices of some milliseconds: first all that is derived of a run is taken back, then
 made again in the order in which its spans came; then the log records of agents that send no
-traces are understood again. Where it stands is kept in the store, so that a
+traces are understood again. The progress is stored, so that a
 rebuild that was cut off goes on where it was. Spans that come meanwhile are derived as ever.
 
 Lists show a run of many thousand spans without some of its numbers for the seconds that it takes.

@@ -170,7 +170,7 @@ _GOAL_CHARS = 16_384
 _USD_NANO = 1_000_000_000
 # Whose input and output people search. A chain's are dumps of state that repeat its messages.
 _IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
-_RUN_ROLES = ("agent", "workflow")  # whose input a run is asked with, and whose output answers
+_RUN_ROLES = ("agent", "workflow")  # whose input and output are those of the run
 _STATUS_ERROR = 2
 _ENDED_BADLY = SpanFlag.ERROR | SpanFlag.CANCELLED
 _CLIENT = 3  # the span kind that the conventions ask of calls to a server
@@ -291,7 +291,7 @@ def _meant(number: int | None) -> int | None:
 def _was_made(view: SpanView, call: Call) -> bool:
     """A call of whose response nothing was stored was made: it has a response id or finish reason.
 
-    So was a stream that nobody watched, and what a client's span says it asked of a server. A model
+    So was a stream that was not watched, and a request of a client's span to a server. A model
     and messages alone are what a span has that only prepares a prompt.
     """
     if call.response_id or call.finish_reason_raw:

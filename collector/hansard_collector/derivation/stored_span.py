@@ -1,7 +1,7 @@
 """One stored span, read back with all that can be derived from it.
 
-Nothing but the record is kept of a span's meaning beyond its rows: it is normalised again when
-somebody looks, so a dialect that improves improves old spans at once.
+Only the record is stored of a span's meaning beyond its rows: it is normalised again when
+it is read, so a dialect that improves improves old spans at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Derived rows against what the same spans give when they are derived again.
 
 A copy of the database is made beside the store, and derived again in it by the code of a rebuild;
-what differs is named by table and row. The store itself is only read, and nobody waits for it. It
+what differs is named by table and row. The store itself is only read, and writers do not wait. It
 takes twice the database's size on disk while it lasts, and memory for some rows at a time.
 """
 

@@ -49,7 +49,7 @@ from hansard_store.steps.flags import SpanFlag
 
 _MOST_EARLIER = 400  # calls before this one that are looked at
 _MOST_TIES = 40  # of them, those that begin alike and are compared message by message
-_LATER = 4  # calls after it that may have sent back the results of what it asked for
+_LATER = 4  # calls after it that may have sent back the results of its calls
 _RESULT_FIELDS = ("tool_result", "output")  # texts.py: what steps are stored to have answered
 
 
@@ -346,7 +346,7 @@ def read_answer(connection: apsw.Connection, call: CallRow) -> list[Message]:
 
 # ---- the cache breaks of a run
 
-# Larger runs are not summed up: the answer would take longer than the page that asks for it.
+# Larger runs are not summed up: that would take longer than the page that shows it.
 _MOST_CALLS = 150
 _MOST_TEXTS = 4_000
 

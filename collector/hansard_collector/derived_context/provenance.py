@@ -124,7 +124,7 @@ class Row:
     change: Change
     previous: int | None
     current: int | None
-    same_bytes: bool  # False for a kept message: same words, other ids, reasoning or white space
+    same_bytes: bool  # False for a paired message: same words, other ids, reasoning or white space
     cut: Cut | None = None
     tokens: int = 0  # estimate, in this call; in the previous one for dropped messages
     previous_tokens: int = 0

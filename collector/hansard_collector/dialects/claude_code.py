@@ -226,7 +226,7 @@ PROMPT_LOGS = ("event user_prompt", "event claude_code.user_prompt")
 ANSWER_LOGS = ("event assistant_response", "event claude_code.assistant_response")
 SERVED_LOGS = (*ANSWER_LOGS, "event api_request", "event claude_code.api_request")
 TOOL_LOGS = ("event tool_result", "event claude_code.tool_result")
-HOOK_LOGS = ("event hansard.hook.post_tool_use",)  # also of agents that nobody described
+HOOK_LOGS = ("event hansard.hook.post_tool_use",)  # also of agents without a module
 SYSTEM_LOGS = ("event system_prompt", "event claude_code.system_prompt")
 
 

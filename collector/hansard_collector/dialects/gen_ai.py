@@ -69,7 +69,7 @@ ROLES: Mapping[str, str] = {
     "upsert_memory": "memory",
     "delete_memory": "memory",
     "search_memory": "memory",
-    "fetch_response": "other",  # asks for a response made before: its tokens were counted then
+    "fetch_response": "other",  # fetches a response made before: its tokens were counted then
 }
 
 # Request parameters under the names that the normal form keeps.

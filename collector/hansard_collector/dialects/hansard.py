@@ -29,7 +29,7 @@ def words(reading: Reading, key: str) -> str | None:
     """Return what a person would quote of the arguments or the result of a decorated function.
 
     A text; the one argument that is a text; several with their names; of a list of messages what
-    the user said last. Where no text is in it, the value as JSON: it is what this step was given
+    the user said last. Where no text is in it, the value as JSON: it is this step's input
     or returned, and no other step's words stand for it.
     """
     value = reading.opened(key)

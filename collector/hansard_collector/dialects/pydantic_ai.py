@@ -155,7 +155,7 @@ def repeats_call(reading: Reading, key: str) -> bool | None:
 def answers_later(view: SpanView) -> bool:
     """Logfire 5 writes the response of a stream, usage included, in a record of its own.
 
-    Earlier ones do where the request asked for the usage of the stream.
+    Earlier ones do where the request included the usage of the stream.
     """
     attributes = view.attributes
     if attributes.get("logfire.span_type") != "span":

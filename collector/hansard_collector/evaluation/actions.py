@@ -1,7 +1,7 @@
 """Claims of actions: "I sent the email", "the refund was issued", "I could not close the ticket".
 
 They are found by the verbs and objects of data sets, and by the names of tools: `send_email` is
-what "I have sent you an email" says. The author acts, or nobody is named; others' acts are none.
+what "I have sent you an email" says. The author acts, or no one is named; others' acts are none.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Sentence:
 def sentences(text: str, is_wanted: Callable[[Set[str]], bool]) -> Iterator[Sentence]:
     """Yield the sentences of a text that are its author's own words.
 
-    Only those are read whose words are wanted: a quick look, before a sentence is taken apart.
+    Only those are read whose words match: a quick look, before a sentence is taken apart.
     """
     offset = max(0, len(text) - MOST_CHARS)
     shown = text[offset:]

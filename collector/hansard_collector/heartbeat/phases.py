@@ -135,7 +135,7 @@ def summary_of(found: Evaluated) -> str:
     return f"{sum(new.values()):,} claims judged{f': {counts}' if counts else ''}{written}"
 
 
-# Memory kept honest: contradicted records superseded, corrections linked, stale ones counted.
+# Maintenance of memory: contradicted records superseded, corrections linked, stale ones counted.
 
 
 def run_maintenance(context: CycleContext) -> PhaseResult:

@@ -87,7 +87,7 @@ class CallCounter:
 
 @dataclass(frozen=True, slots=True)
 class ModelCaller:
-    """Asks one model; with a recorder each call is a step below the current span."""
+    """Calls one model; with a recorder each call is a step below the current span."""
 
     adapter: Adapter
     model: str

@@ -46,7 +46,7 @@ _PROMPTS: Final[dict[Task, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelClassifier:
-    """Asks a model one question at a time."""
+    """Sends a model one question at a time."""
 
     caller: ModelCaller
 
@@ -89,7 +89,7 @@ def _verdict(response: Any, labels: Sequence[str], name: str) -> Verdict:
     return Verdict(label, float(score), " ".join(reason.split())[:_LONGEST_REASON])
 
 
-# An extractor of topics that asks a model, and takes no answer but a JSON array.
+# An extractor of topics that calls a model, and takes no response but a JSON array.
 
 
 _MOST_ANSWERED: Final = 100
@@ -107,7 +107,7 @@ _TOPICS_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ModelExtractor:
-    """Asks a model once for the topics of all entries."""
+    """Calls a model once for the topics of all entries."""
 
     caller: ModelCaller
 
@@ -157,7 +157,7 @@ def _shown(entries: Sequence[Entry]) -> list[dict[str, str]]:
     return shown
 
 
-# An embedder that asks a provider: `POST /embeddings`, as OpenAI and servers like it answer.
+# An embedder that calls a provider: `POST /embeddings`, as OpenAI and servers like it answer.
 
 
 _PATH: Final = "/embeddings"
@@ -168,7 +168,7 @@ _PROBE: Final = "dimensions"
 
 @dataclass(frozen=True, slots=True)
 class ModelEmbedder:
-    """Asks a model for vectors; with a recorder each request is a step below the current span."""
+    """Calls a model for vectors; with a recorder each request is a step below the current span."""
 
     wire: Wire
     provider: str

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hansard_compiler.providers.transport.vendor_sdk import Connection
 
 _TIMEOUT_S: Final = 60.0
-_MAX_RETRIES: Final = 1  # of a call: the next cycle asks again
+_MAX_RETRIES: Final = 1  # of a call: the next cycle retries
 _EXTRA: Final = ("numpy", "safetensors", "tokenizers", "wordllama")
 _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 

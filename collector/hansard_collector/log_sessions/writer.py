@@ -5,7 +5,7 @@ prompt takes over the records after it, parts are joined with their calls, and t
 news are made again of all their records. The result is a function of the records that came,
 whatever their order.
 
-A turn that was traced too is given to that trace, and no step is made of its records: they stand on
+A turn that was traced too joins that trace, and no step is made of its records: they stand on
 the spans that tell the same ids, and nothing is counted twice. So do records that were sent with
 the ids of another span of the turn: Claude Code puts those of its requests on the turn itself.
 Where a request has no id, the call of the session that ended then is it.
@@ -82,7 +82,7 @@ class SessionWriter:
         self._prompts: list[SessionLog] = []
         self._keyed: dict[str, list[SessionLog]] = defaultdict(list)  # that a span may tell too
         self._left: dict[bytes, str] = {}  # runs that lost records, and their dialects
-        self._claimed: list[tuple[bytes, bytes]] = []  # turns, and the traces they were given to
+        self._claimed: list[tuple[bytes, bytes]] = []  # turns, and the traces that they joined
         # (kind, key) -> the spans that were sent now and tell it, with all texts that they tell.
         self._sent: dict[tuple[str, str], list[SentSpan]] = defaultdict(list)
         self._near_traces: dict[bytes, str] = {}  # sent now, by agents that name no request
@@ -336,7 +336,7 @@ class SessionWriter:
     def _match_near(self) -> dict[int, tuple[bytes, bytes]]:
         """Find the spans of calls whose records name none, by session and time: ids by log record.
 
-        Their turns are given to the traces of those spans, unless they were given before.
+        Their turns join the traces of those spans, unless they did before.
         """
         of_now: dict[str, list[RunState]] = defaultdict(list)
         for trace_id, dialect in self._near_traces.items():
@@ -651,7 +651,7 @@ def settle_again(
 
     Slices may be of any size and in any order, while other records come in: afterwards the runs
     are what they would be if all records came now. Spans that were sent must be indexed before.
-    Returns the sent spans that were given records, by trace; they are to be derived again.
+    Returns the sent spans that got records, by trace; they are to be derived again.
     """
     sessions = SessionWriter(connection, batch, messages)
     for log in logs:

@@ -57,7 +57,7 @@ class Corrections:
 
     embedder: str
     corrections: int  # without a link before
-    embedded: int  # texts that were given to the embedder
+    embedded: int  # texts that were sent to the embedder
     unlinked: int  # corrections that are near no record
     left: int  # beyond the bounds of this run
     failed: int

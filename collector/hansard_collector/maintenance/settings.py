@@ -27,7 +27,7 @@ LINK_THRESHOLDS: Final[Mapping[str, LinkThresholds]] = MappingProxyType(
         "wordllama/1": LinkThresholds(certain=0.45, margin=0.2, doubtful=0.28),
     }
 )
-# Of an embedder that nobody measured: rather a task for review than a wrong link.
+# Of an embedder that was never measured: rather a task for review than a wrong link.
 UNMEASURED: Final = LinkThresholds(certain=0.85, margin=0.15, doubtful=0.6)
 
 
@@ -39,7 +39,7 @@ class MaintenanceSettings:
     most_corrections: int = 200  # that are linked in one run
     most_tasks: int = 20  # opened in one run; further doubts are left to the next
     certain: float = 0.8  # score of a contradiction that is acted on
-    doubtful: float = 0.4  # score from which on a person is asked
+    doubtful: float = 0.4  # score from which on a person decides
     stale_ns: int = 30 * DAY_NS
     links: Mapping[str, LinkThresholds] = field(default_factory=lambda: LINK_THRESHOLDS)
 

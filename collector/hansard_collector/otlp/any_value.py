@@ -68,7 +68,7 @@ def attributes_and_leaves(pairs: Iterable[KeyValue]) -> tuple[dict[str, Value], 
             leaves.append((key, value, text))
         else:
             kind = value.WhichOneof("value")
-            if kind in _SCALARS:  # asked once: the two below would both ask again
+            if kind in _SCALARS:  # checked once: the two below would both repeat it
                 result[key] = getattr(value, kind)
             else:
                 result[key] = python_value(value)

@@ -29,7 +29,7 @@ from hansard_collector.pipeline.requests import Signal
 
 # The scalars of OTLP/JSON: what each protobuf field type may look like, and how it is read.
 #
-# More is accepted than proto3 JSON asks for, as other receivers do: numbers as strings everywhere,
+# More is accepted than proto3 JSON defines, as other receivers do: numbers as strings everywhere,
 # enums by name. A reader returns None for what it cannot read; it never raises.
 
 # Spans, logs and exemplars write these in hex; every other `bytes` field is base64.

@@ -1,6 +1,6 @@
 """The pipeline inside the program that is traced: no server, no receiver, no thread of its own.
 
-The SDK is given `open_embedded` by `hansard_web.embedded` and knows no more of this floor.
+The SDK gets `open_embedded` from `hansard_web.embedded` and knows no more of this floor.
 What it hands over are the bodies of OTLP requests, so all of ingest is the same as over the wire.
 They are written on the calling thread: the SDK has one for sending, and a program that ends may
 start none.

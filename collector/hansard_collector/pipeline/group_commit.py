@@ -202,7 +202,7 @@ class Turns:
 
     Requests are worked off in the order in which they came. One that is not done after a
     transaction's worth of items or of time goes behind the others, and from then on gets every
-    second transaction while others wait: nobody waits for the end of somebody else's request.
+    second transaction while others wait: no request waits for the end of another one.
     So do slices of large requests, each of which has a transaction for itself.
     """
 
@@ -282,7 +282,7 @@ class Turns:
 _END: Final[Any] = object()
 
 
-# People before senders: ingest steps aside while somebody waits for a page.
+# People before senders: ingest steps aside while a page is waiting.
 #
 # One Python process runs one thread of Python at a time. Under full ingest a page that takes 20 ms
 # by itself took ten times that, because the pipeline wants the processor as much as the page does,

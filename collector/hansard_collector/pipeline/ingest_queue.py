@@ -79,7 +79,7 @@ class _Work:
 class QueueState:
     """How full the queue is, for /health."""
 
-    requests: int  # that nobody has begun with
+    requests: int  # that are not begun
     bytes: int  # of all that are not answered
     max_bytes: int
 
@@ -353,7 +353,7 @@ class Pipeline:
     def _open(self, job: Job) -> bool:
         """Run the first stages of a job; False when that cannot be done.
 
-        Not for one that nobody waits for any more: its sender will send it again.
+        Not for one whose sender stopped waiting: it will send it again.
         """
         is_pending = job.future.set_running_or_notify_cancel()
         return is_pending and self._attempt(job, open_batch) is not None

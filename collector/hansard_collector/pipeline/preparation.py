@@ -318,7 +318,7 @@ def _storable(time_ns: int) -> int:
 def single_points(metric: Metric) -> Iterator[tuple[Metric, Any]]:
     """Yield a metric once for each of its data points, each time with that point alone.
 
-    A metric without points is yielded as it is, with None: its name and unit are kept too.
+    A metric without points is yielded as it is, with None: its name and unit are stored too.
     """
     kind: str = metric.WhichOneof("data") or ""
     points = getattr(metric, kind).data_points if kind else ()

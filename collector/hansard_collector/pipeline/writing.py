@@ -98,7 +98,7 @@ class ItemWriter:
         if known is None:
             resource = self._writer.resource(envelope.resource_record, envelope.service_name)
             scope = self._writer.scope(envelope.scope_record)
-            # Kept with the ids, the envelope lives as long as its address is looked up.
+            # Stored with the ids, the envelope lives as long as its address is looked up.
             known = self._envelopes[id(envelope)] = (resource, scope, envelope)
         return known[0], known[1]
 

@@ -82,7 +82,7 @@ def inflate(
     Raises RequestTooLarge as soon as more than `limit_bytes` came out, and MalformedRequest for
     a corrupt, cut or empty body. 64 MiB take about 0.1 s, so this belongs into a thread.
 
-    `hold` is called, and may raise, with every number of bytes that are kept from then on, for the
+    `hold` is called, and may raise, with every number of bytes that are held from then on, for the
     pieces and for the whole that they are joined to. `judge` gets the first bytes that come out; of
     a body that it finds wrong nothing stays in memory, and the rest is only counted.
     """

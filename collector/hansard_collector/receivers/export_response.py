@@ -164,12 +164,12 @@ def capped(text: str, limit_bytes: int = MAX_MESSAGE_BYTES) -> str:
 def submit(ingest: Ingest, request: IngestRequest) -> Future[IngestResult] | Refusal:
     """Queue a request with the pipeline; a Refusal, and no reference to it, where it is not queued.
 
-    A future that held the error here would be kept by the error's own frame, and the request with
-    it: a server that refused requests under load kept each of them.
+    A future that held the error here would be held by the error's own frame, and the request with
+    it: a server that refused requests under load held each of them.
     """
     try:
         return ingest.submit(request)
-    except Exception as error:  # the pipeline's border: every failure becomes an answer
+    except Exception as error:  # the pipeline's border: every failure becomes a response
         return _refused(error)
 
 

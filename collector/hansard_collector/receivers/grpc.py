@@ -48,9 +48,9 @@ from hansard_compiler.errors import ConfigError
 # Calls that wait for their message: each holds a worker, and perhaps much of a large message.
 #
 # The library waits for a message for ever, and keeps what has come of it where Python cannot count
-# it: how large it will be is known when it is whole. It begins to receive when it is asked to. So
+# it: how large it will be is known when it is whole. It begins to receive on demand. So
 # calls of senders that may send something large are let in a few at a time, and one at a time while
-# memory is short. A thread looks at those that are being received: one is given a time, a short one
+# memory is short. A thread looks at those that are being received: one gets a deadline, a short one
 # while others wait for a worker, and when the process has grown too much only the few oldest go on.
 
 _TICK_S = 0.25
@@ -271,7 +271,7 @@ _CONNECTION = (
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # senders may ask, too
-    # Senders open a new connection by themselves: none is kept for ever.
+    # Senders open a new connection by themselves: none stays for ever.
     ("grpc.max_connection_idle_ms", 600_000),
     ("grpc.max_connection_age_ms", 3_600_000),
     ("grpc.max_connection_age_grace_ms", 60_000),
@@ -498,7 +498,7 @@ class _Call:
         body = self._receive(messages)
         size = len(body)
         if not self.context.is_active():
-            # Its deadline passed while it waited for a worker: the sender has given up on it.
+            # Its deadline passed while it waited for a worker: the sender stopped waiting.
             self.refuse(_SENDER_GONE, size_bytes=size)
         queued = submit(
             self.ingest,

@@ -346,7 +346,7 @@ class _OtlpRoute(BaseRoute):
 
     async def _refuse(self, exchange: _Exchange, refusal: Refusal, body: Body) -> Response:
         body.free()  # nothing of it is stored, whatever is still read
-        # A sender that asked first (curl with a large body) has not begun and need not.
+        # A sender that waits for 100 Continue (curl with a large body) has not begun and need not.
         waits_for_permission = exchange.headers.get("expect", "").lower() == "100-continue"
         is_awaited = body.read_bytes or not waits_for_permission
         if is_awaited and refusal is not _SENDER_STALLED:  # who trickles would go on with it
@@ -432,7 +432,7 @@ async def _is_done(future: Future[IngestResult], *, within_s: float) -> bool:
     woken = asyncio.Event()
 
     def wake(_: Future[IngestResult]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits any more
             loop.call_soon_threadsafe(woken.set)
 
     future.add_done_callback(wake)

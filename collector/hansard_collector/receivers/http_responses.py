@@ -54,7 +54,7 @@ def preflight_headers(
         "access-control-max-age": str(_MAX_AGE_S),
     }
     if request_headers.get("access-control-request-private-network") == "true":
-        # Asked by Chrome when a page from a wider network reaches for this machine.
+        # Sent by Chrome when a page from a wider network reaches for this machine.
         headers["access-control-allow-private-network"] = "true"
     return headers
 
@@ -110,7 +110,7 @@ def status_response(
     """A google.rpc.Status for whatever refuses a request on an OTLP path, as a middleware may.
 
     `request_headers` are looked up by lower-case names. Browsers see the status only if
-    `cors_origins` are given and hold the page's origin.
+    `cors_origins` are set and hold the page's origin.
     """
     return message_response(
         request_headers,

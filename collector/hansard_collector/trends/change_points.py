@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 LEAST_DAYS_BEFORE: Final = 5
 LEAST_CALLS: Final = 20  # before the change
 LEAST_ERRORS: Final = 5  # after the change
-LEAST_RISE: Final = 0.01  # a smaller one matters to nobody
+LEAST_RISE: Final = 0.01  # a smaller one does not matter
 # Standard deviations. Of steady series tested every day for a year, few pass (bench longitudinal).
 ROLLING_LIMIT: Final = 5.0
-WINDOW_LIMIT: Final = 3.2  # of two windows that are given: one test a week, no choice of a day
+WINDOW_LIMIT: Final = 3.2  # of two fixed windows: one test a week, no choice of a day
 _PRIOR_DAYS: Final = 6.0  # with which a dispersion of 1 is believed beforehand
 
 

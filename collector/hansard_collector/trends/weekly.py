@@ -1,7 +1,7 @@
 """Weeks against weeks, and a test each day for what began in between.
 
 Two windows of seven days see a change of a week two weeks after it began: one to fill the window,
-one to compare. The rolling test asks each day whether a share has risen since any day of the last
+one to compare. The rolling test checks each day whether a share has risen since any day of the last
 four weeks, so that it sees a large rise on the next day and a small one when it has cases enough.
 """
 

@@ -43,7 +43,7 @@ _ITEMS: Mapping[str, str] = {
 }
 # Where models leave their thoughts beside the content; Ollama's word, and Cohere's, among them.
 _REASONING = ("reasoning_content", "reasoning", "thinking", "tool_plan")
-# LangChain's names of its message classes, where no `role` is given.
+# LangChain's names of its message classes, where there is no `role`.
 _LANGCHAIN_TYPES = frozenset(
     {
         "human", "ai", "system", "tool", "function", "developer", "AIMessageChunk",

@@ -1,7 +1,7 @@
 """Facts inside a provider's request or response that was recorded whole.
 
 Many instrumentors put both into an attribute and only some of their facts into attributes of their
-own. What the table finds nowhere else is looked for here: the asked and the serving model, the
+own. What the table finds nowhere else is looked for here: the requested and the serving model, the
 stream flag, why the model stopped, the usage. Only spans of model calls are looked into: a chain's
 output may hold the usage of calls that have spans of their own.
 """

@@ -85,7 +85,7 @@ _MOST_MS: Final = 9e12
 _CALL_ROLES = frozenset({"llm", "embedding"})
 _TOOL_ROLES = frozenset({"tool", "mcp"})
 _SEARCH_ROLES = frozenset({"retriever", "rerank", "memory"})
-# Asks for a response made by an earlier call, whose tokens were counted there.
+# Fetches a response made by an earlier call, whose tokens were counted there.
 _FETCH = "fetch_response"
 
 

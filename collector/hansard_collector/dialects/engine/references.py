@@ -1,7 +1,7 @@
 """Content in a payload: a span's attribute `<key>_ref` names the bytes by digest.
 
 Upstream's convention for content stored elsewhere, and our SDK's way for anything over 1 KiB. A
-dialect reads such a span as if the content stood in it: the view it is given has the text of the
+dialect reads such a span as if the content stood in it: the view that it gets has the text of the
 payload under `<key>`. What was sent stays as it was sent: attributes, filters and exports.
 """
 

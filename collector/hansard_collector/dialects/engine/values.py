@@ -40,7 +40,7 @@ def is_content(value: Any) -> bool:
 
 def text(value: Any) -> str | None:
     """Return a usable text; numbers become text, for ids are sent as integers too."""
-    if isinstance(value, str):  # `is_content`, written out: this is asked most of all
+    if isinstance(value, str):  # `is_content`, written out: this is the most frequent check
         return None if value in _MARKERS or value.startswith(_WITHHELD) else value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
