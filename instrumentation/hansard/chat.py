@@ -482,7 +482,7 @@ def evaluate(
 ) -> Flow[Evaluation[V]]:
     """Evaluate an answer; raises nothing but AwaitRequired.
 
-    An answer that asks for a confirmation is not evaluated: it has done nothing yet, so it would
+    An answer that requests a confirmation is not evaluated: it has done nothing yet, so it would
     fail and be tried again for ever. If the evaluator raises, the answer passes, and an event
     records the failure.
     """

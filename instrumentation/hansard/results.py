@@ -169,7 +169,7 @@ class Rejected(_Decided):
 
 @dataclass(frozen=True, slots=True)
 class Revised(_Decided):
-    """A call that a person sent back with a note: propose it again, changed as the note asks."""
+    """A call that a person sent back with a note: propose it again, changed by the note."""
 
     status: ClassVar[str] = "revised"
 

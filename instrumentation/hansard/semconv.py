@@ -116,7 +116,7 @@ ERROR_CODE: Final = "hansard.error.code"  # of a HansardError
 ERROR_RETRYABLE: Final = "hansard.error.retryable"  # bool
 ERROR_RETRY_AFTER_S: Final = "hansard.error.retry_after_s"  # double
 ERROR_PROVIDER_CODE: Final = "hansard.error.provider_code"
-EVENT_TOKEN_COUNT: Final = "hansard.token_count"  # the provider was asked to count
+EVENT_TOKEN_COUNT: Final = "hansard.token_count"  # the provider counted the tokens
 
 # Of transcripts, on the step that goes on with one.
 TRANSCRIPT_ID: Final = "hansard.transcript.id"

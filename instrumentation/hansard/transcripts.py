@@ -74,7 +74,7 @@ AsyncLoop = Callable[[list[Json]], Awaitable[Sequence[MessageInput]]]
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What the next call is given. `messages` are the caller's own: changing them changes nothing.
+    """The next call's messages. `messages` are the caller's own: changing them changes nothing.
 
     `open_calls` are tool calls without a result, as a program leaves them that was killed between
     the two: providers refuse a prompt with one, so answer each before you go on.
@@ -119,7 +119,7 @@ class Transcript:
         return self.append(*await loop(self.resume().messages))
 
     def resume(self) -> Resumed:
-        """Return what the next call is given, and record it on the current step."""
+        """Return the messages of the next call, and record it on the current step."""
         now = active(self._backend, self._log)
         messages = list(now.messages)
         made = Resumed(messages, now.head, prefix_hash(messages), now.open_calls, now.fold)

@@ -99,7 +99,7 @@ class HttpBackend:
 class HttpDecisions:
     """The approvals of a server; threads may share it.
 
-    Secrets in arguments stay in this process. Of what was proposed here the keys are kept in the
+    Secrets in arguments stay in this process. Of what was proposed here the keys are stored in the
     data folder, so that a program may run it after a restart.
     """
 
@@ -160,7 +160,7 @@ class HttpDecisions:
         return claim
 
     def tell_result(self, approval_id: str, body: Json) -> Json:
-        message = {**_without_nulls(body), "ok": body["ok"]}  # null is an outcome: nobody knows
+        message = {**_without_nulls(body), "ok": body["ok"]}  # null is an outcome: unknown
         if self._veil.mode is RetentionMode.METADATA_ONLY:
             message.pop("result_digest", None)
         ended = _taken(self._http.post(f"{_address(approval_id)}/result", message))

@@ -147,7 +147,7 @@ class HttpClient:
             except _LOST:
                 if not is_reused or not request.is_repeatable:
                     raise
-                return self._exchanged(request)  # the server closed what was kept, just now
+                return self._exchanged(request)  # the server just closed the idle connection
             read = _read(response)
             broken.pop_all()
         self._give_back(connection)

@@ -52,7 +52,7 @@ def transcripts_at(settings: Settings, clean: Clean | None) -> HttpTranscripts:
 class HttpTranscripts:
     """The transcripts of one server. Thread-safe.
 
-    Messages that are marked come as they are shown; `raw` asks for them as they stand, which needs
+    Messages that are marked come as they are shown; `raw` requests them unchanged, which needs
     a token with the scope `admin`.
     """
 

@@ -32,7 +32,7 @@ from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
 from hansard_compiler.providers.formats.fields import integer, mapping, text
 
-# Bodies that are watched while the client reads them, and what becomes of those nobody reads.
+# Bodies that are watched while the client reads them, and the end of those that are not read.
 
 
 class Watcher(Protocol):

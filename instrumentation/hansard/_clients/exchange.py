@@ -12,7 +12,7 @@ from hansard._clients.guard import observing
 # A longer response is not stored; its size is.
 MOST_BYTES: Final = 64 * 1024 * 1024
 
-# What an exact replay needs, or a person asks the provider's support for. Never a credential.
+# What an exact replay needs, or the provider's support needs. Never a credential.
 _REQUEST_HEADERS: Final = ("content-type", "anthropic-version", "anthropic-beta", "openai-beta")
 _RESPONSE_HEADERS: Final = (
     "content-type", "request-id", "x-request-id", "retry-after", "retry-after-ms",

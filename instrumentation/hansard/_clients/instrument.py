@@ -106,7 +106,7 @@ def _rank(one: Found) -> tuple[int, str]:
     return one.rank
 
 
-# What OpenTelemetry's GenAI instrumentors saw, kept the way Hansard keeps content.
+# What OpenTelemetry's GenAI instrumentors saw, stored the way Hansard stores content.
 
 
 class ContentHook:
@@ -389,7 +389,7 @@ def _already_on(several: list[Found]) -> Found | None:
     """Return the instrumentor of a library that is on, by whichever call."""
     for one in several:
         if one.entry.module not in sys.modules:
-            continue  # nobody has used it
+            continue  # it was not used yet
         try:
             if one.entry.load()().is_instrumented_by_opentelemetry:
                 return one

@@ -2,7 +2,7 @@
 
 LangChain hands its steps on in a context of its own, and OpenInference, which makes a span of each,
 does not make them current: what is recorded below such a step would be a trace of its own. A
-handler of LangChain's callbacks remembers here which model is being asked; of chains and tools
+handler of LangChain's callbacks remembers here which model is being called; of chains and tools
 LangChain itself knows it.
 """
 
@@ -113,7 +113,7 @@ def _span_id(span: Span) -> int:
 
 def _begin(run_id: Any, batch_size: int) -> None:
     run = _ModelRun(run_id, _span_id(trace.get_current_span()))
-    # Those of a batch begin together, and are asked after that.
+    # Those of a batch begin together, and are called after that.
     batch = [one for one in _running.get() if one.unclaimed] if batch_size > 1 else []
     _running.set((*batch[1 - batch_size :], run) if batch else (run,))
 

@@ -135,7 +135,7 @@ def _keep(id_: str, result: Any) -> None:
 def _tell_server(id_: str, response: Any) -> None:
     """Name the model that served, from the provider's own response, where nothing else does.
 
-    OpenInference's span names the one that was asked.
+    OpenInference's span names the requested one.
     """
     fields = response if isinstance(response, Mapping) else getattr(response, "__dict__", {})
     served = next((text(fields[name]) for name in _SERVED if name in fields), None)

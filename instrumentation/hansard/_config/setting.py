@@ -64,7 +64,7 @@ class Found:
 
 
 PASSED_OVER: Final = object()  # a value that cannot be read, and is not worth an error
-# Reads what was given for a row, and where; raises ConfigError, or returns PASSED_OVER.
+# Reads the value of a row, and its source; raises ConfigError, or returns PASSED_OVER.
 ReadAt: TypeAlias = Callable[[Setting, Any, str], Any]
 
 

@@ -50,7 +50,7 @@ class Settings:
     data: Path
     config: Path | None = None
     endpoint: str = _HTTP_ENDPOINT  # base address: scheme, host, port and a path prefix if any
-    traces_endpoint: str = f"{_HTTP_ENDPOINT}/v1/traces"  # what the exporter is given
+    traces_endpoint: str = f"{_HTTP_ENDPOINT}/v1/traces"  # the exporter's arguments
     logs_endpoint: str = f"{_HTTP_ENDPOINT}/v1/logs"
     http_endpoint: str | None = None  # where large payloads are uploaded
     protocol: str = values.HTTP  # "http/protobuf" or "grpc"
@@ -215,7 +215,7 @@ def load_settings(
     _add_file(found, data, problems)
     _settle_endpoints(found)
     if "exit_timeout_ms" not in found and "embedded" in found and found["embedded"].value:
-        # Nobody is away here: what takes longer is a busy machine, and it gets there.
+        # No peer is missing here: what takes longer is a busy machine, and it gets there.
         found["exit_timeout_ms"] = Found(_EMBEDDED_EXIT_MS, "default with embedded", 4)
     _add_authorization(found)
     values: dict[str, Any] = {"data": data} | {name: one.value for name, one in found.items()}
@@ -261,7 +261,7 @@ def _add_file(found: dict[str, Found], data: Path, problems: list[str]) -> None:
     except OSError as error:
         problems.append(f"cannot read {path}: {error}; it is passed over")
         return
-    except ValueError as error:  # it may have said what is not to be kept
+    except ValueError as error:  # it may have said what is not to be stored
         problems.append(f"cannot read {path}: {error}; retention is {_LEAST} unless set elsewhere")
         found.setdefault("retention", Found(_LEAST, f"file {path}", 3))
         return
@@ -310,7 +310,7 @@ def _settle_endpoints(found: dict[str, Found]) -> None:
     """Make the three addresses and the protocol agree, whichever of them are set.
 
     OpenTelemetry: a signal's own address is taken as it is, the common one gets the signal's path;
-    gRPC has no paths. A common address that was given more directly than a signal's beats it.
+    gRPC has no paths. A common address that is set more directly than a signal's beats it.
     """
     base = found.get("endpoint")
     for name in ("traces_endpoint", "logs_endpoint"):

@@ -32,7 +32,7 @@ class RecordedCompile:
     request_ref: str = ""
     result_ref: str = ""
     is_whole: bool = False  # compiled again, what `request_ref` names gives the same hash
-    ports: tuple[str, ...] = ()  # what the compile was given beside its request
+    ports: tuple[str, ...] = ()  # the compile's ports beside its request
 
 
 NOT_RECORDED = RecordedCompile()
@@ -83,7 +83,7 @@ class CompiledStep:
     ) -> None:
         self.result = result
         self.checks = tuple(checks)  # every policy check, allows included
-        self.adapter = adapter  # the one the compile was made for, where one was given
+        self.adapter = adapter  # the one the compile was made for, where there is one
         self.otel_context = context  # where in the tree the step is
         self.recorded = recorded
 

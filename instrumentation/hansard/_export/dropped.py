@@ -20,11 +20,11 @@ FILE: Final = "losses.json"
 class Reason(StrEnum):
     """Why something was lost; a closed list, in words that people read on /health."""
 
-    QUEUE_FULL = "queue full"  # the program made more than memory was given for
+    QUEUE_FULL = "queue full"  # the program made more than the memory limit allows
     SPOOL_FULL = "spool full"  # the oldest of the spool made room
     SPOOL_UNWRITABLE = "spool unwritable"  # disk full, read-only, no rights
-    REFUSED = "refused by the collector"  # permanently; kept in the spool's folder `refused`
-    UNREADABLE = "spool file unreadable"  # torn by a power cut, or changed by somebody
+    REFUSED = "refused by the collector"  # permanently; stored in the spool's folder `refused`
+    UNREADABLE = "spool file unreadable"  # torn by a power cut, or changed from outside
     NOT_RECEIVED = "not received there"  # the endpoint takes no such signal
     DROPPED_BY_HAND = "dropped by hand"  # hansard spool drop
     BROKEN = "could not be encoded"

@@ -183,7 +183,7 @@ class _Forks:
             sender.go_on()
 
     def _in_child(self) -> None:
-        # The parent's senders stay locked here, so nobody can use them by mistake.
+        # The parent's senders stay locked here, so they cannot be used by mistake.
         self.senders = WeakSet()
         for sender in self._missed:
             self.is_unsafe = True

@@ -113,7 +113,7 @@ class Suspicion:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._plain_names: set[str] = set()
-        self._plain_scopes: dict[int, Any] = {}  # resources and scopes, by id and kept alive
+        self._plain_scopes: dict[int, Any] = {}  # resources and scopes, by id and held alive
 
     def falls_on(self, spans: Sequence[ReadableSpan]) -> bool:
         """Return whether any of these spans may hold a secret; False is certain."""

@@ -6,7 +6,7 @@
     spool/<process>/000003-2.opens      spans that had not ended yet
     spool/<process>/000004.pack     payloads: `<sha256> <size> <media type>`, a newline, bytes, …
     spool/<process>/losses.json     what was lost and not yet reported to the collector
-    spool/refused/…                 what the collector will not take, kept for people to look at
+    spool/refused/…                 what the collector rejects, stored for people to look at
 
 A batch is written under another name and renamed: it is whole, or not there, however the process
 ends. Payloads up to 1 MiB are appended to a pack, as to make a file costs 50 times as much as to

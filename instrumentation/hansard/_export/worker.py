@@ -476,7 +476,7 @@ class BatchExportWorker:
             spans = self.open_spans.take_due()
             if spans and self._write(Kind.OPENS, self._ready(Kind.OPENS, spans)) is None:
                 self.open_spans.untell(spans)
-            self.open_spans.take_keepalives()  # nobody hears it now; the next one is due later
+            self.open_spans.take_keepalives()  # nothing hears it now; the next one is due later
 
     def _keep_the_rest(self, flight: _Flight | None, rest: list[Batch]) -> None:
         """Write to disk what was not sent, however late it is: nothing else has it."""

@@ -31,7 +31,7 @@ from hansard.errors import AwaitRequired, FutureNotStarted, GateError, PendingRe
 
 T = TypeVar("T")
 _MOST_NESTED: Final = 16  # awaitables that an awaitable returns, one in the other
-# How long a future of a pool may stand without anybody having begun its work: then nobody will.
+# How long a future of a pool may wait for its work to begin: after that it never will.
 _UNBEGUN_S: Final = 60.0
 
 
@@ -49,7 +49,7 @@ class Step:
     work: Callable[[], Any]
     is_slow: bool = False  # it waits for others: an event loop must not do it itself
     is_final: bool = False  # it records an end: done also where the flow is cancelled meanwhile
-    # Gets what a slow step returned after its flow was cancelled: nobody else will.
+    # Gets what a slow step returned after its flow was cancelled: nothing else does.
     if_late: Callable[[Any], object] | None = field(default=None, repr=False)
     within: Within | None = field(default=None, repr=False)  # what is current while it is done
 
@@ -313,7 +313,7 @@ async def _stepped_aside(step: Step) -> Any:
         came = outcome_of(step.work)
         try:
             loop.call_soon_threadsafe(hand_over, came)
-        except RuntimeError:  # the loop is closed: nobody waits
+        except RuntimeError:  # the loop is closed: nothing waits
             value, failed = came.pop()
             if failed is None and step.if_late is not None:
                 step.if_late(value)
@@ -357,8 +357,8 @@ async def _settled(made: Any) -> Any:
 async def _of_thread(made: Future[Any]) -> Any:
     """Return the end of a future of a pool.
 
-    What has begun is waited for as long as it takes. What nobody begins is cancelled, as after a
-    timeout, so that it does not run once nobody waits for it. Raises FutureNotStarted.
+    What has begun is waited for as long as it takes. What never begins is cancelled, as after a
+    timeout, so that it does not run once nothing waits for it. Raises FutureNotStarted.
     """
     if _is_trio():
         run = sys.modules["trio"].to_thread.run_sync

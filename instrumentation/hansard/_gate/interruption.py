@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hansard.errors import PendingResult
 
-# Given up, or cut off after the request may have left: of the class itself or of one of its bases.
+# Abandoned, or cut off after the request may have left: of the class itself or of one of its bases.
 _CUT_OFF: Final = re.compile(
     r".*(Timeout|TimeOut|TimedOut)(Error|Exception|Expired|Exceeded)?"
     r"|TooSlowError|.*DeadlineExceeded(Error)?"

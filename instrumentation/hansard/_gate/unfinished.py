@@ -14,7 +14,7 @@ found unfinished by
   read to their end cannot be seen.
 
 Behind the attributes of an object that is none of these containers only a coroutine counts that
-nobody has begun to await: clients of all kinds hold tasks, locks and streams of their own.
+was not awaited yet: clients of all kinds hold tasks, locks and streams of their own.
 Functions are values; what a result refers to by a name, a closure or a weak reference is not looked
 at, nor what lies beyond the bound.
 """
@@ -123,7 +123,7 @@ def find_unfinished(result: Any) -> Unfinished | None:
     if type(result) in _PLAIN:
         return None
     nodes = deque([_Node(result, None, "", is_behind=False)])
-    # Kept beside their ids, so that no id is that of another value meanwhile.
+    # Held beside their ids, so that no id is that of another value meanwhile.
     seen: dict[int, Any] = {id(result): result}
     left, left_behind = _MOST_VALUES, _MOST_BEHIND
     while nodes:

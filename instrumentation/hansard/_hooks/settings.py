@@ -1,7 +1,7 @@
 """The settings that a hook reads, without the machinery of `hansard._config.settings`.
 
 Names, environment and defaults are rows of `hansard._config.settings.SETTINGS`; a test compares the
-two. What cannot be read is passed over: a hook has nobody to tell.
+two. What cannot be read is ignored: a hook has no one to warn.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def render_input_of(
 
 
 class _Abandoned(BaseException):
-    """Nobody waits for this call any more: it ends at the next event."""
+    """The call was abandoned: it ends at the next event."""
 
 
 class _Calling:
@@ -241,7 +241,7 @@ async def _in_thread(
 
     def run() -> None:
         came = outcome_of(work)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits
             loop.call_soon_threadsafe(tell, came)
 
     thread = threading.Thread(

@@ -51,7 +51,7 @@ class PayloadWriter:
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
         """Keep bytes and return `sha256:<hex>` of what is stored; "" where nothing is.
 
-        `is_clean`: the caller has redacted them. Never raises: what cannot be kept is counted, and
+        `is_clean`: the caller has redacted them. Never raises: what is not stored is counted, and
         its reference leads nowhere.
         """
         if self._mode is RetentionMode.METADATA_ONLY:

@@ -75,7 +75,7 @@ def dumps(plain: Any) -> str:
 def _encoder() -> Callable[[Any], bytes]:
     """Return an encoder that takes a fifth of the time of the standard library's.
 
-    `init()` asks for it too: a process that is forked while a thread imports leaves the child with
+    `init()` calls it too: a process that is forked while a thread imports leaves the child with
     a lock that is never released.
     """
     from pydantic_core import to_json as encode

@@ -40,7 +40,7 @@ _COMPRESS: Final[dict[str, Callable[[bytes], bytes]]] = {
 
 class Outcome(Enum):
     ACCEPTED = "accepted"
-    LATER = "later"  # the collector's trouble, or the way there: the same batch may do later
+    LATER = "later"  # the collector's problem, or the network's: the same batch may succeed later
     DOUBTFUL = "doubtful"  # it may be either: sending it shows which
     REFUSED = "refused"  # the batch's own fault: it will never be taken
     NOT_RECEIVED = "not received"  # this endpoint takes no such signal
@@ -52,7 +52,7 @@ class Answer:
 
     outcome: Outcome
     reason: str = ""
-    retry_after_s: float | None = None  # as the collector asked
+    retry_after_s: float | None = None  # as the collector requested
 
 
 ACCEPTED: Final = Answer(Outcome.ACCEPTED)
@@ -345,7 +345,7 @@ def is_hansard(settings: Settings) -> bool:
     with listening():
         try:
             return _says_grpc(settings) if settings.protocol == GRPC else _says_http(settings)
-        except Exception:  # whatever it does, it is nobody who answers as Hansard does
+        except Exception:  # whatever it does, it does not respond as Hansard does
             return False
 
 
