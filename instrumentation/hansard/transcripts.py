@@ -29,7 +29,7 @@ from hansard_compiler.errors import NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS, ResumeCost
-from hansard_compiler.transcripts.entry import CLIP_BYTES, Entry, MessageInput, NewMessage, enter
+from hansard_compiler.transcripts.entry import CLIP_BYTES, AnyMessage, Entry, NewMessage, enter
 from hansard_compiler.transcripts.errors import (
     HeadStale,
     InvalidConversationId,
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalTranscripts", "Resumed", "Transcript", "transcript"]
 
-Loop = Callable[[list[Json]], Sequence[MessageInput]]
-AsyncLoop = Callable[[list[Json]], Awaitable[Sequence[MessageInput]]]
+Loop = Callable[[list[Json]], Sequence[AnyMessage]]
+AsyncLoop = Callable[[list[Json]], Awaitable[Sequence[AnyMessage]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Transcript:
 
     # ---- going on
 
-    def run(self, prompt: str | MessageInput, loop: Loop) -> list[Json]:
+    def run(self, prompt: str | AnyMessage, loop: Loop) -> list[Json]:
         """Append a prompt, run the loop on what is active, append what it returns.
 
         The prompt is stored before the loop begins: a program that is killed in it finds the prompt
@@ -113,7 +113,7 @@ class Transcript:
         self.append(prompt)
         return self.append(*loop(self.resume().messages))
 
-    async def arun(self, prompt: str | MessageInput, loop: AsyncLoop) -> list[Json]:
+    async def arun(self, prompt: str | AnyMessage, loop: AsyncLoop) -> list[Json]:
         """Do the same with a loop that is awaited."""
         self.append(prompt)
         return self.append(*await loop(self.resume().messages))
@@ -127,7 +127,7 @@ class Transcript:
         return made
 
     def append(
-        self, *messages: str | MessageInput, is_evidence: bool = False, clip_bytes: int = CLIP_BYTES
+        self, *messages: str | AnyMessage, is_evidence: bool = False, clip_bytes: int = CLIP_BYTES
     ) -> list[Json]:
         """Append messages, all or none, and return them as they are stored; text is a user's.
 

@@ -98,7 +98,7 @@ class Claim:
     qualifier: str = ""  # a part that is spoken of: "unit" of "the unit tests"
 
 
-Reading = tuple[Topic, Polarity, str]  # of which topic, what, and of which part of it
+FoundClaim = tuple[Topic, Polarity, str]  # of which topic, what, and of which part of it
 
 
 class _Subject(NamedTuple):
@@ -120,9 +120,11 @@ class Tools:
     predicates: frozenset[str]
     subjects: frozenset[str]
     # What short sentences claim, by their tokens and language: agents repeat them.
-    read: dict[tuple[tuple[str, ...], str], tuple[Reading, ...]] = field(default_factory=dict)
+    read: dict[tuple[tuple[str, ...], str], tuple[FoundClaim, ...]] = field(default_factory=dict)
 
-    def remember(self, sentence: tuple[tuple[str, ...], str], claims: tuple[Reading, ...]) -> None:
+    def remember(
+        self, sentence: tuple[tuple[str, ...], str], claims: tuple[FoundClaim, ...]
+    ) -> None:
         """Keep what a sentence claims; all are forgotten when they are very many."""
         if len(self.read) >= _MOST_READ:
             self.read.clear()
@@ -219,7 +221,7 @@ class _Reader:
         }
         self._scopes: Scopes = scopes_of(self._tokens, known, self._hits, masked)
 
-    def claims(self) -> Iterator[Reading]:
+    def claims(self) -> Iterator[FoundClaim]:
         """Yield what is claimed; of one topic and polarity the first."""
         seen: set[tuple[str, str, str]] = set()
         every = list(self._found())
@@ -235,7 +237,7 @@ class _Reader:
             seen.add(key)
             yield topic, polarity, qualifier
 
-    def _found(self) -> Iterator[Reading]:
+    def _found(self) -> Iterator[FoundClaim]:
         for hit in self._hits.get("whole", ()):
             name, polarity = hit.value
             if not self._scopes.is_blocked(hit.start, hit.end):

@@ -27,7 +27,7 @@ _HEAD_SHARE = 0.75  # of what is stored; the rest is from the end, where errors 
 _MARKER_CHARACTERS = 80  # that a mark of redaction has at most
 
 Clean = Callable[[str], str]  # takes secrets out of a text, JSON stays JSON
-MessageInput = Mapping[str, Any] | Message
+AnyMessage = Mapping[str, Any] | Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Entry:
 class NewMessage:
     """A message that is to be appended. An id makes it safe to send twice."""
 
-    message: MessageInput
+    message: AnyMessage
     id: bytes | None = None
     trace_id: bytes | None = None
     span_id: bytes | None = None
@@ -87,7 +87,7 @@ def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES)
     )
 
 
-def shaped(message: MessageInput) -> Json:
+def shaped(message: AnyMessage) -> Json:
     """Return a message with its parts, from the short forms too; raises InvalidMessage.
 
     `{"role": "user", "content": "text"}` and the same for an assistant; of a tool
