@@ -116,7 +116,7 @@ class PayloadStage:
         try:
             made = prepare_payload(
                 one.body,
-                wanted=parse_payload_ref(one.ref if isinstance(one.ref, str) else ""),
+                expected=parse_payload_ref(one.ref if isinstance(one.ref, str) else ""),
                 media_type=self._retention.media_type(one.media_type),
                 received_ns=received_ns,
                 retain=self._retention.payload,

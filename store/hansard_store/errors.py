@@ -220,7 +220,7 @@ class DigestMismatchError(StoreError):
 
     code = "digest_mismatch"
 
-    def __init__(self, wanted: str, found: str) -> None:
-        super().__init__(f"the bytes are sha256:{found}, not {wanted}")
-        self.wanted = wanted
+    def __init__(self, expected: str, found: str) -> None:
+        super().__init__(f"the bytes are sha256:{found}, not {expected}")
+        self.wanted = expected
         self.found = found

@@ -119,8 +119,8 @@ def phase_history(
     connection: apsw.Connection, name: str, *, since_ns: int = 0, limit: int = 1_000
 ) -> list[PhaseRecord]:
     """Return a phase's results that began since a time, the newest first."""
-    given = {"name": name, "since": since_ns, "limit": limit}
-    return [_phase(row) for row in connection.execute(_HISTORY, given)]
+    parameters = {"name": name, "since": since_ns, "limit": limit}
+    return [_phase(row) for row in connection.execute(_HISTORY, parameters)]
 
 
 class CycleLog:
@@ -137,9 +137,9 @@ class CycleLog:
     def begin(self, cycle_id: str, *, origin: Origin) -> None:
         """Record that a cycle begins, and prune what is older than a year."""
         connection, now_ns = self._connections.get(), self._clock()
-        given = {"trace_id": bytes.fromhex(cycle_id), "origin": origin, "now": now_ns}
+        parameters = {"trace_id": bytes.fromhex(cycle_id), "origin": origin, "now": now_ns}
         with transaction(connection):
-            connection.execute(_BEGIN, given)
+            connection.execute(_BEGIN, parameters)
             old: list[Any] = connection.execute(_OLD, (now_ns - KEPT_NS, _AT_ONCE)).fetchall()
             for sql in _DROP:
                 connection.executemany(sql, old)
@@ -147,7 +147,7 @@ class CycleLog:
     def add(self, phase: PhaseRecord) -> None:
         """Record how a phase ended."""
         connection = self._connections.get()
-        given = {
+        parameters = {
             "trace_id": bytes.fromhex(phase.cycle_id),
             "name": phase.name,
             "span_id": bytes.fromhex(phase.step_id[33:49]),
@@ -158,7 +158,7 @@ class CycleLog:
             "figures": json.dumps(dict(phase.figures), ensure_ascii=False),
         }
         with transaction(connection):
-            connection.execute(_ADD_PHASE, given)
+            connection.execute(_ADD_PHASE, parameters)
 
     def end(self, cycle_id: str) -> None:
         """Record that a cycle has ended."""
@@ -237,9 +237,9 @@ def list_diagnostics(
     before: int = _ABOVE_ALL,
 ) -> list[Diagnostic]:
     """Return diagnostics, the newest first; `before` is the id of the last one seen."""
-    given = {"component": component, "since": since_ns, "limit": limit, "before": before}
+    parameters = {"component": component, "since": since_ns, "limit": limit, "before": before}
     sql = _LIST if component is None else _LIST_OF
-    return [_diagnostic(row) for row in connection.execute(sql, given)]
+    return [_diagnostic(row) for row in connection.execute(sql, parameters)]
 
 
 class Line(NamedTuple):

@@ -257,8 +257,8 @@ def list_refusals(
     connection: apsw.Connection, *, limit: int = 50, before: int = _NEWEST
 ) -> list[LedgerRefusal]:
     """Return the last refusals, newest first; `before` is the id of the last one seen."""
-    wanted = {"limit": limit, "before": before}
-    rows: list[Any] = connection.execute(_REFUSALS, wanted).fetchall()
+    parameters = {"limit": limit, "before": before}
+    rows: list[Any] = connection.execute(_REFUSALS, parameters).fetchall()
     return [LedgerRefusal(*row) for row in rows]
 
 

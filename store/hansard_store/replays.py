@@ -172,12 +172,12 @@ def release_replays(connection: apsw.Connection, trace_id: bytes, *, most: int) 
 # ---- reading
 
 
-def get_replay(connection: apsw.Connection, wanted: str) -> ReplayRow:
+def get_replay(connection: apsw.Connection, replay_id: str) -> ReplayRow:
     """Return a replay by its id, or a unique beginning or end of it of 8 digits or more.
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "replay", wanted, ending=_ENDING)
+    (whole_id,) = find_row(connection, _BEGINNING, "replay", replay_id, ending=_ENDING)
     return _row(connection.execute(_BY_ID, (whole_id,)).fetchone())[1]
 
 

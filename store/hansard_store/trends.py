@@ -71,8 +71,8 @@ def count_calls(
     connection: apsw.Connection, *, since_ns: int, until_ns: int, length_ns: int
 ) -> Sequence[CallCount]:
     """Count calls by subject and stretch of time, counted back from the end."""
-    given = _given(connection, since_ns, until_ns) | {"length": length_ns}
-    rows: Any = connection.execute(_COUNTS, given)
+    parameters = _given(connection, since_ns, until_ns) | {"length": length_ns}
+    rows: Any = connection.execute(_COUNTS, parameters)
     return [CallCount(*row) for row in rows]
 
 
@@ -83,8 +83,8 @@ def count_durations(
     since_ns, *later = times_ns
     bounds = {f"bound{number}": bound for number, bound in enumerate(later)}
     stretch = " + ".join(f"(sort_ns > :{name})" for name in bounds) or "0"
-    given = _given(connection, since_ns, until_ns) | bounds
-    rows: Any = connection.execute(_DURATIONS.format(stretch=stretch), given)
+    parameters = _given(connection, since_ns, until_ns) | bounds
+    rows: Any = connection.execute(_DURATIONS.format(stretch=stretch), parameters)
     return [
         DurationCount(kind, name, times_ns[number], step, calls)
         for kind, name, number, step, calls in rows

@@ -57,7 +57,7 @@ def by_upload(
     """As the HTTP door does it, beside the pipeline."""
     made = prepare_payload(
         data,
-        wanted=digest_of(data),
+        expected=digest_of(data),
         media_type="application/json",
         received_ns=1,
         retain=Retention.of(ingesting.folder, mode).payload,

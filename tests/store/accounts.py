@@ -118,7 +118,7 @@ class MemoryEventLog:
         return (one for one in self._events if one.seq > after)
 
     def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
-        return check_chain(self._events, anchor=anchor, kept=kept)
+        return check_chain(self._events, anchor=anchor, heads=kept)
 
     def alter(self, seq: int, **changes: Any) -> None:
         """Change an event as nobody may."""

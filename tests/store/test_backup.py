@@ -62,7 +62,7 @@ def fill(ingesting: Ingesting) -> bytes:
     put_payload(
         ingesting.folder,
         LARGE,
-        wanted=digest,
+        expected=digest,
         media_type="text/plain",
         received_ns=2**62,
         retain=lambda data, _: Retained(data),

@@ -57,7 +57,7 @@ def upload(folder: DataFolder, data: bytes, *, received_ns: int) -> bytes:
     put_payload(
         folder,
         data,
-        wanted=digest,
+        expected=digest,
         media_type="text/plain",
         received_ns=received_ns,
         retain=lambda kept, _: Retained(kept),

@@ -53,7 +53,7 @@ def put(store: StoreMaker, data: bytes, retain: object = keep) -> None:
     put_payload(
         store.folder,
         data,
-        wanted=digest(data),
+        expected=digest(data),
         media_type="text/plain",
         received_ns=NOW,
         retain=retain,  # type: ignore[arg-type]  # a partial
@@ -86,7 +86,7 @@ def test_bytes_of_another_digest_are_refused(store: StoreMaker) -> None:
         put_payload(
             store.folder,
             b"these",
-            wanted=digest(b"those"),
+            expected=digest(b"those"),
             media_type="text/plain",
             received_ns=NOW,
             retain=keep,

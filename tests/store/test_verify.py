@@ -47,7 +47,7 @@ def sound(tmp_path: Path) -> DataFolder:
     put_payload(
         ingesting.folder,
         data,
-        wanted=hashlib.sha256(data).digest(),
+        expected=hashlib.sha256(data).digest(),
         media_type="text/plain",
         received_ns=1,
         retain=lambda kept, _: Retained(kept),

@@ -49,7 +49,7 @@ class FolderPayloads:
         try:
             made = prepare_payload(
                 clean,
-                wanted=digest.digest(),
+                expected=digest.digest(),
                 media_type=media_type or BINARY,
                 received_ns=time.time_ns(),
                 retain=self._retention.payload,

@@ -84,16 +84,16 @@ def tag_condition(number: int, tag: str) -> MarkCondition:
     return MarkCondition(f"kind = 'tag' AND name = :tag_{number}", {f"tag_{number}": tag})
 
 
-def score_condition(number: int, wanted: ScoreWanted) -> MarkCondition:
+def score_condition(number: int, score: ScoreWanted) -> MarkCondition:
     """Return what an annotation meets that is such a score."""
     sql = f"kind = 'score' AND name = :score_{number}"
-    bindings: dict[str, object] = {f"score_{number}": wanted.name}
-    if wanted.label is not None:
+    bindings: dict[str, object] = {f"score_{number}": score.name}
+    if score.label is not None:
         sql += f" AND label = :label_{number}"
-        bindings[f"label_{number}"] = wanted.label
-    elif wanted.sign:
-        sql += f" AND value {wanted.sign} :value_{number}"
-        bindings[f"value_{number}"] = wanted.value
+        bindings[f"label_{number}"] = score.label
+    elif score.sign:
+        sql += f" AND value {score.sign} :value_{number}"
+        bindings[f"value_{number}"] = score.value
     return MarkCondition(sql, bindings)
 
 
@@ -207,12 +207,12 @@ class RunMarks:
 NO_MARKS: Final = RunMarks()
 
 
-def get_annotation(connection: apsw.Connection, wanted: str) -> Annotation:
+def get_annotation(connection: apsw.Connection, annotation_id: str) -> Annotation:
     """Return an annotation by its id, or a unique beginning or end of it of 8 digits or more.
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "annotation", wanted, ending=_ENDING)
+    (whole_id,) = find_row(connection, _BEGINNING, "annotation", annotation_id, ending=_ENDING)
     row: Any = connection.execute(_BY_ID, (whole_id,)).fetchone()
     return annotation_of(row)
 
@@ -268,8 +268,8 @@ def list_annotations(
     (before,) = decode_cursor("annotations", cursor, count=1) if cursor else (_ABOVE_ALL,)
     conditions = ["id < :before"]
     bindings: dict[str, Any] = {"before": before, "limit": limit + 1}
-    given: dict[str, Any] = {"kind": kind, "name": name, "author": author}
-    for column, value in given.items():
+    columns: dict[str, Any] = {"kind": kind, "name": name, "author": author}
+    for column, value in columns.items():
         if value is not None:
             conditions.append(f"{column} = :{column}")
             bindings[column] = value

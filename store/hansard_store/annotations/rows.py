@@ -219,8 +219,8 @@ def end(
     now_ns: int,
 ) -> None:
     """Say that an annotation does not stand any more."""
-    told = {"id": number, "ended": ended, "by": by, "reason": reason, "ended_ns": now_ns}
-    connection.execute(_END, told)
+    parameters = {"id": number, "ended": ended, "by": by, "reason": reason, "ended_ns": now_ns}
+    connection.execute(_END, parameters)
 
 
 def prune(
@@ -295,9 +295,9 @@ def add_of_span(
 ) -> None:
     """Add the scores and tags that a span has."""
     for one in annotations:
-        place = (b"", 0) if one.is_of_run else (of.span_id, of.side)
-        said = (one.kind, one.name, one.value, one.label, one.explanation, one.source, one.author)
-        connection.execute(_ADD_OF_SPAN, (span, of.trace_id, *place, *said, of.at_ns))
+        subject = (b"", 0) if one.is_of_run else (of.span_id, of.side)
+        fields = (one.kind, one.name, one.value, one.label, one.explanation, one.source, one.author)
+        connection.execute(_ADD_OF_SPAN, (span, of.trace_id, *subject, *fields, of.at_ns))
 
 
 def drop_of_span(connection: apsw.Connection, span: int) -> None:

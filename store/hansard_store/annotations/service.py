@@ -68,15 +68,15 @@ class AnnotationService:
         """Close all connections; no thread may be using one."""
         self._connections.close()
 
-    def write(self, asked: Annotate, *, by: str = "") -> Annotation:
+    def write(self, request: Annotate, *, by: str = "") -> Annotation:
         """Write an annotation; `by` is who does where the request does not say.
 
         A newer score of one name by one author replaces the older; what stands already word for
         word is not written again. Raises AnnotationRefused, NotFoundError, StoreBusyError.
         """
         now_ns = self._clock()
-        _refuse_own_name(asked.by or by)
-        row = self._row(asked, by=asked.by or by, now_ns=now_ns)
+        _refuse_own_name(request.by or by)
+        row = self._row(request, by=request.by or by, now_ns=now_ns)
         with self._writing(row) as (connection, row):
             find = {"score": rows.find_same_score, "tag": rows.find_same_tag}
             same = find[row.kind](connection, row) if row.kind in find else None
@@ -92,15 +92,15 @@ class AnnotationService:
             assert row.annotation_id is not None
             return get_annotation(connection, row.annotation_id.hex())
 
-    def withdraw(self, annotation_id: str, asked: Withdraw, *, by: str = "") -> Annotation:
+    def withdraw(self, annotation_id: str, request: Withdraw, *, by: str = "") -> Annotation:
         """Take an annotation back: it stays, with who did it, when and why.
 
         Raises NotFoundError; AnnotationNotCurrent where somebody was first.
         """
         now_ns = self._clock()
-        reason, _ = self._text(asked.reason)
-        _refuse_own_name(asked.by or by)
-        author = self._retention.clean_text(asked.by or by)
+        reason, _ = self._text(request.reason)
+        _refuse_own_name(request.by or by)
+        author = self._retention.clean_text(request.by or by)
         connection = self._connections.get()
         with transaction(connection):
             found = get_annotation(connection, annotation_id)
@@ -111,15 +111,15 @@ class AnnotationService:
             rows.tell_lists(connection, found.row.trace_id)
             return get_annotation(connection, annotation_id)
 
-    def restore(self, told: Mapping[str, Any]) -> bool:
+    def restore(self, record: Mapping[str, Any]) -> bool:
         """Write one that another store exported, ended or not; False where it is known.
 
         Raises InvalidAnnotation for what is none, NotFoundError where its run or step is not here.
         """
-        asked, whole = _exported(told)
+        request, whole = _exported(record)
         whole["ended_by"] = whole["ended_by"] and self._retention.clean_text(whole["ended_by"])
         whole["ended_reason"], _ = self._text(whole["ended_reason"])
-        row = self._row(asked, by=asked.by or "", now_ns=whole["created_ns"])._replace(**whole)
+        row = self._row(request, by=request.by or "", now_ns=whole["created_ns"])._replace(**whole)
         with self._writing(row) as (connection, row):
             if not rows.restore(connection, row):
                 return False
@@ -128,16 +128,16 @@ class AnnotationService:
             rows.tell_lists(connection, row.trace_id)
             return True
 
-    def write_json(self, told: Json, *, by: str = "") -> Annotation:
+    def write_json(self, fields: Json, *, by: str = "") -> Annotation:
         """Write what a form or a program tells.
 
         Raises InvalidAnnotation for fields that do not fit.
         """
-        return self.write(_parsed(Annotate, {"by": by or None, **told}))
+        return self.write(_parsed(Annotate, {"by": by or None, **fields}))
 
-    def withdraw_json(self, annotation_id: str, told: Json) -> Annotation:
+    def withdraw_json(self, annotation_id: str, fields: Json) -> Annotation:
         """Take back as a form or a program tells; raises as `withdraw`, and InvalidAnnotation."""
-        return self.withdraw(annotation_id, _parsed(Withdraw, told))
+        return self.withdraw(annotation_id, _parsed(Withdraw, fields))
 
     # ---- inside
 
@@ -154,26 +154,26 @@ class AnnotationService:
                 raise NotFoundError(what, name)
             yield connection, row._replace(side=target.side)
 
-    def _row(self, asked: Annotate, *, by: str, now_ns: int) -> AnnotationRow:
+    def _row(self, request: Annotate, *, by: str, now_ns: int) -> AnnotationRow:
         """Return what may be kept of what was asked."""
-        run = asked.run
-        digits, _, side = (asked.step_id or "")[33:].partition(".")
-        text, found = self._text(asked.text or asked.explanation)
-        expected, more = self._text(asked.expected)
-        label = asked.score.label if asked.score else None
+        run = request.run
+        digits, _, side = (request.step_id or "")[33:].partition(".")
+        text, found = self._text(request.text or request.explanation)
+        expected, more = self._text(request.expected)
+        label = request.score.label if request.score else None
         return AnnotationRow(
             annotation_id=new_id(),
             span=None,
             trace_id=bytes.fromhex(run),
             span_id=bytes.fromhex(digits),
             side=int(bool(side)),
-            kind=asked.kind,
-            name=self._named(asked.kind, asked.name or asked.tag or ""),
-            value=asked.score.value if asked.score else None,
+            kind=request.kind,
+            name=self._named(request.kind, request.name or request.tag or ""),
+            value=request.score.value if request.score else None,
             label=None if label is None else self._named("label", label),
             text=text,
             expected=expected,
-            source=asked.source,
+            source=request.source,
             author=self._retention.clean_text(by),
             origin=self._origin,
             created_ns=now_ns,
@@ -207,47 +207,47 @@ _LAST_NS: Final = (1 << 63) - 1
 _REMOVED: Final = re.compile(r"[a-z0-9_.-]{1,64}:[0-9a-f]{12}")
 
 
-def _exported(told: Mapping[str, Any]) -> tuple[Annotate, dict[str, Any]]:
+def _exported(record: Mapping[str, Any]) -> tuple[Annotate, dict[str, Any]]:
     """Return what an exported annotation says, and what a new one would not say of itself."""
-    asked = {name: told[name] for name in _ASKED if told.get(name) is not None}
-    if asked.get("step_id"):
-        asked.pop("run_id", None)
-    asked["tag" if told.get("kind") == "tag" else "name"] = told.get("name")
-    asked |= {"source": told.get("source") or "human", "by": told.get("author") or None}
-    ended = told.get("ended") or {}
+    fields = {name: record[name] for name in _ASKED if record.get(name) is not None}
+    if fields.get("step_id"):
+        fields.pop("run_id", None)
+    fields["tag" if record.get("kind") == "tag" else "name"] = record.get("name")
+    fields |= {"source": record.get("source") or "human", "by": record.get("author") or None}
+    ended = record.get("ended") or {}
     try:
         whole: dict[str, Any] = {
-            "annotation_id": bytes.fromhex(told["annotation_id"]),
-            "created_ns": _time(told["created_ns"]),
+            "annotation_id": bytes.fromhex(record["annotation_id"]),
+            "created_ns": _time(record["created_ns"]),
             "ended_ns": _time(ended["ns"]) if ended else None,
-            "ended": told["state"] if ended else None,
+            "ended": record["state"] if ended else None,
             "ended_by": _words(ended.get("by"))[:256] if ended else None,
             "ended_reason": _words(ended.get("reason"))[:2_000] or None if ended else None,
-            "removed": tuple(filter(_REMOVED.fullmatch, map(_words, told.get("removed") or ()))),
+            "removed": tuple(filter(_REMOVED.fullmatch, map(_words, record.get("removed") or ()))),
         }
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InvalidAnnotation([("annotation", "an id, a time or an end is missing")]) from None
     if len(whole["annotation_id"]) != 16 or whole["ended"] not in (None, *_ENDED):
         raise InvalidAnnotation([("annotation", "its id or its state is none")])
-    return _parsed(Annotate, {name: one for name, one in asked.items() if one is not None}), whole
+    return _parsed(Annotate, {name: one for name, one in fields.items() if one is not None}), whole
 
 
-def _time(told: object) -> int:
+def _time(value: object) -> int:
     """Return nanoseconds; raises ValueError for what no database keeps."""
-    time_ns = int(str(told))
+    time_ns = int(str(value))
     if not 0 <= time_ns <= _LAST_NS:
-        raise ValueError(told)
+        raise ValueError(value)
     return time_ns
 
 
-def _words(told: object) -> str:
+def _words(value: object) -> str:
     """Return a text that can be stored, whatever a file says."""
-    return ("" if told is None else str(told)).encode("utf-8", "replace").decode()
+    return ("" if value is None else str(value)).encode("utf-8", "replace").decode()
 
 
-def _parsed(model: type[Any], told: Json) -> Any:
+def _parsed(model: type[Any], fields: Json) -> Any:
     try:
-        return parse(model, told)
+        return parse(model, fields)
     except InvalidInput as error:
         raise InvalidAnnotation([(one.where, one.what) for one in error.problems]) from None
 

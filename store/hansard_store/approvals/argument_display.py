@@ -126,11 +126,11 @@ def _findings(
 
 
 def _left_out(name: str, value: Any, description: str) -> list[tuple[Flag, str]]:
-    shown, wanted = visible(description), _short_text(visible(_text(value)))
-    for told in re.finditer(rf"(?<!\w){re.escape(name)}\s*[:=]\s*[\"']?", shown):
-        if not shown[told.end() :].startswith(wanted):
+    shown, expected = visible(description), _short_text(visible(_text(value)))
+    for match in re.finditer(rf"(?<!\w){re.escape(name)}\s*[:=]\s*[\"']?", shown):
+        if not shown[match.end() :].startswith(expected):
             return [("hidden", "the description gives it another value")]
-    return [] if wanted in shown else [("hidden", "the description leaves it out")]
+    return [] if expected in shown else [("hidden", "the description leaves it out")]
 
 
 def _alike(names: Mapping[str, Any]) -> dict[str, str]:

@@ -89,14 +89,14 @@ def end_claim(
     now_ns: int,
 ) -> bool:
     """Tell how it ended, also where that was believed unknown; False when it was told before."""
-    told = {
+    parameters = {
         "claim": claim_key(claim_id),
         "state": "done" if is_ok else "failed",
         "now": now_ns,
         "result": result_ref,
         "error": error,
     }
-    connection.execute(_END, told)
+    connection.execute(_END, parameters)
     return connection.changes() == 1
 
 
@@ -118,7 +118,7 @@ def settle_claim(
     now_ns: int,
 ) -> bool:
     """Write down what a person found of an unknown outcome; False when it is not unknown."""
-    told = {
+    parameters = {
         "approval": approval_id,
         "state": "done" if has_run else "not_run",
         "result": result_ref,
@@ -127,7 +127,7 @@ def settle_claim(
         "method": method,
         "note": note,
     }
-    connection.execute(_SETTLE, told)
+    connection.execute(_SETTLE, parameters)
     return connection.changes() == 1
 
 

@@ -73,8 +73,8 @@ def settle_due(work: Work, *, limit: int) -> list[Approval]:
     now_ns = work.now_ns + clock.most_lost_ns(work.connection)
     due = approvals.due_ids(work.connection, now_ns=now_ns, limit=limit)
     later = approvals.ids_to_escalate(work.connection, now_ns=now_ns, limit=limit)
-    wanted = dict.fromkeys([*due, *later])
-    return [settle(work, approvals.get(work.connection, one)) for one in wanted]
+    keys = dict.fromkeys([*due, *later])
+    return [settle(work, approvals.get(work.connection, one)) for one in keys]
 
 
 def approve(
@@ -107,26 +107,26 @@ def approve(
             raise refusal.error  # rules ask others about the new draft: nothing of it stays
     elif refusal := _refusal_of_second(approval, who):
         return refusal
-    told = [work.keeper.content("note", said)] if (said := _said(work, comment)) else []
+    notes = [work.keeper.content("note", text)] if (text := _said(work, comment)) else []
     if approval.approvals_left > 1:
-        return _add_approval(work, approval, who, is_edit=is_edit, told=told)
-    return _grant(work, approval, who, is_edit=is_edit, told=told)
+        return _add_approval(work, approval, who, is_edit=is_edit, notes=notes)
+    return _grant(work, approval, who, is_edit=is_edit, notes=notes)
 
 
 def _add_approval(
-    work: Work, approval: Approval, who: Who, *, is_edit: bool, told: Sequence[Content]
+    work: Work, approval: Approval, who: Who, *, is_edit: bool, notes: Sequence[Content]
 ) -> Approval:
     """Note one approval of several: the action goes on awaiting the others."""
     added = approvals.change(
         work.connection, approval, approved_by=_with(work, approval, who), updated_ns=work.now_ns
     )
     body = {"arguments": added.arguments_hash, "edited": is_edit or None, **_count(added)}
-    work.tell_of(EventType.ACTION_APPROVAL_ADDED, who, added, body=body, contents=told)
+    work.tell_of(EventType.ACTION_APPROVAL_ADDED, who, added, body=body, contents=notes)
     return added
 
 
 def _grant(
-    work: Work, approval: Approval, who: Who, *, is_edit: bool, told: Sequence[Content]
+    work: Work, approval: Approval, who: Who, *, is_edit: bool, notes: Sequence[Content]
 ) -> Approval:
     """Approve the action: the last person that it needs has."""
     several = approval.approvals_required > 1
@@ -152,7 +152,7 @@ def _grant(
         "token_ends_ns": str(ends_ns),
         **(_count(granted) if several else {}),
     }
-    work.tell_of(EventType.ACTION_APPROVED, who, granted, body=body, contents=told)
+    work.tell_of(EventType.ACTION_APPROVED, who, granted, body=body, contents=notes)
     return granted
 
 
@@ -205,8 +205,8 @@ def reject(
         return approval
     if refusal := _refusal(work, approval, Status.REJECTED, who, revision):
         return refusal
-    told = None if not reason else work.keeper.words("reason", reason)
-    return end(work, approval, Status.REJECTED, who=who, reason=told)
+    stored_reason = None if not reason else work.keeper.words("reason", reason)
+    return end(work, approval, Status.REJECTED, who=who, reason=stored_reason)
 
 
 def revise(
@@ -215,14 +215,14 @@ def revise(
     """Send the action back with a note, which is kept word for word but for secrets."""
     if not note.strip():
         raise InvalidProposal("note", "say what is to be changed: a note is needed")
-    told = work.keeper.words("note", note)
+    stored_note = work.keeper.words("note", note)
     approval = settle(work, unaltered(work, approval_id))
-    is_mine = is_same(approval.decided_by, _name(who)) and approval.note == told
+    is_mine = is_same(approval.decided_by, _name(who)) and approval.note == stored_note
     if approval.status is Status.REVISED and is_mine:
         return approval
     if refusal := _refusal(work, approval, Status.REVISED, who, revision):
         return refusal
-    return _send_back(work, approval, who, told)
+    return _send_back(work, approval, who, stored_note)
 
 
 def _send_back(work: Work, approval: Approval, who: Who, note: str) -> Approval:
@@ -247,8 +247,8 @@ def _send_back(work: Work, approval: Approval, who: Who, note: str) -> Approval:
 def _edit(
     work: Work, approval: Approval, edited: Mapping[str, Any], who: Who, note: PolicyNote
 ) -> Approval:
-    kept = work.keeper.keep(edited)
-    if not kept.is_exact:
+    retained = work.keeper.keep(edited)
+    if not retained.is_exact:
         raise InvalidProposal(
             "arguments",
             "the edited arguments hold a secret, which is not kept: nothing could run them; "
@@ -259,7 +259,7 @@ def _edit(
 
 
 def _refusal(
-    work: Work, approval: Approval, wanted: Status, who: Who, revision: int | None
+    work: Work, approval: Approval, target: Status, who: Who, revision: int | None
 ) -> Refusal | None:
     """Return why a decision is not taken; what time decided meanwhile is kept."""
     if isinstance(revision, bool):  # Python's True is 1, and no draft
@@ -281,7 +281,7 @@ def _refusal(
                 revision=approval.revision,
             )
         )
-    if wanted is Status.APPROVED and revision is None and approval.revision > 1:
+    if target is Status.APPROVED and revision is None and approval.revision > 1:
         return Refusal(
             RevisionRequired(
                 f"approval {short_id(approval.approval_id)} has had {approval.revision} drafts, "
@@ -291,20 +291,22 @@ def _refusal(
             )
         )
     require_other(work, approval, who)
-    if wanted is Status.APPROVED:
+    if target is Status.APPROVED:
         _require_counted(work, approval, who)
-    if refusal := refuse_not_asked(approval, who, asked=approval.asked):
+    if refusal := refuse_not_asked(approval, who, requested_count=approval.asked):
         return refusal
-    require(approval, wanted)
+    require(approval, target)
     return None
 
 
-def refuse_not_asked(approval: Approval, who: Who, *, asked: int | None = None) -> Refusal | None:
+def refuse_not_asked(
+    approval: Approval, who: Who, *, requested_count: int | None = None
+) -> Refusal | None:
     """Return why somebody may not decide: they are not among the approvers.
 
-    `asked` is how many of them are asked by now, in their order; all, where it is None.
+    `requested_count` is how many of them are asked so far, in their order; None: all.
     """
-    names = [one.name for one in approval.approvers[:asked]]
+    names = [one.name for one in approval.approvers[:requested_count]]
     if not names or any(is_same(_name(who), one) for one in names):
         return None
     return Refusal(_not_asked(approval, _name(who), names))
@@ -339,16 +341,16 @@ def _require_counted(work: Work, approval: Approval, who: Who) -> None:
         raise SelfApproval(_name(who), own)
 
 
-def _not_asked(approval: Approval, name: str, asked: Sequence[str]) -> NotAnApprover:
-    later = [one.name for one in approval.approvers[len(asked) :]]
+def _not_asked(approval: Approval, name: str, requested: Sequence[str]) -> NotAnApprover:
+    later = [one.name for one in approval.approvers[len(requested) :]]
     then = f", then {', '.join(later)}" if later else ""
-    names = f"{', '.join(asked)}{then}"
+    names = f"{', '.join(requested)}{then}"
     others = [one.name for one in approval.approvers if not is_same(name, one.name)]
     other = read_as(name, others)
     alike = f"; it is read like {other!r}, and is another name" if other is not None else ""
     return NotAnApprover(
         f"{name!r} is not among those who decide about this one: {names}{alike}",
-        requested_approvers=list(asked),
+        requested_approvers=list(requested),
         approvers=[one.name for one in approval.approvers],
     )
 
@@ -377,9 +379,9 @@ def decision_of(approval: Approval) -> dict[str, Any]:
 
 
 def _escalate(work: Work, approval: Approval) -> Approval:
-    due_ns, asked = approval.escalates_ns, approval.asked
+    due_ns, requested = approval.escalates_ns, approval.asked
     assert due_ns is not None
-    then = asked_with(approval.approvers, asked)
+    then = asked_with(approval.approvers, requested)
     changed = approvals.change(
         work.connection,
         approval,
@@ -387,8 +389,8 @@ def _escalate(work: Work, approval: Approval) -> Approval:
         escalates_ns=next_escalation(approval.approvers, then, due_ns),
         updated_ns=work.now_ns,
     )
-    following = ", ".join(one.name for one in approval.approvers[asked:then])
-    body = {"from": approval.approvers[asked - 1].name, "to": following}
+    following = ", ".join(one.name for one in approval.approvers[requested:then])
+    body = {"from": approval.approvers[requested - 1].name, "to": following}
     work.tell_of(EventType.ACTION_ESCALATED, SYSTEM, changed, body=body)
     return changed
 

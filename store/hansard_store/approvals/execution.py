@@ -117,12 +117,12 @@ def finish(
     found = find_claim(work.connection, claim_id)
     if found is None or (approval_id is not None and found.approval_id != approval_id):
         raise ClaimRefused("not_claimed", f"there is no claim {claim_id[:32]!r}")
-    told = None if error is None else work.keeper.content_text("error", error)
+    error_text = None if error is None else work.keeper.content_text("error", error)
     if is_ok is None:
-        return _cut_off(work, found, told)
+        return _cut_off(work, found, error_text)
     ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
     is_first = end_claim(
-        work.connection, claim_id, is_ok=is_ok, result_ref=ref, error=told, now_ns=work.now_ns
+        work.connection, claim_id, is_ok=is_ok, result_ref=ref, error=error_text, now_ns=work.now_ns
     )
     approval = approvals.get(work.connection, found.approval_id)
     if not is_first and approval.execution.settled_by is not None:
@@ -136,7 +136,7 @@ def finish(
     how_to_undo = kept_undo(work.keeper, undo)
     if how_to_undo is not None:
         approval = approvals.change(work.connection, approval, undo=how_to_undo)
-    contents = [] if told is None else [work.keeper.content("error", told)]
+    contents = [] if error_text is None else [work.keeper.content("error", error_text)]
     who = Who(Actor.TOOL, approval.tool)
     key = claim_key(claim_id).hex()
     body: Json = {"claim_id": key, "ok": is_ok, "result_ref": ref}
@@ -147,11 +147,11 @@ def finish(
     return approvals.get(work.connection, found.approval_id)
 
 
-def _cut_off(work: Work, found: ClaimRow, told: str | None) -> Approval | Refusal:
+def _cut_off(work: Work, found: ClaimRow, error: str | None) -> Approval | Refusal:
     """Mark the outcome of a claim as unknown, as its own program reports; once."""
     approval = approvals.get(work.connection, found.approval_id)
     if lose_claim(work.connection, approval.key):
-        contents = [] if told is None else [work.keeper.content("error", told)]
+        contents = [] if error is None else [work.keeper.content("error", error)]
         body = {"claimed_ns": str(found.claimed_ns)}
         who = Who(Actor.TOOL, approval.tool)
         work.tell_of(EventType.ACTION_UNKNOWN, who, approval, body=body, contents=contents)
@@ -326,8 +326,8 @@ def _refuse_arguments(work: Work, approval: Approval, bringing: Claiming) -> Cla
 
 def _refuse_claimed(work: Work, approval: Approval) -> ClaimRefused | None:
     """Return why not where the log has a claim of it whose row is gone: it may have run."""
-    wanted = EventFilter(type=EventType.ACTION_CLAIMED, approval_id=approval.key)
-    found = work.log.read(wanted, limit=1)
+    filters = EventFilter(type=EventType.ACTION_CLAIMED, approval_id=approval.key)
+    found = work.log.read(filters, limit=1)
     if not found:
         return None
     return ClaimRefused(
@@ -341,16 +341,16 @@ def _refuse_too_few(work: Work, approval: Approval) -> ClaimRefused | None:
     """Return why not where the log has fewer approvals of the draft than were required of it."""
 
     def read(type: EventType) -> Sequence[StoredEvent]:
-        wanted = EventFilter(type=type, approval_id=approval.key)
-        return work.log.read(wanted, limit=_MOST_EVENTS)
+        filters = EventFilter(type=type, approval_id=approval.key)
+        return work.log.read(filters, limit=_MOST_EVENTS)
 
     drafts = [*read(EventType.ACTION_CREATED), *read(EventType.ACTION_REPROPOSED)]
     required = max((_told(one, "approvals_required") or 1 for one in drafts), default=1)
     if required == approval.approvals_required == 1:
         return None
-    given = [*read(EventType.ACTION_APPROVAL_ADDED), *read(_GRANTED)]
+    events = [*read(EventType.ACTION_APPROVAL_ADDED), *read(_GRANTED)]
     names = distinct(
-        one.who or one.actor for one in given if _told(one, "revision") == approval.revision
+        one.who or one.actor for one in events if _told(one, "revision") == approval.revision
     )
     if len(names) >= required == approval.approvals_required:
         return None
@@ -375,21 +375,21 @@ def _known(approval: Approval, by: str, *, has_run: bool) -> Approval | Refusal:
     if is_same(ran.settled_by, by) and ran.state == ("done" if has_run else "not_run"):
         return approval
     short = short_id(approval.approval_id)
-    told = {"execution": ran.state, "settled_by": ran.settled_by}
+    outcome = {"execution": ran.state, "settled_by": ran.settled_by}
     if ran.settled_by is not None:
         found = "ran" if ran.state == "done" else "did not run"
         return Refusal(
-            OutcomeKnown(f"{ran.settled_by} settled already that {short} {found}", **told)
+            OutcomeKnown(f"{ran.settled_by} settled already that {short} {found}", **outcome)
         )
     stands = "has not begun" if ran.state == "none" else f"is {ran.state}"
-    return Refusal(OutcomeKnown(f"the outcome of {short} is not unknown: it {stands}", **told))
+    return Refusal(OutcomeKnown(f"the outcome of {short} is not unknown: it {stands}", **outcome))
 
 
 def _too_late(work: Work, approval: Approval, claim_id: str, *, is_ok: bool) -> Refusal:
     """Log what a program tells of an action that a person settled before it did."""
-    ran, told = approval.execution, "returned" if is_ok else "failed"
+    ran, outcome = approval.execution, "returned" if is_ok else "failed"
     found = "ran" if ran.state == "done" else "did not run"
-    error = f"its program tells that it {told}, after {ran.settled_by} settled that it {found}"
+    error = f"its program tells that it {outcome}, after {ran.settled_by} settled that it {found}"
     work.tell_of(
         EventType.FAILURE,
         Who(Actor.TOOL, approval.tool),

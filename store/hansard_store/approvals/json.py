@@ -67,11 +67,11 @@ def progress_text(approval: Approval) -> str:
     """
     if approval.approvals_required == 1:
         return ""
-    given = [person_text(one.name, one.method or CLAIMED.method) for one in approval.approved_by]
-    by = f", by {listed(given)}" if given else ""
+    names = [person_text(one.name, one.method or CLAIMED.method) for one in approval.approved_by]
+    by = f", by {listed(names)}" if names else ""
     left = approval.approvals_left
     more = f"; {left} more needed" if left else ""
-    return f"{len(given)} of {approval.approvals_required} approved{by}{more}"
+    return f"{len(names)} of {approval.approvals_required} approved{by}{more}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -55,9 +55,9 @@ def unaltered(work: Work, approval_id: str) -> Approval:
     return found
 
 
-def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -> int:
+def note_denial(work: Work, question: PolicyQuestion, note: PolicyNote, who: Who) -> int:
     """Log that policy blocked an action."""
-    tool = work.keeper.clean_text(asked.tool)
+    tool = work.keeper.clean_text(question.tool)
     return work.tell(
         EventType.POLICY_BLOCKED,
         who,
@@ -67,25 +67,25 @@ def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -
             "effect": DENY,
             "rule_ids": work.keeper.clean_texts(note.rule_ids),
             "check_id": note.check_id,
-            "arguments": work.keeper.reference(asked.arguments),
+            "arguments": work.keeper.reference(question.arguments),
         },
         contents=_reason(work, note),
-        run_id=asked.run_id,
-        step_id=asked.step_id,
+        run_id=question.run_id,
+        step_id=question.step_id,
     )
 
 
-def joined(note: PolicyNote, told: PolicyNote | None) -> PolicyNote:
+def joined(note: PolicyNote, claimed: PolicyNote | None) -> PolicyNote:
     """Return what policy said here, with what the proposer's own rules said; the stricter holds."""
-    if told is None:
+    if claimed is None:
         return note
     return replace(
         note,
-        effect=note.effect or told.effect,
-        rule_ids=tuple(dict.fromkeys((*note.rule_ids, *told.rule_ids))),
-        reason=note.reason if note.rule_ids else told.reason or note.reason,
-        obligations=tuple(sorted({*note.obligations, *told.obligations})),
-        receipts=told.receipts,
+        effect=note.effect or claimed.effect,
+        rule_ids=tuple(dict.fromkeys((*note.rule_ids, *claimed.rule_ids))),
+        reason=note.reason if note.rule_ids else claimed.reason or note.reason,
+        obligations=tuple(sorted({*note.obligations, *claimed.obligations})),
+        receipts=claimed.receipts,
     )
 
 
@@ -169,13 +169,13 @@ def repropose(
     `step_id` is the step that proposes it; without one it is that of the draft before.
     """
     require(approval, Status.AWAITING)
-    kept = work.keeper.keep(arguments)
-    drafted = _draft(work, approval.tool, kept, description, flags, before=approval.arguments)
+    retained = work.keeper.keep(arguments)
+    drafted = _draft(work, approval.tool, retained, description, flags, before=approval.arguments)
     lifetime = approval.lifetime_ns
     requested_by = requesters(approval.requested_by, who)
     approvers, required = _by_rules(approval.approvers, approval.approvals_required, note)
     _check_reachable(work, approvers, required, requested_by)
-    asked = asked_first(approvers, required)
+    requested = asked_first(approvers, required)
     changed = approvals.change(
         work.connection,
         approval,
@@ -194,8 +194,8 @@ def repropose(
             "policy": _of_draft(note, approval.policy),
             "updated_ns": work.now_ns,
             "expires_ns": work.now_ns + lifetime,
-            "asked": asked,
-            "escalates_ns": next_escalation(approvers, asked, work.now_ns),
+            "asked": requested,
+            "escalates_ns": next_escalation(approvers, requested, work.now_ns),
             **keep,
         },
     )
@@ -260,24 +260,24 @@ def kept_undo(keeper: Retention, undo: Action | None) -> Json | None:
     """Return how an action is undone, as it is stored."""
     if undo is None:
         return None
-    kept = keeper.keep(undo.arguments)
+    retained = keeper.keep(undo.arguments)
     tool = keeper.name("tool", undo.tool)
     return {
         "tool": tool,
-        "arguments": kept.arguments,
-        "arguments_hash": kept.hash,
-        "is_exact": kept.is_exact,
+        "arguments": retained.arguments,
+        "arguments_hash": retained.hash,
+        "is_exact": retained.is_exact,
     }
 
 
-def require(approval: Approval, wanted: Status) -> None:
+def require(approval: Approval, target: Status) -> None:
     """Raise IllegalTransition where a state cannot follow."""
-    if not is_legal(approval.status, wanted):
+    if not is_legal(approval.status, target):
         raise IllegalTransition(
             f"approval {short_id(approval.approval_id)} is {approval.status}: it cannot become "
-            f"{wanted}",
+            f"{target}",
             status=str(approval.status),
-            wanted=str(wanted),
+            wanted=str(target),
         )
 
 
@@ -293,7 +293,7 @@ def draft_content(work: Work, approval: Approval) -> Content:
 
 
 def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who) -> Approval:
-    kept = work.keeper.keep(proposal.arguments)
+    retained = work.keeper.keep(proposal.arguments)
     lifetime = _lifetime(proposal)
     undo_of = None
     if proposal.undo_of is not None:
@@ -301,7 +301,7 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
     requested_by = requesters(proposal.requested_by, who)
     approvers, required = _by_rules(proposal.approvers, proposal.approvals_required, note)
     _check_reachable(work, approvers, required, requested_by)
-    asked = asked_first(approvers, required)
+    requested = asked_first(approvers, required)
     return Approval(
         number=0,
         approval_id=new_id(),
@@ -309,7 +309,7 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
         revision=1,
         version=1,
         tool=proposal.tool,
-        **_draft(work, proposal.tool, kept, proposal.description, proposal.flags),
+        **_draft(work, proposal.tool, retained, proposal.description, proposal.flags),
         effect=proposal.effect,
         agent=proposal.agent,
         run_id=proposal.run_id,
@@ -328,8 +328,8 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
         decided_ns=None,
         approvers=approvers,
         approvals_required=required,
-        asked=asked,
-        escalates_ns=next_escalation(approvers, asked, work.now_ns),
+        asked=requested,
+        escalates_ns=next_escalation(approvers, requested, work.now_ns),
         policy=note,
         proposal_key=hash_of_secret(key),
         token=None,
@@ -350,25 +350,27 @@ def requesters(before: Sequence[str], who: Who) -> tuple[str, ...]:
 def _draft(
     work: Work,
     tool: str,
-    kept: Kept,
+    retained: Kept,
     description: str | None,
     flags: Mapping[str, Any],
     *,
     before: Json | None = None,
 ) -> dict[str, Any]:
     """Return the columns that a draft sets. What a person is shown has no secrets either."""
-    told = None if description is None else work.keeper.content_text("description", description)
-    if description is not None and told != description:
+    description_text = (
+        None if description is None else work.keeper.content_text("description", description)
+    )
+    if description is not None and description_text != description:
         # Parts of it were cut out: it can no longer be held against the arguments.
-        shown = show(kept.arguments, flags=flags, before=before)
+        shown = show(retained.arguments, flags=flags, before=before)
     else:
-        shown = show(kept.arguments, description=told, flags=flags, before=before)
+        shown = show(retained.arguments, description=description_text, flags=flags, before=before)
     return {
-        "arguments": kept.arguments,
-        "arguments_hash": kept.hash,
-        "is_redacted": kept.is_redacted,
-        "is_exact": kept.is_exact,
-        "description": describe(tool, shown, told),
+        "arguments": retained.arguments,
+        "arguments_hash": retained.hash,
+        "is_redacted": retained.is_redacted,
+        "is_exact": retained.is_exact,
+        "description": describe(tool, shown, description_text),
         "fields": shown,
     }
 
@@ -388,14 +390,14 @@ def _by_rules(
 
     Raises InvalidProposal where the rules leave nobody.
     """
-    given, required = tuple(approvers), max(required, note.approvals_required)
+    named, required = tuple(approvers), max(required, note.approvals_required)
     if note.approvers is None:
-        return given, required
-    if not given:
+        return named, required
+    if not named:
         allowed = tuple(Approver(one) for one in note.approvers)
     else:
         allowed = tuple(
-            one for one in given if any(is_same(one.name, other) for other in note.approvers)
+            one for one in named if any(is_same(one.name, other) for other in note.approvers)
         )
     if not allowed:
         raise InvalidProposal("approvers", "the rules let none of these approvers approve this")
@@ -422,11 +424,11 @@ def asked_with(approvers: Sequence[Approver], at: int) -> int:
     return min(at + 1, len(approvers))
 
 
-def next_escalation(approvers: Sequence[Approver], asked: int, since_ns: int) -> int | None:
+def next_escalation(approvers: Sequence[Approver], requested: int, since_ns: int) -> int | None:
     """Return when the next approver is asked; None where nobody is left."""
-    if not 0 < asked < len(approvers):
+    if not 0 < requested < len(approvers):
         return None
-    within_ns = approvers[asked - 1].within_ns
+    within_ns = approvers[requested - 1].within_ns
     return None if within_ns is None else since_ns + within_ns
 
 

@@ -41,9 +41,9 @@ LEGAL: Final = frozenset(
 )
 
 
-def is_legal(current: Status, wanted: Status) -> bool:
+def is_legal(current: Status, target: Status) -> bool:
     """Say whether one state may follow another."""
-    return (current, wanted) in LEGAL
+    return (current, target) in LEGAL
 
 
 Flag = Literal["not_in_context", "changed", "hidden"]

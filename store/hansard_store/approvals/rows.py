@@ -189,14 +189,14 @@ def find_of_proposal(connection: apsw.Connection, proposal_key: bytes) -> Approv
 
 def list_approvals(
     connection: apsw.Connection,
-    wanted: ApprovalFilter,
+    filters: ApprovalFilter,
     *,
     before: int = ABOVE_ALL,
     limit: int = 50,
 ) -> list[Approval]:
     """Return approvals, the newest first, those below a number."""
-    sql, given = _query(connection, wanted)
-    rows: Any = connection.execute(sql, {**given, "before": before, "limit": limit})
+    sql, parameters = _query(connection, filters)
+    rows: Any = connection.execute(sql, {**parameters, "before": before, "limit": limit})
     return [_approval(row) for row in rows]
 
 
@@ -213,12 +213,12 @@ def list_of_step(connection: apsw.Connection, step_id: str) -> list[Approval]:
 
 
 def list_urgent(
-    connection: apsw.Connection, wanted: ApprovalFilter, *, limit: int = 50
+    connection: apsw.Connection, filters: ApprovalFilter, *, limit: int = 50
 ) -> list[Approval]:
     """Return what waits, the nearest deadline first."""
-    tests, given = _conditions(wanted)
+    tests, parameters = _conditions(filters)
     more = "".join(f" AND approval.{test}" for test in tests.values())
-    rows: Any = connection.execute(_URGENT.format(wanted=more), {**given, "limit": limit})
+    rows: Any = connection.execute(_URGENT.format(wanted=more), {**parameters, "limit": limit})
     return [_approval(row) for row in rows]
 
 
@@ -274,16 +274,16 @@ def _ids(connection: apsw.Connection, sql: str, bindings: Any) -> list[str]:
     return [row[0].hex() for row in connection.execute(sql, bindings)]
 
 
-def _query(connection: apsw.Connection, wanted: ApprovalFilter) -> tuple[str, dict[str, Any]]:
-    tests, given = _conditions(wanted)
+def _query(connection: apsw.Connection, filters: ApprovalFilter) -> tuple[str, dict[str, Any]]:
+    tests, parameters = _conditions(filters)
     more = "".join(f" AND approval.{test}" for test in tests.values())
-    if wanted.execution is not None:
-        given["execution"] = wanted.execution
-        if _are_few(connection, wanted.execution):
-            return _LIST_BY_CLAIM.format(wanted=more), given
+    if filters.execution is not None:
+        parameters["execution"] = filters.execution
+        if _are_few(connection, filters.execution):
+            return _LIST_BY_CLAIM.format(wanted=more), parameters
         more += " AND coalesce(claim.state, 'none') = :execution"
-    index = _narrowest(connection, tests, given)
-    return _LIST.format(index=index, wanted=more), given
+    index = _narrowest(connection, tests, parameters)
+    return _LIST.format(index=index, wanted=more), parameters
 
 
 def _are_few(connection: apsw.Connection, state: str) -> bool:
@@ -291,30 +291,30 @@ def _are_few(connection: apsw.Connection, state: str) -> bool:
 
     Of many, the newest are found soon by walking back; what nobody claimed has no claim.
     """
-    given = {"state": state, "most": _FEW}
-    return state != "none" and int(connection.execute(_SOME_OF_STATE, given).get) < _FEW
+    parameters = {"state": state, "most": _FEW}
+    return state != "none" and int(connection.execute(_SOME_OF_STATE, parameters).get) < _FEW
 
 
-def _conditions(wanted: ApprovalFilter) -> tuple[dict[str, str], dict[str, Any]]:
+def _conditions(filters: ApprovalFilter) -> tuple[dict[str, str], dict[str, Any]]:
     """Return what is asked of a row, by name of the filter, and the values it is asked with."""
     names = [name for name in _FILTERS if name not in ("status", "pending")]
-    given = {name: _bound(name, value) for name in names if (value := getattr(wanted, name))}
-    tests = {name: _FILTERS[name][1] for name in given}
-    if set(wanted.status) == PENDING:
+    parameters = {name: _bound(name, value) for name in names if (value := getattr(filters, name))}
+    tests = {name: _FILTERS[name][1] for name in parameters}
+    if set(filters.status) == PENDING:
         tests["pending"] = _FILTERS["pending"][1]
-    elif len(wanted.status) > 1:
-        listed = ", ".join(f"'{Status(one)}'" for one in wanted.status)
+    elif len(filters.status) > 1:
+        listed = ", ".join(f"'{Status(one)}'" for one in filters.status)
         tests["status"] = f"status IN ({listed})"
-    elif wanted.status:
+    elif filters.status:
         tests["status"] = _FILTERS["status"][1]
-        given["status"] = wanted.status[0]
-    return tests, given
+        parameters["status"] = filters.status[0]
+    return tests, parameters
 
 
 def _narrowest(
-    connection: apsw.Connection, tests: Mapping[str, str], given: Mapping[str, Any]
+    connection: apsw.Connection, tests: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> str:
-    served = [name for name in tests if name in given or name == "pending"]
+    served = [name for name in tests if name in parameters or name == "pending"]
     if not served:
         return "NOT INDEXED"
     if len(served) == 1:
@@ -326,7 +326,7 @@ def _narrowest(
             f"SELECT count(*) FROM (SELECT 1 FROM approval INDEXED BY {index}"
             f" WHERE {tests[name]} LIMIT {_FEW})"
         )
-        return int(connection.execute(sql, given).get)
+        return int(connection.execute(sql, parameters).get)
 
     return f"INDEXED BY {_FILTERS[min(served, key=rows)][0]}"
 
@@ -345,9 +345,9 @@ def _bound(name: str, value: str) -> Any:
 
 
 def _row(approval: Approval) -> dict[str, Any]:
-    given = {name: getattr(approval, name, None) for name in _ALL}
+    values = {name: getattr(approval, name, None) for name in _ALL}
     span = approval.step_id.partition("-")[2] if approval.step_id else ""
-    return given | {
+    return values | {
         "approval_id": approval.key,
         "status": str(approval.status),
         "arguments": _in_order(approval.arguments),
@@ -369,13 +369,13 @@ def _row(approval: Approval) -> dict[str, Any]:
 def _grants_text(approval: Approval) -> str | None:
     if approval.approvals_required == 1:
         return None
-    told = [{**dataclasses.asdict(one), "at_ns": str(one.at_ns)} for one in approval.approved_by]
-    return canonical_json(told)
+    grants = [{**dataclasses.asdict(one), "at_ns": str(one.at_ns)} for one in approval.approved_by]
+    return canonical_json(grants)
 
 
 def _grants(text: str | None) -> tuple[Grant, ...]:
-    told = json_of(text or "[]")
-    return tuple(Grant(one["name"], one["method"], int(one["at_ns"])) for one in told)
+    grants = json_of(text or "[]")
+    return tuple(Grant(one["name"], one["method"], int(one["at_ns"])) for one in grants)
 
 
 def _in_order(value: Json) -> str:
@@ -393,28 +393,28 @@ def _is_writable(text: str) -> bool:
 
 
 def _approval(row: Sequence[Any]) -> Approval:
-    told: dict[str, Any] = dict(zip(("number", *_ALL), row, strict=False))
-    trace_id, span_id = told.pop("trace_id"), told.pop("span_id")
+    columns: dict[str, Any] = dict(zip(("number", *_ALL), row, strict=False))
+    trace_id, span_id = columns.pop("trace_id"), columns.pop("span_id")
     run_id = trace_id.hex() if trace_id else None
     state, *claim = row[len(_ALL) + 1 :]
-    policy: dict[str, Any] = json_of(told.pop("policy"))
+    policy: dict[str, Any] = json_of(columns.pop("policy"))
     policy |= {name: tuple(one) for name, one in policy.items() if isinstance(one, list)}
     policy["facts"] = read_only(policy.get("facts", {}))
     return Approval(
         **{
-            **told,
-            "approval_id": told["approval_id"].hex(),
-            "status": Status(told["status"]),
-            "arguments": read_only(json_of(told["arguments"])),
-            "is_redacted": bool(told["is_redacted"]),
-            "is_exact": bool(told["is_exact"]),
-            "fields": tuple(Field(**one) for one in json_of(told["fields"])),
-            "batch_id": told["batch_id"].hex() if told["batch_id"] else None,
-            "undo_of": told["undo_of"].hex() if told["undo_of"] else None,
-            "undo": None if told["undo"] is None else read_only(json_of(told["undo"])),
-            "approvers": tuple(Approver(*one) for one in json_of(told["approvers"])),
-            "requested_by": tuple(json_of(told["requested_by"] or "[]")),
-            "approved_by": _grants(told["approved_by"]),
+            **columns,
+            "approval_id": columns["approval_id"].hex(),
+            "status": Status(columns["status"]),
+            "arguments": read_only(json_of(columns["arguments"])),
+            "is_redacted": bool(columns["is_redacted"]),
+            "is_exact": bool(columns["is_exact"]),
+            "fields": tuple(Field(**one) for one in json_of(columns["fields"])),
+            "batch_id": columns["batch_id"].hex() if columns["batch_id"] else None,
+            "undo_of": columns["undo_of"].hex() if columns["undo_of"] else None,
+            "undo": None if columns["undo"] is None else read_only(json_of(columns["undo"])),
+            "approvers": tuple(Approver(*one) for one in json_of(columns["approvers"])),
+            "requested_by": tuple(json_of(columns["requested_by"] or "[]")),
+            "approved_by": _grants(columns["approved_by"]),
         },
         run_id=run_id,
         step_id=f"{run_id}-{span_id.hex()}" if span_id else None,

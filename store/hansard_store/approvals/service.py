@@ -60,11 +60,11 @@ _AT_ONCE = 500
 
 def history_of(log: EventLog, approval_id: str) -> list[StoredEvent]:
     """Return every event of an approval, in order."""
-    wanted = EventFilter(approval_id=bytes.fromhex(approval_id))
+    filters = EventFilter(approval_id=bytes.fromhex(approval_id))
     found: list[StoredEvent] = []
     before: int | None = None
     while True:
-        page = log.read(wanted, before=before, limit=_AT_ONCE)
+        page = log.read(filters, before=before, limit=_AT_ONCE)
         found += page
         if len(page) < _AT_ONCE:
             return found[::-1]
@@ -77,9 +77,11 @@ def drafts_of(log: EventLog, approval: Approval) -> tuple[Draft, ...]:
     for event in history_of(log, approval.approval_id):
         who = f"{event.actor}:{event.who}" if event.who else event.actor
         if "draft" in event.contents:
-            told = event.contents["draft"]
+            draft = event.contents["draft"]
             drafts.append(
-                Draft(told["revision"], told["arguments"], told["description"], who, event.time_ns)
+                Draft(
+                    draft["revision"], draft["arguments"], draft["description"], who, event.time_ns
+                )
             )
         elif event.type == EventType.ACTION_REVISED and drafts:
             drafts[-1] = replace(
@@ -98,13 +100,13 @@ class ApprovalService(AuditService):
     """Approvals and the audit log of one data folder; threads may share it."""
 
     def __init__(
-        self, folder: DataFolder | Path, *, policy: EvaluatePolicy | None = None, **told: Any
+        self, folder: DataFolder | Path, *, policy: EvaluatePolicy | None = None, **options: Any
     ) -> None:
         """Make it as an AuditService.
 
         `policy` judges proposals, by default the store's own rules.
         """
-        super().__init__(folder, **told)
+        super().__init__(folder, **options)
         self._policy = policy or StoredPolicy(self.folder, self.keeper, self._connections.get)
 
     # ---- proposing
@@ -374,19 +376,19 @@ class ApprovalService(AuditService):
 
     def approvals(
         self,
-        wanted: ApprovalFilter = ApprovalFilter(),  # noqa: B008 - frozen
+        filters: ApprovalFilter = ApprovalFilter(),  # noqa: B008 - frozen
         *,
         before: int = approvals.ABOVE_ALL,
         limit: int = 50,
     ) -> list[Approval]:
         """Return approvals, the newest first; those out of time have expired."""
         return self._in_time(
-            lambda to: approvals.list_approvals(to, wanted, before=before, limit=limit)
+            lambda to: approvals.list_approvals(to, filters, before=before, limit=limit)
         )
 
-    def urgent(self, wanted: ApprovalFilter, *, limit: int = 50) -> list[Approval]:
+    def urgent(self, filters: ApprovalFilter, *, limit: int = 50) -> list[Approval]:
         """Return what waits of some approvals, the nearest deadline first."""
-        return self._in_time(lambda to: approvals.list_urgent(to, wanted, limit=limit))
+        return self._in_time(lambda to: approvals.list_urgent(to, filters, limit=limit))
 
     def waiting(self) -> dict[str, int]:
         """Return how many approvals await a person, and how many an agent."""
@@ -426,8 +428,8 @@ class ApprovalService(AuditService):
 
     # ---- the inside
 
-    def _propose(self, given: Sequence[Proposal]) -> list[Proposed]:
-        checked = [validation.checked(one, self.keeper) for one in given]
+    def _propose(self, proposals: Sequence[Proposal]) -> list[Proposed]:
+        checked = [validation.checked(one, self.keeper) for one in proposals]
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
         notes = [
@@ -442,27 +444,27 @@ class ApprovalService(AuditService):
             ]
         )
 
-    def _ask(self, asked: PolicyQuestion, *, who: Who) -> PolicyNote:
+    def _ask(self, question: PolicyQuestion, *, who: Who) -> PolicyNote:
         """Ask policy outside of any transaction: it records its check in one of its own."""
         with store_errors():
-            note = self._policy(asked)
+            note = self._policy(question)
         if note.effect == DENY:
-            self._write(lambda work: proposing.note_denial(work, asked, note, who))
-            raise ActionBlocked(asked.tool, note.reason or "a rule denies it", note.rule_ids)
+            self._write(lambda work: proposing.note_denial(work, question, note, who))
+            raise ActionBlocked(question.tool, note.reason or "a rule denies it", note.rule_ids)
         return note
 
     def _refuse_older(self, work: Work) -> None:
         """Raise ClaimRefused where the store has not come by a head that was kept of it."""
         chain = self._chain(work.connection, work.log)
         for one in self.anchors.broken(chain):
-            ends, kept = work.log.head().seq, one.head.seq
-            told = f"ends at event {ends}" if ends < kept else "went another way"
+            ends, expected = work.log.head().seq, one.head.seq
+            difference = f"ends at event {ends}" if ends < expected else "went another way"
             raise ClaimRefused(
                 "store_rolled_back",
-                f"this store {told}, and had come to event {kept} as {str(one.place)!r} holds of "
-                f"{one.folder!r}: what it would run may have run already; look at `hansard "
-                "verify`, put the newer store back, or take this one for valid with `hansard "
-                "events accept-head`",
+                f"this store {difference}, and had come to event {expected} as "
+                f"{str(one.path)!r} holds of {one.folder!r}: what it would run may have run "
+                "already; look at `hansard verify`, put the newer store back, or take this one "
+                "for valid with `hansard events accept-head`",
                 kept=one.head.text,
                 head=work.log.head().text,
                 folder=one.folder,

@@ -148,8 +148,8 @@ class Work:
         """Return the step that proposed the current draft, as far as the log has it."""
         if approval.revision == 1:
             return approval.step_id
-        wanted = EventFilter(type=EventType.ACTION_REPROPOSED, approval_id=approval.key)
-        for event in self.log.read(wanted, limit=1):
+        filters = EventFilter(type=EventType.ACTION_REPROPOSED, approval_id=approval.key)
+        for event in self.log.read(filters, limit=1):
             if event.trace_id is not None and event.span_id is not None:
                 return f"{event.trace_id.hex()}-{event.span_id.hex()}"
         return approval.step_id

@@ -40,10 +40,10 @@ def question_of(proposal: Proposal) -> PolicyQuestion:
 def checked(proposal: Proposal, keeper: Retention) -> Proposal:
     """Return a proposal whose names and ids can be stored; raises InvalidProposal."""
     for what in ("tool", "agent", "channel"):
-        if (given := getattr(proposal, what)) is not None:
-            _check_name(what, given, keeper)
+        if (name := getattr(proposal, what)) is not None:
+            _check_name(what, name, keeper)
             if what != "channel":
-                _check_own(what, given)
+                _check_own(what, name)
     for fact in proposal.facts.values():
         _check_name("fact", fact, keeper)
     if proposal.effect not in ("read", "write"):
@@ -88,25 +88,25 @@ def _check_required(proposal: Proposal) -> None:
     require_enough(proposal.approvers, required)
 
 
-def _check_name(what: str, given: str, keeper: Retention) -> None:
-    if (kept := keeper.name(what, given)) != given:
-        raise InvalidProposal(what, f"the {what} {kept!r} looks like a secret")
+def _check_name(what: str, name: str, keeper: Retention) -> None:
+    if (retained := keeper.name(what, name)) != name:
+        raise InvalidProposal(what, f"the {what} {retained!r} looks like a secret")
 
 
-def _check_own(what: str, given: str) -> None:
-    if is_own_name(given):
-        raise InvalidProposal(what, reserved_text(given))
+def _check_own(what: str, name: str) -> None:
+    if is_own_name(name):
+        raise InvalidProposal(what, reserved_text(name))
 
 
-def _clean(told: PolicyNote | None, keeper: Retention) -> PolicyNote | None:
+def _clean(note: PolicyNote | None, keeper: Retention) -> PolicyNote | None:
     """Return what the proposer's own rules said, without the secrets that they may repeat."""
-    if told is None:
+    if note is None:
         return None
     return replace(
-        told,
-        rule_ids=tuple(keeper.name("rule_id", one) for one in told.rule_ids),
-        reason=None if told.reason is None else keeper.content_text("reason", told.reason),
-        receipts=tuple(keeper.name("receipt", one) for one in told.receipts),
+        note,
+        rule_ids=tuple(keeper.name("rule_id", one) for one in note.rule_ids),
+        reason=None if note.reason is None else keeper.content_text("reason", note.reason),
+        receipts=tuple(keeper.name("receipt", one) for one in note.receipts),
     )
 
 

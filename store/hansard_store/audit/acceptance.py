@@ -35,12 +35,12 @@ def accepted_heads(connection: apsw.Connection, key: bytes) -> frozenset[str]:
     found: set[str] = set()
     for body, prev_hash in connection.execute(_ACCEPTED):
         try:
-            told: Any = json.loads(body)
+            record: Any = json.loads(body)
         except ValueError:  # it was altered, which the chain names
             continue
-        heads = told.get("given_up") if isinstance(told, dict) else None
+        heads = record.get("given_up") if isinstance(record, dict) else None
         if isinstance(heads, list) and hmac.compare_digest(
-            str(told.get("mac")).encode(), _mac(key, prev_hash, heads).encode()
+            str(record.get("mac")).encode(), _mac(key, prev_hash, heads).encode()
         ):
             found.update(heads)
     return frozenset(found)

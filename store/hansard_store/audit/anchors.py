@@ -56,7 +56,7 @@ class Anchor:
     head: Head
     folder: str
     is_fork: bool
-    place: Path  # the file that holds it
+    path: Path  # the file that holds it
 
     @property
     def line(self) -> str:
@@ -124,7 +124,7 @@ class Anchors:
         What the second copy holds of other folders is left out: a backup is older than its store.
         """
         found = self._read_all()
-        return [one for one in found if one.folder == self._here or one.place == self._local]
+        return [one for one in found if one.folder == self._here or one.path == self._local]
 
     def is_behind(self, head: Head) -> bool:
         """Say whether the data folder's own file holds an earlier head, or none."""
@@ -158,7 +158,7 @@ class Anchors:
 
     def _read_all(self, *, skips_damaged: bool = False) -> list[Anchor]:
         places = self._places()
-        return [one for place in places for one in _read(place, skips_damaged=skips_damaged)]
+        return [one for path in places for one in _read(path, skips_damaged=skips_damaged)]
 
     def _places(self) -> list[Path]:
         return [self._local, *([] if self._copy is None else [self._copy])]
@@ -166,10 +166,10 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class _Reserved:
-    """A file that has room for what goes to a place beside it."""
+    """A file that has room for what replaces the target beside it."""
 
     path: Path
-    place: Path
+    target: Path
 
     def replace(self, found: Sequence[Anchor], mine: Anchor) -> None:
         others = [one for one in found if one.folder != mine.folder]
@@ -179,12 +179,12 @@ class _Reserved:
             file.truncate()
             file.flush()
             os.fsync(file.fileno())
-        self.path.replace(self.place)
+        self.path.replace(self.target)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A place that takes the head of a commit."""
+class _PendingHead:
+    """A file that takes the head of a commit."""
 
     reserved: _Reserved
     is_over: bool  # over whatever is there: it was given up
@@ -198,7 +198,7 @@ class Keeping:
     _here: str
     _reserved: list[_Reserved]
     _head: Head | None = None
-    _wanted: list[_Wanted] = field(default_factory=list)
+    _pending: list[_PendingHead] = field(default_factory=list)
 
     def prepare(self, chain: Chain, *, accepts: bool = False) -> None:
         """Take the head inside the transaction; a kept one that the chain has not come by stays.
@@ -209,7 +209,7 @@ class Keeping:
         self._head = chain.log.head()
         for one in self._reserved:
             try:
-                found = _read(one.place, skips_damaged=accepts)
+                found = _read(one.target, skips_damaged=accepts)
             except StoreBusyError:
                 continue  # claims are refused for it, decisions are not
             mine = self._mine(found)
@@ -219,19 +219,19 @@ class Keeping:
             is_apart = accepts and not all(chain.holds(other.head) for other in others)
             is_fork = is_apart or (mine is not None and mine.is_fork)
             is_over = accepts or (mine is not None and not chain.holds(mine.head))
-            self._wanted.append(_Wanted(one, is_over, is_fork))
+            self._pending.append(_PendingHead(one, is_over, is_fork))
 
     def keep(self) -> None:
         """Write the head after the commit and before what it allows begins. Needs no database."""
         assert self._head is not None
-        for one in self._wanted:
-            place = one.reserved.place
+        for one in self._pending:
+            path = one.reserved.target
             try:
-                with _locked(place.parent):
-                    found = _read(place, skips_damaged=one.is_over)
+                with _locked(path.parent):
+                    found = _read(path, skips_damaged=one.is_over)
                     mine = self._mine(found)
                     if mine is None or one.is_over or mine.head.seq < self._head.seq:
-                        anchor = Anchor(self._head, self._here, one.is_fork, place)
+                        anchor = Anchor(self._head, self._here, one.is_fork, path)
                         one.reserved.replace(found, anchor)
             except (OSError, StoreBusyError) as error:  # it is committed, and has its earlier head
                 _log.error("the head of the audit log was not kept: %s", error)
@@ -240,33 +240,33 @@ class Keeping:
         return next((one for one in found if one.folder == self._here), None)
 
 
-def _read(place: Path, *, skips_damaged: bool = False) -> list[Anchor]:
+def _read(path: Path, *, skips_damaged: bool = False) -> list[Anchor]:
     try:
-        text = place.read_text(encoding="utf-8", errors="surrogateescape")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        if place.name != LATEST:
+        if path.name != LATEST:
             return []  # the second copy is an addition; the folder's own must be readable
-        raise StoreBusyError(f"{str(place)!r} cannot be read: {error.strerror}") from None
+        raise StoreBusyError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     found = []
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if match is None and not skips_damaged:
             raise StoreBusyError(
-                f"{str(place)!r} holds no head of the audit log (SEQ:HASH); look at "
+                f"{str(path)!r} holds no head of the audit log (SEQ:HASH); look at "
                 "`hansard verify`, then `hansard events accept-head`"
             )
         if match is not None:
             head = Head(int(match[1]), bytes.fromhex(match[2]))
-            found.append(Anchor(head, match[4], match[3] == "forked", place))
+            found.append(Anchor(head, match[4], match[3] == "forked", path))
     return found
 
 
-def _reserve(place: Path) -> _Reserved:
-    path = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
+def _reserve(target: Path) -> _Reserved:
+    path = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
     try:
-        make_private(place.parent)
+        make_private(target.parent)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(bytes(_RESERVED_BYTES))
@@ -274,9 +274,9 @@ def _reserve(place: Path) -> _Reserved:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         raise StoreBusyError(
-            f"the head of the audit log cannot be kept in {str(place.parent)!r}: {error.strerror}"
+            f"the head of the audit log cannot be kept in {str(target.parent)!r}: {error.strerror}"
         ) from None
-    return _Reserved(path, place)
+    return _Reserved(path, target)
 
 
 @contextmanager

@@ -77,8 +77,8 @@ def notice(work: Work, uptime: Uptime | None) -> None:
             body={"set_back_ns": str(behind_ns)},
             contents=[work.keeper.content("error", text)],
         )
-    told = f"{work.now_ns} " + (f"{uptime.boot} {uptime.ns}" if uptime else "- 0")
-    work.connection.execute(_KEEP, (told,))
+    reading = f"{work.now_ns} " + (f"{uptime.boot} {uptime.ns}" if uptime else "- 0")
+    work.connection.execute(_KEEP, (reading,))
 
 
 def _behind_ns(seen: str, now_ns: int, uptime: Uptime | None) -> int:

@@ -51,8 +51,8 @@ def keep_head(folder: DataFolder, log: EventLog, *, now_ns: int) -> Head | None:
     names = _names(folder)
     if names and names[-1].startswith(day):
         return None  # as a rule: without reading them all
-    kept = read_heads(folder)
-    last = kept[-1] if kept else KeptHead("", EMPTY_HEAD)
+    heads = read_heads(folder)
+    last = heads[-1] if heads else KeptHead("", EMPTY_HEAD)
     if last.day == day:
         return None
     first = log.read(EventFilter(), before=last.head.seq + 2, limit=1)
@@ -60,14 +60,14 @@ def keep_head(folder: DataFolder, log: EventLog, *, now_ns: int) -> Head | None:
         return None
     if now_ns - now_ns % _DAY_NS <= first[0].time_ns <= now_ns:
         return None
-    times = sum(one.day == day for one in kept)
-    place = folder.heads / (f"{day}.{times + 1}" if times else day)
+    times = sum(one.day == day for one in heads)
+    path = folder.heads / (f"{day}.{times + 1}" if times else day)
     head = log.head()
     folder.heads.mkdir(mode=0o700, exist_ok=True)
     mine = folder.heads / f".{day}-{secrets.token_hex(4)}"
     try:
         _write(mine, f"{head.text}\n")
-        os.link(mine, place)
+        os.link(mine, path)
     except FileExistsError:
         return None
     finally:
@@ -80,8 +80,8 @@ def read_heads(folder: DataFolder) -> list[KeptHead]:
 
     By the log itself: days need not come in their order.
     """
-    kept = [KeptHead(name.partition(".")[0], _head(folder, name)) for name in _names(folder)]
-    return sorted(kept, key=lambda one: (one.head.seq, one.day))
+    heads = [KeptHead(name.partition(".")[0], _head(folder, name)) for name in _names(folder)]
+    return sorted(heads, key=lambda one: (one.head.seq, one.day))
 
 
 def _names(folder: DataFolder) -> list[str]:
@@ -102,22 +102,22 @@ def verify_with_heads(
     `latest` returns those of decisions and claims; heads that were given up are left out.
     """
     try:
-        kept = [*(one.head for one in read_heads(folder)), *latest()]
+        heads = [*(one.head for one in read_heads(folder)), *latest()]
     except StoreError as error:
         report = verify(())
         problem = f"cannot be held against what was kept of it: {error}"
         return replace(report, broken=report.broken or ChainBreak(report.head.seq, problem))
-    return verify([one for one in dict.fromkeys(kept) if one.text not in given_up])
+    return verify([one for one in dict.fromkeys(heads) if one.text not in given_up])
 
 
 def _head(folder: DataFolder, day: str) -> Head:
-    place = folder.heads / day
+    path = folder.heads / day
     try:
-        found = _TEXT.fullmatch(place.read_text(encoding="utf-8", errors="replace"))
+        found = _TEXT.fullmatch(path.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
-        raise StoreError(f"{str(place)!r} cannot be read: {error.strerror}") from None
+        raise StoreError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     if found is None:
-        raise StoreError(f"{str(place)!r} holds no head of the audit log (SEQ:HASH)")
+        raise StoreError(f"{str(path)!r} holds no head of the audit log (SEQ:HASH)")
     return Head(int(found[1]), bytes.fromhex(found[2]))
 
 

@@ -183,12 +183,12 @@ class EventLog(Protocol):
         ...
 
     def read(
-        self, wanted: EventFilter = ..., *, before: int | None = None, limit: int = 50
+        self, filters: EventFilter = ..., *, before: int | None = None, limit: int = 50
     ) -> Sequence[StoredEvent]:
         """Return events, the newest first, those below a number."""
         ...
 
-    def count(self, wanted: EventFilter, *, at_most: int) -> int:
+    def count(self, filters: EventFilter, *, at_most: int) -> int:
         """Return how many events meet a filter; counting ends at `at_most`."""
         ...
 
@@ -196,6 +196,6 @@ class EventLog(Protocol):
         """Yield events in their order."""
         ...
 
-    def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
+    def verify(self, *, anchor: Head | None = None, heads: Sequence[Head] = ()) -> ChainReport:
         """Check the whole chain, and that it came by heads of earlier."""
         ...

@@ -113,50 +113,52 @@ def head(connection: apsw.Connection) -> Head:
 
 def read_events(
     connection: apsw.Connection,
-    wanted: EventFilter = _ALL,
+    filters: EventFilter = _ALL,
     *,
     before: int | None = None,
     limit: int = 50,
 ) -> list[StoredEvent]:
     """Return events with their contents, the newest first, those below a number."""
-    sql, given = events_query(wanted)
-    bindings = {**given, "before": _ABOVE_ALL if before is None else before, "limit": limit}
+    sql, parameters = events_query(filters)
+    bindings = {**parameters, "before": _ABOVE_ALL if before is None else before, "limit": limit}
     return _with_contents(connection, connection.execute(sql, bindings).fetchall())
 
 
-def count_events(connection: apsw.Connection, wanted: EventFilter, *, at_most: int) -> int:
+def count_events(connection: apsw.Connection, filters: EventFilter, *, at_most: int) -> int:
     """Return how many events meet a filter; counting ends at `at_most`."""
-    sql, given = events_query(wanted)
-    bindings = {**given, "before": _ABOVE_ALL, "limit": at_most}
+    sql, parameters = events_query(filters)
+    bindings = {**parameters, "before": _ABOVE_ALL, "limit": at_most}
     found: int = connection.execute(f"SELECT count(*) FROM ({sql})", bindings).get
     return found
 
 
-def events_query(wanted: EventFilter) -> tuple[str, dict[str, Any]]:
+def events_query(filters: EventFilter) -> tuple[str, dict[str, Any]]:
     """Return the statement of a list of events, and what it is filtered by."""
-    given = _given(wanted)
-    conditions = [_FILTERS[name] for name in given]
-    is_told = wanted.type is None and not wanted.with_seals
+    parameters = _given(filters)
+    conditions = [_FILTERS[name] for name in parameters]
+    is_told = filters.type is None and not filters.with_seals
     if is_told:
         conditions.append(_TOLD)
-    ways = _INDEXES.get(next(iter(given), ""), _WALKING_BACK_TOLD if is_told else _WALKING_BACK)
+    ways = _INDEXES.get(
+        next(iter(parameters), ""), _WALKING_BACK_TOLD if is_told else _WALKING_BACK
+    )
     parts = [
         _LIST.format(
             index=f"INDEXED BY {index}" if index else "", wanted=" AND ".join([held, *conditions])
         )
         for index, held in ways
     ]
-    return " UNION ALL ".join(parts) + _NEWEST, given
+    return " UNION ALL ".join(parts) + _NEWEST, parameters
 
 
-def _given(wanted: EventFilter) -> dict[str, Any]:
+def _given(filters: EventFilter) -> dict[str, Any]:
     """Return what is asked for by name of its filter, the narrowest first."""
-    told = {name: getattr(wanted, name, None) for name in _FILTERS}
+    fields = {name: getattr(filters, name, None) for name in _FILTERS}
     usual = {"type": _USUAL_TYPES, "source": _USUAL_SOURCES, "actor": _USUAL_ACTORS}
     for name, values in usual.items():
-        if told[name] in values:
-            told |= {name: None, f"usual_{name}": str(told[name])}
-    return {name: value for name, value in told.items() if value is not None}
+        if fields[name] in values:
+            fields |= {name: None, f"usual_{name}": str(fields[name])}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def walk_events(connection: apsw.Connection, *, after: int = 0) -> Iterator[StoredEvent]:
@@ -171,13 +173,13 @@ def walk_events(connection: apsw.Connection, *, after: int = 0) -> Iterator[Stor
 
 
 def verify_events(
-    connection: apsw.Connection, *, anchor: Head | None = None, kept: Sequence[Head] = ()
+    connection: apsw.Connection, *, anchor: Head | None = None, heads: Sequence[Head] = ()
 ) -> ChainReport:
     """Check the whole chain, and the drafts and notes it refers to.
 
     A cut end is seen only with a head as it was kept elsewhere: an anchor, or one of each day.
     """
-    return check_chain(walk_events(connection), anchor=anchor, kept=kept)
+    return check_chain(walk_events(connection), anchor=anchor, heads=heads)
 
 
 def keyed_hash(key: bytes, data: bytes) -> str:
@@ -212,18 +214,18 @@ class SqliteEventLog:
         return found
 
     def read(
-        self, wanted: EventFilter = _ALL, *, before: int | None = None, limit: int = 50
+        self, filters: EventFilter = _ALL, *, before: int | None = None, limit: int = 50
     ) -> Sequence[StoredEvent]:
-        return read_events(self._connection, wanted, before=before, limit=limit)
+        return read_events(self._connection, filters, before=before, limit=limit)
 
-    def count(self, wanted: EventFilter, *, at_most: int) -> int:
-        return count_events(self._connection, wanted, at_most=at_most)
+    def count(self, filters: EventFilter, *, at_most: int) -> int:
+        return count_events(self._connection, filters, at_most=at_most)
 
     def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
         return walk_events(self._connection, after=after)
 
-    def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
-        return verify_events(self._connection, anchor=anchor, kept=kept)
+    def verify(self, *, anchor: Head | None = None, heads: Sequence[Head] = ()) -> ChainReport:
+        return verify_events(self._connection, anchor=anchor, heads=heads)
 
 
 def _content_of(body: str) -> Any:

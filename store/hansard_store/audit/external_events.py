@@ -28,80 +28,82 @@ MOST_AHEAD_NS: Final = _AHEAD_S * 1_000_000_000
 _OF_RUN: Final = ("run_id", "step_id")
 
 
-def note_event(desk: ApprovalService, told: Mapping[str, Any]) -> int:
+def note_event(approvals: ApprovalService, fields: Mapping[str, Any]) -> int:
     """Append an event and return its number; it is on disk then. Raises InvalidProposal."""
-    _refuse_reserved(told)
-    _refuse_future(desk, told.get("time_ns"))
-    match told.get("type"):
+    _refuse_reserved(fields)
+    _refuse_future(approvals, fields.get("time_ns"))
+    match fields.get("type"):
         case EventType.TOOL_CALLED:
-            more = _given(told, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN)
-            return desk.tool_called(_needed(told, "tool"), told.get("arguments"), **more)
+            more = _given(fields, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN)
+            return approvals.tool_called(_needed(fields, "tool"), fields.get("arguments"), **more)
         case EventType.TOOL_RETURNED:
             more = _given(
-                told, "agent", "call_id", "effect", "approval_id", "result", "result_ref", "error",
-                "time_ns", *_OF_RUN,
+                fields, "agent", "call_id", "effect", "approval_id", "result", "result_ref",
+                "error", "time_ns", *_OF_RUN,
             )  # fmt: skip
-            return desk.tool_returned(_needed(told, "tool"), ok=told.get("ok", True), **more)
+            return approvals.tool_returned(
+                _needed(fields, "tool"), ok=fields.get("ok", True), **more
+            )
         case EventType.MESSAGE_INBOUND:
-            more = _given(told, "ref", "text", "time_ns", *_OF_RUN)
-            return desk.message_in(_conversation(told), by=_name(told, "by"), **more)
+            more = _given(fields, "ref", "text", "time_ns", *_OF_RUN)
+            return approvals.message_in(_conversation(fields), by=_name(fields, "by"), **more)
         case EventType.MESSAGE_OUTBOUND:
-            more = _given(told, "ref", "text", "time_ns", *_OF_RUN)
-            agent = _name(told, "agent")
-            return desk.message_out(_conversation(told), agent=agent, **more)
+            more = _given(fields, "ref", "text", "time_ns", *_OF_RUN)
+            agent = _name(fields, "agent")
+            return approvals.message_out(_conversation(fields), agent=agent, **more)
         case EventType.POLICY_BLOCKED:
-            more = _given(told, "agent", "rule_ids", *_OF_RUN)
-            arguments, reason = told.get("arguments") or {}, _name(told, "reason")
-            return desk.blocked(_needed(told, "tool"), arguments, reason=reason, **more)
+            more = _given(fields, "agent", "rule_ids", *_OF_RUN)
+            arguments, reason = fields.get("arguments") or {}, _name(fields, "reason")
+            return approvals.blocked(_needed(fields, "tool"), arguments, reason=reason, **more)
         case EventType.ACTION_RECEIPTED:
-            more = _given(told, "agent", *_OF_RUN)
-            more["rule_ids"] = tuple(told.get("rule_ids") or ())
-            ref = desk.receipt(_needed(told, "tool"), told.get("arguments") or {}, **more)
+            more = _given(fields, "agent", *_OF_RUN)
+            more["rule_ids"] = tuple(fields.get("rule_ids") or ())
+            ref = approvals.receipt(_needed(fields, "tool"), fields.get("arguments") or {}, **more)
             return int(ref.partition(":")[2])
         case EventType.FAILURE:
-            more = _given(told, "subject", "time_ns", *_OF_RUN)
-            more["agent"] = _name(told, "agent")  # never nobody's, which is Hansard's own
-            action = told.get("action") or _needed(told, "tool")
-            return desk.failed(action, _name(told, "error"), **more)
+            more = _given(fields, "subject", "time_ns", *_OF_RUN)
+            more["agent"] = _name(fields, "agent")  # never nobody's, which is Hansard's own
+            action = fields.get("action") or _needed(fields, "tool")
+            return approvals.failed(action, _name(fields, "error"), **more)
     known = ", ".join(TOLD_TYPES)
-    raise InvalidProposal("type", f"programs tell {known}; not {told.get('type')!r}")
+    raise InvalidProposal("type", f"programs tell {known}; not {fields.get('type')!r}")
 
 
-def _refuse_reserved(told: Mapping[str, Any]) -> None:
+def _refuse_reserved(fields: Mapping[str, Any]) -> None:
     """Raise InvalidProposal where a program speaks as Hansard, or as a person who acts."""
-    if told.get("actor") in RESERVED_ACTORS:
+    if fields.get("actor") in RESERVED_ACTORS:
         raise InvalidProposal(
-            "actor", f"events of the actor {told['actor']!r} are written by Hansard alone"
+            "actor", f"events of the actor {fields['actor']!r} are written by Hansard alone"
         )
     for name in _NAMES:
-        if is_own_name(_name(told, name)):
-            raise InvalidProposal(name, reserved_text(_name(told, name)))
+        if is_own_name(_name(fields, name)):
+            raise InvalidProposal(name, reserved_text(_name(fields, name)))
 
 
-def _refuse_future(desk: ApprovalService, time_ns: Any) -> None:
+def _refuse_future(approvals: ApprovalService, time_ns: Any) -> None:
     """Raise InvalidProposal for a time that no clock of another machine has yet."""
-    if isinstance(time_ns, int) and time_ns > desk.now_ns() + MOST_AHEAD_NS:
+    if isinstance(time_ns, int) and time_ns > approvals.now_ns() + MOST_AHEAD_NS:
         raise InvalidProposal(
             "time_ns",
             f"the event is dated over {_AHEAD_S} s later than now, by the clock here",
         )
 
 
-def _given(told: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: told[name] for name in names if told.get(name) is not None}
+def _given(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: fields[name] for name in names if fields.get(name) is not None}
 
 
-def _needed(told: Mapping[str, Any], name: str) -> str:
-    value = told.get(name)
+def _needed(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
     if not isinstance(value, str) or not value:
-        raise InvalidProposal(name, f"an event of type {told.get('type')!r} needs its {name}")
+        raise InvalidProposal(name, f"an event of type {fields.get('type')!r} needs its {name}")
     return value
 
 
-def _conversation(told: Mapping[str, Any]) -> str:
-    return _name(told, "channel") or _needed(told, "conversation")
+def _conversation(fields: Mapping[str, Any]) -> str:
+    return _name(fields, "channel") or _needed(fields, "conversation")
 
 
-def _name(told: Mapping[str, Any], name: str) -> str:
-    value = told.get(name)
+def _name(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
     return value if isinstance(value, str) else ""

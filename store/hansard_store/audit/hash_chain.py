@@ -99,29 +99,29 @@ def content_ref(salt: bytes, value: Any) -> str:
 
 
 def check_chain(
-    events: Iterable[StoredEvent], *, anchor: Head | None = None, kept: Sequence[Head] = ()
+    events: Iterable[StoredEvent], *, anchor: Head | None = None, heads: Sequence[Head] = ()
 ) -> ChainReport:
     """Follow the chain from its beginning to the first row that was altered, added or removed.
 
-    `anchor` and `kept` are heads of earlier: the chain must have come by each of them.
+    `anchor` and `heads` are earlier heads: the chain must contain each of them.
     """
-    wanted: dict[int, list[Head]] = {}
-    for head in (*kept, *([] if anchor is None else [anchor])):
-        wanted.setdefault(head.seq, []).append(head)
+    expected: dict[int, list[Head]] = {}
+    for head in (*heads, *([] if anchor is None else [anchor])):
+        expected.setdefault(head.seq, []).append(head)
     last, checked = EMPTY_HEAD, 0
     for event in events:
         problem = _problem(event, last) or _content_problem(event)
-        if problem is None and event.seq in wanted:
-            problem = _differs(event, wanted[event.seq])
+        if problem is None and event.seq in expected:
+            problem = _differs(event, expected[event.seq])
         if problem is not None:
-            return ChainReport(last, checked, ChainBreak(event.seq, problem), anchor, len(kept))
+            return ChainReport(last, checked, ChainBreak(event.seq, problem), anchor, len(heads))
         last, checked = Head(event.seq, event.hash), checked + 1
-    furthest = max(wanted, default=0)
+    furthest = max(expected, default=0)
     if furthest > last.seq:
         ends = f"the log ends at {last.seq}, before the anchor {furthest}"
         gone = f"is missing: {ends}: its end was removed"
-        return ChainReport(last, checked, ChainBreak(last.seq + 1, gone), anchor, len(kept))
-    return ChainReport(last, checked, None, anchor, len(kept))
+        return ChainReport(last, checked, ChainBreak(last.seq + 1, gone), anchor, len(heads))
+    return ChainReport(last, checked, None, anchor, len(heads))
 
 
 # Each problem goes on from "event 7 …" and "It …".
@@ -140,8 +140,8 @@ def _problem(event: StoredEvent, last: Head) -> str | None:
 
 
 def _content_problem(event: StoredEvent) -> str | None:
-    told = json.loads(event.body)
-    refs = told.get("contents", {}) if isinstance(told, dict) else {}
+    body = json.loads(event.body)
+    refs = body.get("contents", {}) if isinstance(body, dict) else {}
     if not isinstance(refs, dict):
         return "names no drafts and notes as Hansard writes them: it was altered"
     for name, ref in refs.items():

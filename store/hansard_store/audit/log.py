@@ -113,19 +113,19 @@ class AuditService:
 
     def events(
         self,
-        wanted: EventFilter = EventFilter(),  # noqa: B008 - frozen
+        filters: EventFilter = EventFilter(),  # noqa: B008 - frozen
         *,
         before: int | None = None,
         limit: int = 50,
     ) -> Sequence[StoredEvent]:
         """Return events, the newest first."""
         with self._reading() as connection:
-            return self._log(connection).read(wanted, before=before, limit=limit)
+            return self._log(connection).read(filters, before=before, limit=limit)
 
-    def count_events(self, wanted: EventFilter, *, at_most: int) -> int:
+    def count_events(self, filters: EventFilter, *, at_most: int) -> int:
         """Return how many events meet a filter; counting ends at `at_most`."""
         with self._reading() as connection:
-            return self._log(connection).count(wanted, at_most=at_most)
+            return self._log(connection).count(filters, at_most=at_most)
 
     def head(self) -> Head:
         """Return the end of the audit log's chain."""
@@ -142,7 +142,7 @@ class AuditService:
             log = self._log(connection)
             return verify_with_heads(
                 self.folder,
-                lambda kept: log.verify(anchor=anchor, kept=kept),
+                lambda heads: log.verify(anchor=anchor, heads=heads),
                 latest=lambda: [one.head for one in self.anchors.kept()],
                 given_up=accepted_heads(connection, self.keeper.key),
             )
@@ -160,14 +160,14 @@ class AuditService:
             heads = list(dict.fromkeys([*(one.head for one in broken), *days]))
             if heads:
                 body = acceptance(self.keeper.key, work.log.head(), heads)
-                said = work.keeper.words("note", note) if note else None
+                reason = work.keeper.words("note", note) if note else None
                 work.tell(
                     EventType.HEAD_ACCEPTED,
                     self._decider(by),
                     action="accept_head",
                     subject="store",
                     body=body,
-                    contents=[] if said is None else [work.keeper.content("note", said)],
+                    contents=[] if reason is None else [work.keeper.content("note", reason)],
                 )
             return broken
 
@@ -200,21 +200,21 @@ class AuditService:
                 return number + (sealed is not None)
         raise AssertionError
 
-    def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
+    def message_in(self, conversation: str, *, by: str = "", **fields: Any) -> int:
         """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""
         who = self._person(by)
         return self._write(
             lambda work: tell_message(
-                work, is_inbound=True, conversation=conversation, who=who, **told
+                work, is_inbound=True, conversation=conversation, who=who, **fields
             )
         )
 
-    def message_out(self, conversation: str, *, agent: str = "", **told: Any) -> int:
+    def message_out(self, conversation: str, *, agent: str = "", **fields: Any) -> int:
         """Log an outbound message, as `message_in`."""
         who = self._agent(agent)
         return self._write(
             lambda work: tell_message(
-                work, is_inbound=False, conversation=conversation, who=who, **told
+                work, is_inbound=False, conversation=conversation, who=who, **fields
             )
         )
 
@@ -225,7 +225,7 @@ class AuditService:
         *,
         agent: str | None = None,
         call_id: str | None = None,
-        **told: Any,
+        **fields: Any,
     ) -> int:
         """Log a tool call before it is made: `effect`, `approval_id`, `run_id`, `step_id`.
 
@@ -234,9 +234,9 @@ class AuditService:
         """
         return self._write(
             lambda work: tell_tool(
-                work, tool, agent=self._agent(agent), call_id=call_id, arguments=arguments, **told
+                work, tool, agent=self._agent(agent), call_id=call_id, arguments=arguments, **fields
             ),
-            in_full=told.get("effect") != "read",
+            in_full=fields.get("effect") != "read",
         )
 
     def tool_returned(
@@ -246,7 +246,7 @@ class AuditService:
         ok: bool,
         agent: str | None = None,
         call_id: str | None = None,
-        **told: Any,
+        **fields: Any,
     ) -> int:
         """Log a tool's result: `result` (kept as a keyed hash), `result_ref`, `error`, as above."""
         return self._write(
@@ -257,9 +257,9 @@ class AuditService:
                 call_id=call_id,
                 returned=True,
                 is_ok=ok,
-                **told,
+                **fields,
             ),
-            in_full=told.get("effect") != "read",
+            in_full=fields.get("effect") != "read",
         )
 
     def blocked(
@@ -274,19 +274,19 @@ class AuditService:
         step_id: str | None = None,
     ) -> int:
         """Log that policy, or the gate itself, blocked a call."""
-        asked = PolicyQuestion(tool, arguments, "write", agent, run_id, step_id)
+        question = PolicyQuestion(tool, arguments, "write", agent, run_id, step_id)
         note = PolicyNote(DENY, tuple(rule_ids), reason)
         return self._write(
-            lambda work: proposals.note_denial(work, asked, note, self._agent(agent))
+            lambda work: proposals.note_denial(work, question, note, self._agent(agent))
         )
 
-    def failed(self, action: str, error: str, *, agent: str | None = None, **told: Any) -> int:
+    def failed(self, action: str, error: str, *, agent: str | None = None, **fields: Any) -> int:
         """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`; Hansard's without agent."""
         who = Who(Actor.SYSTEM) if agent is None else self._agent(agent)
-        return self._write(lambda work: tell_failure(work, action, who=who, error=error, **told))
+        return self._write(lambda work: tell_failure(work, action, who=who, error=error, **fields))
 
     def receipt(
-        self, tool: str, arguments: Mapping[str, Any], *, agent: str | None = None, **told: Any
+        self, tool: str, arguments: Mapping[str, Any], *, agent: str | None = None, **fields: Any
     ) -> str:
         """Store the receipt that policy demands, durably, and return its reference.
 
@@ -294,7 +294,7 @@ class AuditService:
         """
         who = self._agent(agent)
         return self._write(
-            lambda work: tell_receipt(work, tool, agent=who, arguments=arguments, **told)
+            lambda work: tell_receipt(work, tool, agent=who, arguments=arguments, **fields)
         )
 
     # ---- the inside
@@ -323,8 +323,8 @@ class AuditService:
 
     def _older_days(self, log: EventLog) -> list[Head]:
         """Return the heads of days that the log has not come by."""
-        kept = [one.head for one in read_heads(self.folder)]
-        return [one for one in kept if log.hash_at(one.seq) != one.hash]
+        heads = [one.head for one in read_heads(self.folder)]
+        return [one for one in heads if log.hash_at(one.seq) != one.hash]
 
     def _log(self, connection: apsw.Connection) -> EventLog:
         return self._open_log(connection)
@@ -433,14 +433,14 @@ def tell_tool(
         body["result"] = None if result is None else work.keeper.reference(result)
     else:
         body["arguments"] = None if arguments is None else work.keeper.reference(arguments)
-    told = None if error is None else work.keeper.content_text("error", error)
+    error_text = None if error is None else work.keeper.content_text("error", error)
     return work.tell(
         EventType.TOOL_RETURNED if returned else EventType.TOOL_CALLED,
         who,
         action=tool,
         subject=f"call:{call_id}" if call_id else f"tool:{tool}",
         body=body,
-        contents=[] if told is None else [work.keeper.content("error", told)],
+        contents=[] if error_text is None else [work.keeper.content("error", error_text)],
         run_id=run_id,
         step_id=step_id,
         time_ns=time_ns,

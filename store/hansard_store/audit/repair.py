@@ -55,7 +55,7 @@ def repair_schema(folder: DataFolder, *, by: str) -> Repaired:
         _refuse_other_version(connection)
         if not _to_mend(connection):
             return Repaired()
-        kept = keep_copy(folder, f"hansard-altered-{time.time_ns() // 1_000_000_000}.db")
+        copy = keep_copy(folder, f"hansard-altered-{time.time_ns() // 1_000_000_000}.db")
         with without_foreign_keys(connection):
             begin_repair(connection)
             with rolled_back_on_error(connection):
@@ -64,7 +64,7 @@ def repair_schema(folder: DataFolder, *, by: str) -> Repaired:
                 if schema_version(connection) == latest_version():
                     note_repair(connection, mended, by=by)
                 connection.execute("COMMIT")
-        return Repaired(tuple(mended), kept)
+        return Repaired(tuple(mended), copy)
     except apsw.Error as error:
         raise StoreError(
             f"the schema cannot be repaired: {error}; `hansard restore` a backup"
@@ -153,9 +153,9 @@ class _Held:
 
 
 def _hold(connection: apsw.Connection, table: SchemaObject) -> _Held:
-    wanted = {row[1] for row in Shipped.of(schema_version(connection)).columns(table.name)}
+    expected = {row[1] for row in Shipped.of(schema_version(connection)).columns(table.name)}
     found = [row[1] for row in columns_of(connection, table.name)]
-    names = [f'"{name}"' for name in found if name in wanted]
+    names = [f'"{name}"' for name in found if name in expected]
     if _WITHOUT_ROWID not in str(table.sql).upper():
         names.insert(0, "rowid")
     connection.execute(

@@ -162,15 +162,15 @@ def _added_or_altered(
     parts = _parts_of_indexes(shipped.objects.values())
     made = []
     for one in found:
-        wanted = shipped.objects.get((one.kind, one.name))
-        if wanted is None:
+        expected = shipped.objects.get((one.kind, one.name))
+        if expected is None:
             if one.kind != "table" or not _STATISTICS.fullmatch(one.name):
                 harmless = one.kind == "index" and not one.is_unique
                 made.append(Alteration(one.kind, one.name, one.table, "added", harmless))
-        elif one != wanted:
-            if one.table == wanted.table and plain_sql(one.sql) == plain_sql(wanted.sql):
+        elif one != expected:
+            if one.table == expected.table and plain_sql(one.sql) == plain_sql(expected.sql):
                 continue
-            if one.name in parts and _rules(one) == _rules(wanted):
+            if one.name in parts and _rules(one) == _rules(expected):
                 continue
             detail = _other_columns(connection, shipped, one) if one.kind == "table" else ""
             made.append(Alteration(one.kind, one.name, one.table, "altered", detail=detail))
@@ -200,14 +200,14 @@ def _parts_of_indexes(objects: Iterable[SchemaObject]) -> set[str]:
 
 def _other_columns(connection: apsw.Connection, shipped: Shipped, one: SchemaObject) -> str:
     """Name the columns of an altered table that differ; "" where only a constraint does."""
-    wanted = {row[1]: row for row in shipped.columns(one.name)}
+    expected = {row[1]: row for row in shipped.columns(one.name)}
     found = {row[1]: row for row in columns_of(connection, one.name)}
-    other = [f"column {name[:_MOST_NAME]!r} was added" for name in found.keys() - wanted.keys()]
-    other += [f"column {name!r} is missing" for name in wanted.keys() - found.keys()]
+    other = [f"column {name[:_MOST_NAME]!r} was added" for name in found.keys() - expected.keys()]
+    other += [f"column {name!r} is missing" for name in expected.keys() - found.keys()]
     other += [
         f"column {name!r} is another one"
-        for name in wanted.keys() & found.keys()
-        if wanted[name] != found[name]
+        for name in expected.keys() & found.keys()
+        if expected[name] != found[name]
     ]
     return ", ".join(sorted(other)) or "a constraint or an option differs"
 

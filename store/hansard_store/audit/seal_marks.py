@@ -92,56 +92,56 @@ class _Marker:
         self._tables = tables
         self._numbered = {name: leaves.of_blob(name) for name in NUMBERED}
 
-    def added(self, *given: Any) -> bytes:
+    def added(self, *arguments: Any) -> bytes:
         """Mark a row that was added: its name, key, last seal; what is known of it; its values."""
-        name, of, after = given[:3]
-        leaf = self._leaves.of_row(self._tables[name], of, given[7:])
-        if self._known(name, of, given[3:7]) not in (None, GONE, LOST):
+        name, of, after = arguments[:3]
+        leaf = self._leaves.of_row(self._tables[name], of, arguments[7:])
+        if self._known(name, of, arguments[3:7]) not in (None, GONE, LOST):
             leaf = ALTERED  # something else removed the row that had its key
         return self._mark(name, of, after, leaf)
 
-    def changed(self, *given: Any) -> bytes:
+    def changed(self, *arguments: Any) -> bytes:
         """Mark a row that was changed: as above, with its key before, and its values before."""
-        name, of, before, after = given[:4]
-        values = given[8:]
+        name, of, before, after = arguments[:4]
+        values = arguments[8:]
         table, half = self._tables[name], len(values) // 2
         was = self._leaves.of_row(table, before, values[half:])
         leaf = self._leaves.of_row(table, of, values[:half])
-        if self._known(name, before, given[4:8]) != was:
+        if self._known(name, before, arguments[4:8]) != was:
             leaf = ALTERED
         return self._mark(name, of, after, leaf)
 
-    def removed(self, *given: Any) -> bytes:
+    def removed(self, *arguments: Any) -> bytes:
         """Mark a row that was removed."""
-        name, of, after = given[:3]
-        was = self._leaves.of_row(self._tables[name], of, given[7:])
-        is_own = self._known(name, of, given[3:7]) == was
+        name, of, after = arguments[:3]
+        was = self._leaves.of_row(self._tables[name], of, arguments[7:])
+        is_own = self._known(name, of, arguments[3:7]) == was
         return self._mark(name, of, after, GONE if is_own else LOST)
 
-    def touched(self, *given: Any) -> bytes:
+    def touched(self, *arguments: Any) -> bytes:
         """Mark a row of a numbered table that was changed, or, without what it is now, removed."""
-        name, number, after = given[:3]
-        of, blobs = str(number), given[7:]
-        known = self._known(name, of, given[3:7])
+        name, number, after = arguments[:3]
+        of, blobs = str(number), arguments[7:]
+        known = self._known(name, of, arguments[3:7])
         was, *now = (self._numbered[name](number, blob or b"") for blob in blobs)
         # Not sealed, and changed for the first time; or removed, and its number given again.
-        is_new = known is None if given[3] is None else known in (GONE, LOST)
+        is_new = known is None if arguments[3] is None else known in (GONE, LOST)
         if is_new or known == was:
             return self._mark(name, of, after, now[0] if now else GONE)
         return self._mark(name, of, after, ALTERED if now else LOST)
 
-    def fits(self, *given: Any) -> bool:
+    def fits(self, *arguments: Any) -> bool:
         """Say whether a row is as it is known."""
-        name, of = given[:2]
-        found = self._leaves.of_row(self._tables[name], of, given[6:])
-        return bool(self._known(name, of, given[2:6]) == found)
+        name, of = arguments[:2]
+        found = self._leaves.of_row(self._tables[name], of, arguments[6:])
+        return bool(self._known(name, of, arguments[2:6]) == found)
 
-    def _known(self, name: str, of: str, given: tuple[Any, ...]) -> Any:
+    def _known(self, name: str, of: str, values: tuple[Any, ...]) -> Any:
         """Return the leaf of a row by its last mark, or as it was sealed; None without either.
 
         Of a mark that Hansard did not sign, one that fits nothing.
         """
-        made, after, sealed_after, leaf = given
+        made, after, sealed_after, leaf = values
         if made is None or after < (sealed_after or 0):
             return leaf
         signature = _signature(self._leaves, name, of, after, made[:LEAF_BYTES])
@@ -199,11 +199,11 @@ def _marking(table: Marked) -> list[str]:
     if table.name in APPEND_ONLY:
         return [added]
     known = _known(table, before)
-    given = f"{name}, {of}, {before}, {_LAST}, {known}, {now}, {was}"
+    arguments = f"{name}, {of}, {before}, {_LAST}, {known}, {now}, {was}"
     gone = f"{name}, {before}, {_LAST}, {known}, {was}"
     return [
         added,
-        trigger(_update_of(table), of, f"{_CHANGED}({given})"),
+        trigger(_update_of(table), of, f"{_CHANGED}({arguments})"),
         trigger("DELETE", before, f"{_REMOVED}({gone})"),
     ]
 
@@ -225,10 +225,10 @@ def _known(table: Marked, key: str) -> str:
 
 def _asking(table: Marked) -> str:
     of = table.key("t")
-    given = f"'{table.name}', {of}, {_known(table, of)}, {table.values('t')}"
+    arguments = f"'{table.name}', {of}, {_known(table, of)}, {table.values('t')}"
     return (
         f'CREATE TEMP VIEW "altered_{table.name}" AS '
-        f'SELECT t.* FROM main."{table.name}" AS t WHERE NOT {_FITS}({given});'
+        f'SELECT t.* FROM main."{table.name}" AS t WHERE NOT {_FITS}({arguments});'
         f'CREATE TEMP VIEW "removed_{table.name}" AS SELECT row_key FROM '
         f"(SELECT row_key FROM seal_row WHERE table_name = '{table.name}'"
         f" UNION SELECT row_key FROM seal_due WHERE table_name = '{table.name}')"
@@ -243,10 +243,12 @@ def _touching(name: str) -> list[str]:
         number = f"OLD.{table.id}"
         of = f"CAST({number} AS TEXT)"
         last = f"FROM seal_due WHERE table_name = '{name}' AND row_key = {of}"
-        given = ", ".join(
+        arguments = ", ".join(
             f"(SELECT {one} {last} ORDER BY id DESC LIMIT 1)" for one in ("mark", "after")
         )
-        made = f"'{name}', {number}, {_LAST}, {given}, 0, {_leaf_in_block(name, number)}, {blobs}"
+        made = (
+            f"'{name}', {number}, {_LAST}, {arguments}, 0, {_leaf_in_block(name, number)}, {blobs}"
+        )
         return _trigger(event, name, f"CAST({row}.{table.id} AS TEXT)", f"{_TOUCHED}({made})", when)
 
     was, now = table.blob("OLD"), table.blob("NEW")

@@ -205,11 +205,11 @@ class Leaves:
 
     def of_row(self, table: Marked, key: str, values: Sequence[Any]) -> bytes:
         """Return the leaf of a row of a marked table."""
-        told = [_part(key)]
+        parts = [_part(key)]
         for name, value, default in zip(table.columns, values, table.defaults, strict=True):
             if value != default:
-                told += (_name_part(name), _part(value))
-        return self._ended(self._begun(b"marked", table.name), b"".join(told))
+                parts += (_name_part(name), _part(value))
+        return self._ended(self._begun(b"marked", table.name), b"".join(parts))
 
     def signature(self, word: bytes, text: bytes) -> bytes:
         """Return a keyed hash of what Hansard itself wrote."""
@@ -218,8 +218,8 @@ class Leaves:
     def hash_keys(self, connection: apsw.Connection) -> None:
         """Let a connection make the keys of rows."""
 
-        def hashed(*given: Any) -> str:
-            return f"X'{self.signature(b'key', str(given[0]).encode()).hex().upper()}'"
+        def hashed(*arguments: Any) -> str:
+            return f"X'{self.signature(b'key', str(arguments[0]).encode()).hex().upper()}'"
 
         connection.create_scalar_function(_HASH_KEY, hashed, 1, deterministic=True)
 

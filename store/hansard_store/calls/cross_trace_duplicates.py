@@ -104,10 +104,10 @@ def settle_responses(
     connection: apsw.Connection, runs: RunWriter, changed: Iterable[tuple[str, int]]
 ) -> None:
     """Judge response ids of runs that report them, or no longer do, and what is near them."""
-    asked = json.dumps(sorted(changed))
-    if asked == "[]":
+    hashes = json.dumps(sorted(changed))
+    if hashes == "[]":
         return
-    shared: list[Any] = connection.execute(_SHARED, (asked,)).fetchall()
+    shared: list[Any] = connection.execute(_SHARED, (hashes,)).fetchall()
     for response, run in shared:
         _settle_around(connection, runs, response, run)
 
@@ -130,8 +130,8 @@ def _settle_around(connection: apsw.Connection, runs: RunWriter, response: str, 
 
 def _calls_near(connection: apsw.Connection, response: str, run: int) -> dict[int, list[_Call]]:
     """Return the calls with a response id, of a run and of those stored just before and after."""
-    asked = {"id": response, "run": run, "most": _NEAR}
-    runs = [row[0] for row in connection.execute(_RUNS_NEAR, asked)]
+    parameters = {"id": response, "run": run, "most": _NEAR}
+    runs = [row[0] for row in connection.execute(_RUNS_NEAR, parameters)]
     found: defaultdict[int, list[_Call]] = defaultdict(list)
     rows: Iterator[Any] = connection.execute(_CALLS, {"id": response, "runs": json.dumps(runs)})
     for number, trace_id, counted, flags, is_root, resource, service, *facts in rows:
@@ -153,8 +153,8 @@ def _judge(
     """Count the calls of one run, except those that a preferred run reports."""
     if not calls:
         return
-    place = _place(calls)
-    preferred = [call for other in others if _place(other) < place for call in other]
+    position = _place(calls)
+    preferred = [call for other in others if _place(other) < position for call in other]
     for call in calls:
         is_elsewhere = call.stands_in_its_run and _repeats_one(call, preferred)
         if is_elsewhere != call.is_elsewhere:

@@ -57,29 +57,29 @@ class Place(NamedTuple):
     call_id: str | None  # of a tool step
 
 
-def settle(connection: apsw.Connection, run: RunState, place: Place) -> None:
+def settle(connection: apsw.Connection, run: RunState, call: Place) -> None:
     """Judge every pair that a step is part of or joins; costs one query for a leaf of no role."""
     judged: set[int] = set()
-    for outer, inner in _pairs(connection, run, place):
+    for outer, inner in _pairs(connection, run, call):
         if outer.role in CALL_ROLES and inner.role == outer.role:
             _settle_calls(connection, run, outer.span, inner.span)
             judged |= {outer.span, inner.span}
         elif outer.role in TOOL_ROLES and inner.role in TOOL_ROLES:
             _settle_tools(connection, run, outer, inner)
-    if place.role in CALL_ROLES:
-        _settle_twins(connection, run, place.span, judged=judged)
+    if call.role in CALL_ROLES:
+        _settle_twins(connection, run, call.span, judged=judged)
 
 
-def uncounted_near(connection: apsw.Connection, run: RunState, place: Place) -> list[int]:
+def uncounted_near(connection: apsw.Connection, run: RunState, call: Place) -> list[int]:
     """Return the calls that a call may have spoken against; asked before it is replaced."""
-    if place.role not in CALL_ROLES:
+    if call.role not in CALL_ROLES:
         return []
-    near = [other.span for pair in _pairs(connection, run, place) for other in pair]
-    near += _possible_twins(connection, run, place.span)
+    near = [other.span for pair in _pairs(connection, run, call) for other in pair]
+    near += _possible_twins(connection, run, call.span)
     return [
         span
         for span in dict.fromkeys(near)
-        if span != place.span and connection.execute(_UNCOUNTED, (span,)).get is not None
+        if span != call.span and connection.execute(_UNCOUNTED, (span,)).get is not None
     ]
 
 
@@ -97,21 +97,21 @@ def place_of(connection: apsw.Connection, span: int) -> Place:
     return Place(span, *row)
 
 
-def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator[tuple[Near, Near]]:
+def _pairs(connection: apsw.Connection, run: RunState, call: Place) -> Iterator[tuple[Near, Near]]:
     """Yield (outer, inner) of every pair in reach that the step is part of or joins.
 
     The outermost come first: of several spans about one tool run, it stands for all.
     """
-    me = Near(place.span, place.role, place.tool_name, place.call_id, 0)
-    above = _above(connection, run, place)
+    me = Near(call.span, call.role, call.tool_name, call.call_id, 0)
+    above = _above(connection, run, call)
     if not any(near.role in _JUDGED for near in (me, *above)):
         return  # it joins nothing; what comes above it later finds what is below it
     fresh = run.fresh
     if fresh is None:
-        found = near_below(connection, run.trace_id, place.span_id)
+        found = near_below(connection, run.trace_id, call.span_id)
     else:
-        found = fresh.below(place.span_id)
-    below = [near for near in found if near.span != place.span]
+        found = fresh.below(call.span_id)
+    below = [near for near in found if near.span != call.span]
     if {near.span for near in above} & {near.span for near in below}:
         return  # in a cycle everything is above and below itself: nothing can be told from that
     for outer in (*reversed(above), me):
@@ -120,12 +120,12 @@ def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator
                 yield outer, inner
 
 
-def _above(connection: apsw.Connection, run: RunState, place: Place) -> list[Near]:
+def _above(connection: apsw.Connection, run: RunState, call: Place) -> list[Near]:
     above: list[Near] = []
-    fresh, parent = run.fresh, place.parent_span_id
+    fresh, parent = run.fresh, call.parent_span_id
     found = near_above(connection, run.trace_id, parent) if fresh is None else fresh.above(parent)
     for near in found:
-        if near.span in (place.span, *(one.span for one in above)):
+        if near.span in (call.span, *(one.span for one in above)):
             break  # a span that is its own parent
         above.append(near)
     return above

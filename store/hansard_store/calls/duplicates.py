@@ -146,8 +146,8 @@ def is_usage_of(usage: CallFacts, call: CallFacts) -> bool:
 
 
 def _same_output(one: CallFacts, other: CallFacts) -> bool:
-    told = {one.tokens_output or 0, other.tokens_output or 0} - {0}
-    return len(told) < 2
+    counts = {one.tokens_output or 0, other.tokens_output or 0} - {0}
+    return len(counts) < 2
 
 
 def _within(one: CallFacts, other: CallFacts) -> bool:

@@ -62,13 +62,13 @@ class _Tool(NamedTuple):
 
 def find_repeats(connection: apsw.Connection, groups: Mapping[int, str]) -> dict[str, Repeats]:
     """Return what is told more than once, by group; `groups` names that of each run (run.id)."""
-    asked = {"runs": json.dumps(list(groups))}
+    parameters = {"runs": json.dumps(list(groups))}
     calls: defaultdict[str, list[_Call]] = defaultdict(list)
     tools: defaultdict[str, list[_Tool]] = defaultdict(list)
-    for run, *row in connection.execute(_CALLS, asked):
+    for run, *row in connection.execute(_CALLS, parameters):
         usage, facts = row[: len(USAGE_COLUMNS)], row[len(USAGE_COLUMNS) :]
         calls[groups[run]].append(_Call(run, tuple(usage), CallFacts(*facts)))
-    for row in connection.execute(_TOOLS, asked):
+    for row in connection.execute(_TOOLS, parameters):
         tools[groups[row[0]]].append(_Tool(*row))
     return {
         group: _repeats(calls.get(group, ()), tools.get(group, ()))
@@ -90,19 +90,19 @@ def _repeats(calls: Sequence[_Call], tools: Sequence[_Tool]) -> Repeats:
 
 def _repeated_calls(calls: Sequence[_Call]) -> list[_Call]:
     """Return the calls that repeat one of another run; ours stand, then the earlier."""
-    kept: defaultdict[Any, list[_Call]] = defaultdict(list)  # by what a repeat has in common
+    known: defaultdict[Any, list[_Call]] = defaultdict(list)  # by what a repeat has in common
     repeated: list[_Call] = []
     if len({call.run for call in calls}) < 2:
         return repeated
     for call in sorted(calls, key=_order):
         keys = (("id", call.facts.response_id), ("output", call.facts.tokens_output))
-        alike = [other for key in keys if key[1] for other in kept[key]]
+        alike = [other for key in keys if key[1] for other in known[key]]
         if any(other.run != call.run and is_repeat(other.facts, call.facts) for other in alike):
             repeated.append(call)
             continue
         for key in keys:
             if key[1]:
-                kept[key].append(call)
+                known[key].append(call)
     return repeated
 
 
@@ -121,20 +121,24 @@ def _repeated_tools(tools: Sequence[_Tool], repeated_calls: set[int]) -> int:
     for tool in tools:
         by_id[tool.call_id, tool.name].append(tool)
     return sum(
-        _repeats_of_one(told, repeated_calls) for told in by_id.values() if len(_runs(told)) > 1
+        _repeats_of_one(reports, repeated_calls)
+        for reports in by_id.values()
+        if len(_runs(reports)) > 1
     )
 
 
-def _repeats_of_one(told: Sequence[_Tool], repeated_calls: set[int]) -> int:
-    kept: list[_Tool] = []
-    for tool in sorted(told, key=lambda one: (one.ran is None, one.requested is None)):
+def _repeats_of_one(reports: Sequence[_Tool], repeated_calls: set[int]) -> int:
+    distinct_reports: list[_Tool] = []
+    for tool in sorted(reports, key=lambda one: (one.ran is None, one.requested is None)):
         is_asked_again = tool.ran is None and tool.requested in repeated_calls
-        if not is_asked_again and not any(_is_same_work(other, tool) for other in kept):
-            kept.append(tool)
-    halves = Counter((one.requested is None, one.ran is None) for one in kept)
-    is_apart = len(_runs(one for one in kept if one.requested is None or one.ran is None)) > 1
+        if not is_asked_again and not any(_is_same_work(other, tool) for other in distinct_reports):
+            distinct_reports.append(tool)
+    halves = Counter((one.requested is None, one.ran is None) for one in distinct_reports)
+    is_apart = (
+        len(_runs(one for one in distinct_reports if one.requested is None or one.ran is None)) > 1
+    )
     pairs = min(halves[True, False], halves[False, True]) if is_apart else 0
-    return len(told) - len(kept) + pairs
+    return len(reports) - len(distinct_reports) + pairs
 
 
 def _runs(tools: Iterable[_Tool]) -> set[int]:

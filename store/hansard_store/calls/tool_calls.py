@@ -100,14 +100,14 @@ def hand_over(connection: apsw.Connection, run: RunState, *, inner: int, outer: 
     theirs: Any = connection.execute(_BY_RAN, (inner,)).fetchone()
     if theirs is None:
         return
-    kept: Any = connection.execute(_BY_RAN, (outer,)).fetchone()
-    if kept is None:
+    row: Any = connection.execute(_BY_RAN, (outer,)).fetchone()
+    if row is None:
         connection.execute(_MOVE_RAN, (outer, theirs[0]))
         return
     event, requested = theirs
-    if requested is not None and kept[1] is None:
+    if requested is not None and row[1] is None:
         # The inner one had found the request that both answer.
-        connection.execute(_DROP, (kept[0],))
+        connection.execute(_DROP, (row[0],))
         connection.execute(_MOVE_RAN, (outer, event))
         run.tool_calls -= 1
     else:

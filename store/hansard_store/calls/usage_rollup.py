@@ -165,8 +165,10 @@ def _take_back(connection: apsw.Connection, run: RunState, usage: Usage) -> None
         if value is None:
             continue
         rest = (getattr(run, column) or 0) - value
-        told = rest != 0 or connection.execute(_IS_TOLD[column], {"run": run.id}).get is not None
-        setattr(run, column, rest if told else None)
+        is_known = (
+            rest != 0 or connection.execute(_IS_TOLD[column], {"run": run.id}).get is not None
+        )
+        setattr(run, column, rest if is_known else None)
 
 
 def follow_roots(connection: apsw.Connection, runs: Iterable[RunState]) -> None:

@@ -78,8 +78,8 @@ def _add_receipts(
 ) -> None:
     # Each column is laid into its places in all rows: tuples of rows take three times as long.
     values = [span] * (_WIDTH * len(columns[0]))
-    for place, column in enumerate(columns, start=1):
-        values[place::_WIDTH] = column
+    for position, column in enumerate(columns, start=1):
+        values[position::_WIDTH] = column
     size = _WIDTH * _ROWS_AT_ONCE
     for at in range(0, len(values), size):
         some = values[at : at + size]
@@ -166,18 +166,22 @@ SELECT rowid FROM attribute_fts WHERE attribute_fts MATCH :token ORDER BY rowid 
 """
 
 
-def compilations_with_id(connection: apsw.Connection, wanted: str) -> list[Compilation]:
+def compilations_with_id(connection: apsw.Connection, compilation_id: str) -> list[Compilation]:
     """Return the compiles of one id, or of the one id that begins so, the newest first.
 
     Raises NotFoundError, or AmbiguousIdError where ids of several begin so.
     """
-    found = wanted if _is_known(connection, wanted) else _completed(connection, wanted)
+    found = (
+        compilation_id
+        if _is_known(connection, compilation_id)
+        else _completed(connection, compilation_id)
+    )
     rows = connection.execute(_WITH_ID, {"id": found, "limit": _MOST_STEPS})
     return [_compilation(row) for row in rows]
 
 
-def _is_known(connection: apsw.Connection, wanted: str) -> bool:
-    return connection.execute(_ANYWHERE, {"id": wanted}).get is not None
+def _is_known(connection: apsw.Connection, compilation_id: str) -> bool:
+    return connection.execute(_ANYWHERE, {"id": compilation_id}).get is not None
 
 
 def _completed(connection: apsw.Connection, prefix: str) -> str:
@@ -198,9 +202,11 @@ def compilation_of_span(connection: apsw.Connection, span: int) -> Compilation |
     return None if row is None else _compilation(row)
 
 
-def compilation_named(connection: apsw.Connection, wanted: str, *, run: int) -> Compilation | None:
+def compilation_named(
+    connection: apsw.Connection, compilation_id: str, *, run: int
+) -> Compilation | None:
     """Return the newest compile of an id, one of this run (by run.id) before all others."""
-    names = {"id": wanted, "run": run}
+    names = {"id": compilation_id, "run": run}
     span = connection.execute(_IN_RUN, names).get or connection.execute(_ANYWHERE, names).get
     return None if span is None else compilation_of_span(connection, span)
 
@@ -213,9 +219,9 @@ def compilation_below(
     return None if span is None else compilation_of_span(connection, span)
 
 
-def spans_naming_compilation(connection: apsw.Connection, wanted: str) -> list[int]:
+def spans_naming_compilation(connection: apsw.Connection, compilation_id: str) -> list[int]:
     """Return the spans (by span.id) that carry a compilation's id, the newest first."""
-    token = {"token": attribute_token(ID_KEY, wanted), "limit": _MOST_STEPS}
+    token = {"token": attribute_token(ID_KEY, compilation_id), "limit": _MOST_STEPS}
     return [row[0] for row in connection.execute(_NAMING, token)]
 
 
@@ -295,11 +301,11 @@ def policy_spans_of(connection: apsw.Connection, made: Compilation) -> list[int]
 
 
 def _neighbour(connection: apsw.Connection, sql: str, made: Compilation) -> Compilation | None:
-    place: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "run": made.run,
         "span": made.span,
         "started_ns": made.row.started_ns,
         "model": made.row.model,
     }
-    span = connection.execute(sql, place).get
+    span = connection.execute(sql, parameters).get
     return None if span is None else compilation_of_span(connection, span)

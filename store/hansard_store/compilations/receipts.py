@@ -150,7 +150,7 @@ _CONDITIONS = {
 
 def list_receipts(
     connection: apsw.Connection,
-    wanted: ReceiptFilter,
+    filters: ReceiptFilter,
     *,
     limit: int = 50,
     cursor: str | None = None,
@@ -160,15 +160,15 @@ def list_receipts(
     Raises NotFoundError or AmbiguousIdError for the run, InvalidCursorError for a broken cursor.
     """
     span, ordinal = decode_cursor("receipts", cursor, count=2) if cursor else (_MAX, -1)
-    place: dict[str, Any] = {"span": span, "ordinal": ordinal, "limit": limit + 1}
+    position: dict[str, Any] = {"span": span, "ordinal": ordinal, "limit": limit + 1}
     with snapshot(connection):
-        values = _values(wanted)
-        tokens = _tokens(values) if wanted.run is None else None
+        values = _values(filters)
+        tokens = _tokens(values) if filters.run is None else None
         if tokens is not None:
-            rows = list(islice(_naming(connection, wanted, values, tokens, place), limit + 1))
+            rows = list(islice(_naming(connection, filters, values, tokens, position), limit + 1))
         else:
-            sql = _query(connection, wanted, values)
-            rows = connection.execute(sql, values | place).fetchall()
+            sql = _query(connection, filters, values)
+            rows = connection.execute(sql, values | position).fetchall()
     items = [_found(row) for row in rows[:limit]]
     more = len(rows) > limit
     return Page(tuple(items), encode_cursor("receipts", *rows[limit - 1][:2]) if more else None)
@@ -181,22 +181,24 @@ def receipts_of(connection: apsw.Connection, span: int) -> list[Receipt]:
 
 def _naming(
     connection: apsw.Connection,
-    wanted: ReceiptFilter,
+    filters: ReceiptFilter,
     values: dict[str, Any],
     tokens: str,
-    place: dict[str, Any],
+    position: dict[str, Any],
 ) -> Iterator[Any]:
     """Yield rows of the compiles whose spans name what is asked for, some spans at a time."""
-    conditions = [*_conditions(values), "compilation.span = wanted.value", *_times(wanted, values)]
+    conditions = [*_conditions(values), "compilation.span = wanted.value", *_times(filters, values)]
     conditions.append("(receipt.span < :span OR receipt.ordinal > :ordinal)")
     sql = _FOUND.format(
         tables=_FROM_SPANS, conditions="\n  AND ".join(conditions), order="wanted.key"
     )
-    before = place["span"]
+    before = position["span"]
     while True:
         page = {"tokens": tokens, "span": before, "limit": _AT_ONCE}
         spans = [row[0] for row in connection.execute(_NAMING, page)]
-        yield from connection.execute(sql, values | place | {"spans": json.dumps(spans)}).fetchall()
+        yield from connection.execute(
+            sql, values | position | {"spans": json.dumps(spans)}
+        ).fetchall()
         if len(spans) < _AT_ONCE:
             return
         before = spans[-1] - 1
@@ -204,14 +206,14 @@ def _naming(
 
 def _tokens(values: Mapping[str, Any]) -> str | None:
     """Return what finds the spans that name all that is asked for; None where that is nothing."""
-    asked = dict(values)
+    names = dict(values)
     found = []
-    if "place" in asked:
+    if "place" in names:
         # Says the type as well, and spans of before there was an index of types have it too.
-        line = f"{asked.pop('source_type')} {asked['place']}"
+        line = f"{names.pop('source_type')} {names['place']}"
         found.append(attribute_token(SOURCES_KEY, line))
     found += [
-        attribute_token(key, asked[facet]) for facet, key in FACET_KEYS.items() if facet in asked
+        attribute_token(key, names[facet]) for facet, key in FACET_KEYS.items() if facet in names
     ]
     if "item_id" in values:
         found.append(attribute_token(ITEMS_KEY, values["item_id"]))
@@ -231,31 +233,31 @@ def _conditions(values: Mapping[str, Any]) -> list[str]:
     return [condition for name, condition in _CONDITIONS.items() if name in values]
 
 
-def _query(connection: apsw.Connection, wanted: ReceiptFilter, values: dict[str, Any]) -> str:
+def _query(connection: apsw.Connection, filters: ReceiptFilter, values: dict[str, Any]) -> str:
     """Return the query for receipts of a run, or of any sort."""
     conditions = _conditions(values)
-    if wanted.run is not None:
+    if filters.run is not None:
         run = "SELECT id FROM run WHERE trace_id = ?"
-        values["run"] = connection.execute(run, (find_trace_id(connection, wanted.run),)).get
+        values["run"] = connection.execute(run, (find_trace_id(connection, filters.run),)).get
         conditions.append("compilation.run = :run")
-    conditions += _times(wanted, values)
+    conditions += _times(filters, values)
     conditions.append("compilation.span <= :span")
     conditions.append("(receipt.span < :span OR receipt.ordinal > :ordinal)")
     joined = "\n  AND ".join(conditions)
     return _FOUND.format(tables=_FROM_COMPILATION, conditions=joined, order="compilation.span DESC")
 
 
-def _values(wanted: ReceiptFilter) -> dict[str, Any]:
-    given = {
-        "item_id": wanted.item,
-        "rule": wanted.rule,
-        "reason": wanted.reason,
-        "pass": wanted.pass_name,
-        "kind": wanted.kind,
-        "decision": wanted.decision,
-        **_parts_of_source(wanted.source),
+def _values(filters: ReceiptFilter) -> dict[str, Any]:
+    parameters = {
+        "item_id": filters.item,
+        "rule": filters.rule,
+        "reason": filters.reason,
+        "pass": filters.pass_name,
+        "kind": filters.kind,
+        "decision": filters.decision,
+        **_parts_of_source(filters.source),
     }
-    return {name: _as_kept(name, value) for name, value in given.items() if value is not None}
+    return {name: _as_kept(name, value) for name, value in parameters.items() if value is not None}
 
 
 def _as_kept(name: str, value: str) -> str:
@@ -265,19 +267,19 @@ def _as_kept(name: str, value: str) -> str:
 
 def _parts_of_source(source: str | None) -> Mapping[str, str | None]:
     """Return type and place of `file docs/a.md` or `file`; anything else as it was given."""
-    kind, _, place = (source or "")[:MOST_TEXT_CHARS].partition(" ")
+    kind, _, path = (source or "")[:MOST_TEXT_CHARS].partition(" ")
     if kind in SOURCE_TYPES:
-        return {"source_type": kind, "place": place or None}
+        return {"source_type": kind, "place": path or None}
     return {"source": source}  # a place, or something of a later version
 
 
-def _times(wanted: ReceiptFilter, values: dict[str, Any]) -> list[str]:
+def _times(filters: ReceiptFilter, values: dict[str, Any]) -> list[str]:
     conditions = []
-    if wanted.since_ns is not None:
-        values["since"] = wanted.since_ns
+    if filters.since_ns is not None:
+        values["since"] = filters.since_ns
         conditions.append("compilation.started_ns >= :since")
-    if wanted.until_ns is not None:
-        values["until"] = wanted.until_ns
+    if filters.until_ns is not None:
+        values["until"] = filters.until_ns
         conditions.append("compilation.started_ns < :until")
     return conditions
 

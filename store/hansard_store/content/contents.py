@@ -88,7 +88,7 @@ class ContentCutter:
             value = CutValue(tuple(map(Piece, fresh.pieces)), fresh.tail, fresh.whole, len(text))
             known = [*known[-(_KEPT_PER_KEY - 1) :]]
         else:
-            known = [*(kept for kept in known if kept.pieces[0] is not value.pieces[0])]
+            known = [*(entry for entry in known if entry.pieces[0] is not value.pieces[0])]
         self._remember(slot, [*known, value])
         return value
 
@@ -188,8 +188,8 @@ class ContentWriter:
 
     def expect(self, cuts: Iterable[CutValue], texts: Iterable[str]) -> None:
         """Look up contents that are about to be named: the new pieces of texts, and whole texts."""
-        wanted = [piece.text for cut in cuts for piece in self._new_pieces(cut)]
-        for text in dict.fromkeys((*wanted, *texts)):
+        expected = [piece.text for cut in cuts for piece in self._new_pieces(cut)]
+        for text in dict.fromkeys((*expected, *texts)):
             with suppress(UnicodeEncodeError):  # it will not be named: no content can hold it
                 data = text.encode("utf-8")
                 self._expected[text] = _Encoded(data, hashlib.sha256(data).digest())
@@ -268,8 +268,8 @@ class ContentWriter:
             packed = pack_all(values)
             bodies, places = joined(packed)
             rows = as_json(zip(map(len, values), places, map(len, packed), strict=False))
-            given = {"first": self._first, "digests": b"".join(digests)}
-            self._execute(_ADD, given | {"bodies": bodies, "rows": rows})
+            parameters = {"first": self._first, "digests": b"".join(digests)}
+            self._execute(_ADD, parameters | {"bodies": bodies, "rows": rows})
             self._held.clear()
             self._held_bytes = 0
         if self._held_nodes:

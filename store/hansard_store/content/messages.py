@@ -192,9 +192,9 @@ def read_chains(
     connection: apsw.Connection, nodes: Iterable[int | None]
 ) -> dict[int, list[MessageRef]]:
     """Return many lists at once, by node; nodes that lists share are read once."""
-    wanted = {node for node in nodes if node is not None}
-    above = read_nodes(connection, wanted)
-    return {node: _climb(above, node) for node in wanted}
+    found = {node for node in nodes if node is not None}
+    above = read_nodes(connection, found)
+    return {node: _climb(above, node) for node in found}
 
 
 def read_nodes(
@@ -263,11 +263,11 @@ def _call(row: Sequence[Any]) -> CallRow:
 
 def _tool_event(row: Sequence[Any]) -> ToolEvent:
     call_id, name, *rest = row
-    asked, ran = rest[:4], rest[4:]
+    request, ran = rest[:4], rest[4:]
     return ToolEvent(
         call_id,
         name,
-        asked_by=_link(asked),
+        asked_by=_link(request),
         ran=_tool_run(ran),
     )
 

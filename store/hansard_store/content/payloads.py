@@ -250,31 +250,31 @@ class PreparedPayload:
 def prepare_payload(
     data: bytes,
     *,
-    wanted: bytes,
+    expected: bytes,
     media_type: str,
     received_ns: int,
     retain: Callable[[bytes, str], Retained],
 ) -> PreparedPayload | None:
     """Check bytes against their digest and cut out what may not be kept; None: nothing may.
 
-    Raises DigestMismatchError when the bytes are not those of `wanted`.
+    Raises DigestMismatchError when the bytes are not those of `expected`.
     """
     found = hashlib.sha256(data).digest()
-    if found != wanted:
-        raise DigestMismatchError(payload_ref(wanted), found.hex())
-    kept = retain(data, media_type)
-    if kept.data is None:
+    if found != expected:
+        raise DigestMismatchError(payload_ref(expected), found.hex())
+    retained = retain(data, media_type)
+    if retained.data is None:
         return None
-    digest = found if kept.data == data else hashlib.sha256(kept.data).digest()
+    digest = found if retained.data == data else hashlib.sha256(retained.data).digest()
     payload = Payload(
         digest=digest,
-        size=len(kept.data),
+        size=len(retained.data),
         media_type=media_type,
         received_ns=received_ns,
-        inline=kept.data if len(kept.data) <= INLINE_BYTES else None,
-        redacted=None if digest == found else kept.reason or "redacted",
+        inline=retained.data if len(retained.data) <= INLINE_BYTES else None,
+        redacted=None if digest == found else retained.reason or "redacted",
     )
-    return PreparedPayload(payload, found, kept.data, kept.removed)
+    return PreparedPayload(payload, found, retained.data, retained.removed)
 
 
 def write_file(folder: DataFolder, made: PreparedPayload) -> None:
@@ -313,7 +313,7 @@ def put_payload(
     folder: DataFolder,
     data: bytes,
     *,
-    wanted: bytes,
+    expected: bytes,
     media_type: str,
     received_ns: int,
     retain: Callable[[bytes, str], Retained],
@@ -322,10 +322,10 @@ def put_payload(
 
     `retain` takes out what may not be kept, before anything is written: then the rest is stored
     under its own digest, and the one sent leads there. Raises DigestMismatchError when the bytes
-    are not those of `wanted`, StoreBusyError when they cannot be written now.
+    are not those of `expected`, StoreBusyError when they cannot be written now.
     """
     made = prepare_payload(
-        data, wanted=wanted, media_type=media_type, received_ns=received_ns, retain=retain
+        data, expected=expected, media_type=media_type, received_ns=received_ns, retain=retain
     )
     if made is None:
         return None

@@ -308,8 +308,8 @@ class TextWriter:
         if self._held_nodes:
             hashes = b"".join([node[-1] for node in self._held_nodes])
             rows = as_json(node[:-1] for node in self._held_nodes)
-            given = {"first": self._first_node, "hashes": hashes, "rows": rows}
-            self._execute(_ADD_NODE, given)
+            parameters = {"first": self._first_node, "hashes": hashes, "rows": rows}
+            self._execute(_ADD_NODE, parameters)
             self._held_nodes.clear()
 
     def _write_texts(self, texts: Sequence[_Text]) -> None:
@@ -320,8 +320,8 @@ class TextWriter:
             (at, text.match_hash is not None, text.field, text.role, text.first_span, start, size)
             for text, at, start, size in zip(texts, at, starts, map(len, packed), strict=False)
         )
-        given = {"first": self._first, "hashes": hashes, "bodies": bodies, "rows": rows}
-        self._execute(_ADD, given)
+        parameters = {"first": self._first, "hashes": hashes, "bodies": bodies, "rows": rows}
+        self._execute(_ADD, parameters)
 
     def flush(self) -> None:
         """Write what waits, and which runs use what; the last thing before the commit."""

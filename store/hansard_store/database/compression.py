@@ -47,10 +47,10 @@ def _smaller(packed: bytes, data: bytes) -> bytes:
 
 def _compressor() -> zstandard.ZstdCompressor:
     try:
-        kept: zstandard.ZstdCompressor = _local.compressor
+        compressor: zstandard.ZstdCompressor = _local.compressor
     except AttributeError:
-        kept = _local.compressor = zstandard.ZstdCompressor(level=1, write_checksum=False)
-    return kept
+        compressor = _local.compressor = zstandard.ZstdCompressor(level=1, write_checksum=False)
+    return compressor
 
 
 def unpack(packed: bytes) -> bytes:

@@ -97,11 +97,11 @@ def is_scarce(folder: DataFolder) -> bool:
 
 def need_room_for_ingest(folder: DataFolder) -> None:
     """Raise StoreBusyError when ingest would take what is kept for everything else."""
-    free, kept = free_bytes(folder), kept_free_bytes(folder)
-    if free < kept:
+    free, reserved = free_bytes(folder), kept_free_bytes(folder)
+    if free < reserved:
         raise StoreBusyError(
             f"the disk is nearly full: {max(free, 0) >> 20} MiB are free, and "
-            f"{kept >> 20} MiB are kept for reading, deciding and deleting"
+            f"{reserved >> 20} MiB are kept for reading, deciding and deleting"
         )
 
 
@@ -153,10 +153,10 @@ def sync(path: Path) -> None:
 
 def need_space(what: str, where: Path, *, size_bytes: int) -> None:
     """Raise NoSpaceError when the disk of a folder, made or not, has no room for so much."""
-    place = where
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
+    folder = where
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
     if free < size_bytes + _SPARE_BYTES:
         raise NoSpaceError(
             what, needed_bytes=size_bytes + _SPARE_BYTES, free_bytes=free, where=str(where)

@@ -134,13 +134,13 @@ def keep_copy(folder: DataFolder, name: str) -> str:
 
     Raises NoSpaceError when the disk has no room for that.
     """
-    kept = folder.path / name
-    for leftover in folder.path.glob(f".{kept.name}-*"):  # of a process that was killed
+    target = folder.path / name
+    for leftover in folder.path.glob(f".{target.name}-*"):  # of a process that was killed
         leftover.unlink(missing_ok=True)
-    if kept.exists():
+    if target.exists():
         return name
     need_space("a copy of the older store", folder.path, size_bytes=folder.database.stat().st_size)
-    copying = kept.with_name(f".{kept.name}-{os.getpid()}")
+    copying = target.with_name(f".{target.name}-{os.getpid()}")
     copying.touch(mode=0o600)
     source, copy = open_reader(folder), apsw.Connection(str(copying))
     try:
@@ -149,5 +149,5 @@ def keep_copy(folder: DataFolder, name: str) -> str:
     finally:
         copy.close()
         source.close()
-    copying.replace(kept)
+    copying.replace(target)
     return name

@@ -45,11 +45,11 @@ def object_of(text: str) -> Mapping[str, Any]:
 
 def as_json(rows: Iterable[Sequence[int | str | None]]) -> str:
     """Return rows for `SELECT value ->> 0, value ->> 1, … FROM json_each(?)`."""
-    given = list(rows)
+    values = list(rows)
     try:
-        return orjson.dumps(given).decode("utf-8")
+        return orjson.dumps(values).decode("utf-8")
     except TypeError:  # a lone surrogate, from an escape in somebody's JSON
-        return orjson.dumps([[_plain(value) for value in row] for row in given]).decode("utf-8")
+        return orjson.dumps([[_plain(value) for value in row] for row in values]).decode("utf-8")
 
 
 def joined(values: Sequence[bytes]) -> tuple[bytes, list[int]]:

@@ -82,30 +82,30 @@ def memory_outgrows_maintenance(
     if last_phase(connection, MAINTENANCE) is None:
         return
     since_ns = now_ns - rule.window_ns
-    given = {
+    parameters = {
         "first": first_memory_since(connection, since_ns), "since": since_ns, "now": now_ns,
         "heartbeat": HEARTBEAT_AGENT,
     }  # fmt: skip
-    grown: int = connection.execute(_GROWTH, given).get
+    grown: int = connection.execute(_GROWTH, parameters).get
     runs = _done(connection, MAINTENANCE, since_ns=since_ns)
     processed = sum(_number(one.figures, _PROCESSED) for one in runs)
     left = grown - processed
     if left >= rule.threshold:
         at_ns = now_ns - now_ns % rule.window_ns  # counts once in a window
-        said = (
+        message = (
             f"{grown:,} records were written, {processed:,} were compared by maintenance, "
             f"{left:,} are left"
         )
-        found = Occurrence(at_ns, at_ns, "figure", said)
+        found = Occurrence(at_ns, at_ns, "figure", message)
         yield Finding(rule, "component", MAINTENANCE, "growth", [found], opens_at=1)
 
 
 def _is_corrected(connection: apsw.Connection, since_ns: int, now_ns: int) -> bool:
-    given: dict[str, Any] = {"since": since_ns, "now": now_ns}
+    parameters: dict[str, Any] = {"since": since_ns, "now": now_ns}
     first = first_memory_since(connection, since_ns)
-    if connection.execute(_CORRECTION, {**given, "first": first}).get:
+    if connection.execute(_CORRECTION, {**parameters, "first": first}).get:
         return True
-    return bool(connection.execute(_REPEATED_CORRECTION, given).get)
+    return bool(connection.execute(_REPEATED_CORRECTION, parameters).get)
 
 
 # ---- what maintenance says of itself: its figures, by their places
@@ -115,10 +115,10 @@ _COMPARED: Final = ("contradictions", "pairs")
 _PROCESSED: Final = ("contradictions", "new")  # records that had not been compared before
 
 
-def _number(figures: Mapping[str, Any], place: tuple[str, ...]) -> int:
+def _number(figures: Mapping[str, Any], path: tuple[str, ...]) -> int:
     """Return a figure; 0 where a part was skipped."""
     found: Any = figures
-    for name in place:
+    for name in path:
         found = found.get(name) if isinstance(found, dict) else None
     return found if isinstance(found, int) else 0
 

@@ -259,8 +259,8 @@ class Finding:
     @property
     def description(self) -> str:
         """What it means, what to do, and the rule with the numbers in force."""
-        said = _begun(self.rule.description.format(subject=self._what))
-        return f"{said} Found by: {self.rule.applied}."
+        text = _begun(self.rule.description.format(subject=self._what))
+        return f"{text} Found by: {self.rule.applied}."
 
     @property
     def _what(self) -> str:
@@ -314,8 +314,8 @@ def adjusted_rules(
     Raises InvalidQueryError for a rule that there is not, and for numbers that find nothing.
     """
     known = {"", *(rule.name for rule in RULES)}
-    for what, given in (("threshold", thresholds), ("window", windows_ns), ("least", leasts)):
-        for name, number in given.items():
+    for what, changes in (("threshold", thresholds), ("window", windows_ns), ("least", leasts)):
+        for name, number in changes.items():
             if name not in known:
                 names = ", ".join(sorted(known - {""}))
                 raise InvalidQueryError(what, f"{name!r} is no rule; the rules are {names}")

@@ -52,9 +52,9 @@ def repeated_corrections(
 ) -> Iterator[Finding]:
     """Yield the memories that were corrected as often as the rule says, within its window."""
     found: dict[tuple[str, str], list[Occurrence]] = defaultdict(list)
-    given = {"since": now_ns - rule.window_ns, "now": now_ns}
-    replaced: Any = connection.execute(_CORRECTED, {**given, "heartbeat": HEARTBEAT_AGENT})
-    written: Any = connection.execute(_WRITTEN_AGAIN, given)
+    parameters = {"since": now_ns - rule.window_ns, "now": now_ns}
+    replaced: Any = connection.execute(_CORRECTED, {**parameters, "heartbeat": HEARTBEAT_AGENT})
+    written: Any = connection.execute(_WRITTEN_AGAIN, parameters)
     for number, at_ns, memory_id, key, memory_type in chain(replaced, written):
         one = Occurrence(number, at_ns, "memory", memory_id.hex())
         found[memory_type, key.hex()].append(one)
@@ -164,8 +164,8 @@ def rare_warnings(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> It
 
 def _finding(rule: Rule, checked: int, warned: int, *, now_ns: int) -> Finding:
     at_ns = now_ns - now_ns % rule.window_ns  # counts once in a window
-    said = f"{warned:,} of {checked:,} checked commands drew a warning"
-    found = Occurrence(at_ns, at_ns, "figure", said)
+    message = f"{warned:,} of {checked:,} checked commands drew a warning"
+    found = Occurrence(at_ns, at_ns, "figure", message)
     return Finding(rule, "component", COMPONENT, "", [found], opens_at=1)
 
 
@@ -202,16 +202,16 @@ class Scan:
     left_off: int  # findings beyond the most of a rule
 
 
-def scan(connection: apsw.Connection, wanted: Sequence[Rule] = RULES, *, now_ns: int) -> Scan:
+def scan(connection: apsw.Connection, chosen: Sequence[Rule] = RULES, *, now_ns: int) -> Scan:
     """Look for every pattern. Reads by index what failed or was corrected within the windows."""
     findings: list[Finding] = []
     left_off = 0
     with snapshot(connection):
-        for rule in wanted:
+        for rule in chosen:
             found = sorted(_LOOKS[rule.name](connection, rule, now_ns=now_ns), key=_by_weight)
             findings += found[:MOST_FINDINGS]
             left_off += max(len(found) - MOST_FINDINGS, 0)
-    return Scan(wanted, findings, left_off)
+    return Scan(chosen, findings, left_off)
 
 
 def _by_weight(finding: Finding) -> tuple[int, str, str]:

@@ -185,10 +185,10 @@ def changed_runs(
 
     `covered_ns` is the beginning of the longest window so far.
     """
-    given = {"after": after, "last": last, "since": since_ns, "covered": covered_ns}
-    found = _runs(connection, _CHANGED, given)
+    parameters = {"after": after, "last": last, "since": since_ns, "covered": covered_ns}
+    found = _runs(connection, _CHANGED, parameters)
     if since_ns < covered_ns and after:
-        found += _runs(connection, _EARLIER, given)
+        found += _runs(connection, _EARLIER, parameters)
     return found
 
 
@@ -198,16 +198,16 @@ def runs_of_conversation(
     """Return the runs of a run's conversation that began before it, the newest first."""
     if run.conversation_id is None:
         return []
-    given = {
+    parameters = {
         "conversation": run.conversation_id, "before": run.ended_ns, "run": run.id, "limit": limit,
     }  # fmt: skip
-    return _runs(connection, _OF_CONVERSATION, given)
+    return _runs(connection, _OF_CONVERSATION, parameters)
 
 
 def runs_by_trace(connection: apsw.Connection, traces: Iterable[bytes]) -> list[EvaluatedRun]:
     """Return those of some runs that are stored."""
-    told = json_text([one.hex() for one in traces])
-    return [EvaluatedRun(*row) for row in connection.execute(_BY_TRACE, (told,))]
+    trace_ids = json_text([one.hex() for one in traces])
+    return [EvaluatedRun(*row) for row in connection.execute(_BY_TRACE, (trace_ids,))]
 
 
 def runs_of_agent(
@@ -221,8 +221,8 @@ def runs_of_tools(
     connection: apsw.Connection, tools: Sequence[str], *, since_ns: int, limit: int
 ) -> list[EvaluatedRun]:
     """Return the runs of a window in which one of some tools was called, the newest first."""
-    given = {"tools": json_text(list(tools)), "since": since_ns, "limit": limit}
-    return _runs(connection, _OF_TOOLS, given)
+    parameters = {"tools": json_text(list(tools)), "since": since_ns, "limit": limit}
+    return _runs(connection, _OF_TOOLS, parameters)
 
 
 def steps_of(connection: apsw.Connection, trace_id: bytes) -> list[EvaluatedStep]:
@@ -239,16 +239,16 @@ def digest_of(steps: Iterable[EvaluatedStep]) -> bytes:
     """Return a digest of what a run's verdicts rest on; evaluation results leave it as it was."""
     made = hashlib.blake2b(digest_size=16)
     for one in steps:
-        told = (one.id, one.end_ns, one.status, one.flags & ~_OWN, one.output_prefix, one.role)
-        made.update(repr(told).encode())
+        state = (one.id, one.end_ns, one.status, one.flags & ~_OWN, one.output_prefix, one.role)
+        made.update(repr(state).encode())
     return made.digest()
 
 
 def digests_of(connection: apsw.Connection, traces: Iterable[bytes]) -> dict[bytes, bytes]:
     """Return what `digest_of` says of the steps of some runs, without reading all of each step."""
-    told = json_text([one.hex() for one in traces])
+    trace_ids = json_text([one.hex() for one in traces])
     made: dict[bytes, Any] = {}
-    for trace_id, *row in connection.execute(_DIGESTED, (told,)):
+    for trace_id, *row in connection.execute(_DIGESTED, (trace_ids,)):
         digest = made.get(trace_id)
         if digest is None:
             digest = made[trace_id] = hashlib.blake2b(digest_size=16)
@@ -292,8 +292,8 @@ def iter_memories(
 ) -> Iterator[Memory]:
     """Yield the current records of a window whose numbers are above one, in their order."""
     while True:
-        given = {"after": after, "since": since_ns, "limit": at_once}
-        numbers = [number for (number,) in connection.execute(_MEMORIES, given)]
+        parameters = {"after": after, "since": since_ns, "limit": at_once}
+        numbers = [number for (number,) in connection.execute(_MEMORIES, parameters)]
         found = memories_by_number(connection, numbers, now_ns=now_ns)
         yield from (found[number] for number in numbers if number in found)
         if len(numbers) < at_once:
@@ -311,8 +311,8 @@ def runs_touching(
     connection: apsw.Connection, project: str, *, since_ns: int, limit: int
 ) -> list[bytes]:
     """Return the runs that read or wrote memory of a project since a time."""
-    given = {"project": project, "since": since_ns, "limit": limit}
-    return [bytes(trace_id) for (trace_id,) in connection.execute(_TOUCHING, given)]
+    parameters = {"project": project, "since": since_ns, "limit": limit}
+    return [bytes(trace_id) for (trace_id,) in connection.execute(_TOUCHING, parameters)]
 
 
 def last_message(connection: apsw.Connection) -> int:
@@ -325,8 +325,8 @@ def iter_transcripts(
 ) -> Iterator[TranscriptText]:
     """Yield what assistants said in transcripts of a window, in the order of writing."""
     while True:
-        given = {"after": after, "since": since_ns, "limit": at_once}
-        rows: list[Any] = connection.execute(_TRANSCRIPT, given).fetchall()
+        parameters = {"after": after, "since": since_ns, "limit": at_once}
+        rows: list[Any] = connection.execute(_TRANSCRIPT, parameters).fetchall()
         yield from map(_transcript_text, rows)
         if len(rows) < at_once:
             return
@@ -335,19 +335,19 @@ def iter_transcripts(
 
 def transcripts_by_id(connection: apsw.Connection, ids: Iterable[bytes]) -> list[TranscriptText]:
     """Return messages of transcripts by their ids, in the order of writing."""
-    told = json_text([one.hex() for one in ids])
-    return [_transcript_text(row) for row in connection.execute(_BY_ID, {"ids": told})]
+    ids_json = json_text([one.hex() for one in ids])
+    return [_transcript_text(row) for row in connection.execute(_BY_ID, {"ids": ids_json})]
 
 
 def _transcript_text(row: Any) -> TranscriptText:
     number, message_id, name, content, created_ns, trace_id, span_id = row
-    told = orjson.loads(content)
-    return TranscriptText(number, message_id, name, told, created_ns, trace_id, span_id)
+    text = orjson.loads(content)
+    return TranscriptText(number, message_id, name, text, created_ns, trace_id, span_id)
 
 
-def _runs(connection: apsw.Connection, sql: str, given: dict[str, Any]) -> list[EvaluatedRun]:
-    return [EvaluatedRun(*row) for row in connection.execute(sql, _used(sql, given))]
+def _runs(connection: apsw.Connection, sql: str, parameters: dict[str, Any]) -> list[EvaluatedRun]:
+    return [EvaluatedRun(*row) for row in connection.execute(sql, _used(sql, parameters))]
 
 
-def _used(sql: str, given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if f":{name}" in sql}
+def _used(sql: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if f":{name}" in sql}

@@ -168,20 +168,20 @@ class VerdictFilter:
 
 def list_verdicts(
     connection: apsw.Connection,
-    wanted: VerdictFilter,
+    filters: VerdictFilter,
     *,
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[VerdictRow]:
     """Return verdicts, the first seen last first."""
-    if wanted.verdict is not None and wanted.verdict not in VERDICTS:
-        said = f"verdict is {wanted.verdict!r}; it is one of {', '.join(VERDICTS)}"
-        raise InvalidQueryError("verdict", said)
+    if filters.verdict is not None and filters.verdict not in VERDICTS:
+        message = f"verdict is {filters.verdict!r}; it is one of {', '.join(VERDICTS)}"
+        raise InvalidQueryError("verdict", message)
     before = _ABOVE_ALL if cursor is None else decode_cursor("evaluations", cursor, count=1)[0]
-    given = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
-    clauses = " AND ".join(("1", *(_FILTERS[name] for name in given)))
-    told = {**given, "before": before, "limit": limit + 1}
-    rows: list[Any] = connection.execute(_LIST.format(wanted=clauses), told).fetchall()
+    conditions = {name: value for name in _FILTERS if (value := getattr(filters, name)) is not None}
+    clauses = " AND ".join(("1", *(_FILTERS[name] for name in conditions)))
+    parameters = {**conditions, "before": before, "limit": limit + 1}
+    rows: list[Any] = connection.execute(_LIST.format(wanted=clauses), parameters).fetchall()
     items = tuple(_row(one) for one in rows[:limit])
     is_more = len(rows) > limit
     return Page(items, encode_cursor("evaluations", items[-1].id) if is_more else None)
@@ -209,14 +209,14 @@ def standing_verdicts(
     connection: apsw.Connection, *, since_ns: int, limit: int
 ) -> list[VerdictRow]:
     """Return the verdicts on current memory that was written since a time."""
-    given = {"since": since_ns, "limit": limit}
-    return [_row(one) for one in connection.execute(_STANDING, given)]
+    parameters = {"since": since_ns, "limit": limit}
+    return [_row(one) for one in connection.execute(_STANDING, parameters)]
 
 
 def known_verdicts(connection: apsw.Connection, keys: Iterable[bytes]) -> dict[bytes, VerdictRow]:
     """Return those of some verdicts that are stored, by their keys."""
-    told = json_text([key.hex() for key in keys])
-    return {one.key: one for one in map(_row, connection.execute(_BY_KEYS, (told,)))}
+    keys_json = json_text([key.hex() for key in keys])
+    return {one.key: one for one in map(_row, connection.execute(_BY_KEYS, (keys_json,)))}
 
 
 def count_verdicts(connection: apsw.Connection, *, since_ns: int) -> dict[Verdict, int]:
@@ -263,8 +263,8 @@ def count_again(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> i
 
 def drop_others(connection: apsw.Connection, trace_id: bytes, keys: Iterable[bytes]) -> None:
     """Remove the verdicts on what a run does not say any more: it was received again."""
-    told = json_text([key.hex() for key in keys])
-    connection.execute(_GONE_OF_RUN, {"trace": trace_id, "keys": told})
+    keys_json = json_text([key.hex() for key in keys])
+    connection.execute(_GONE_OF_RUN, {"trace": trace_id, "keys": keys_json})
 
 
 def release_verdicts(connection: apsw.Connection, trace_id: bytes, *, most: int) -> int:
@@ -335,8 +335,10 @@ def write_progress(connection: apsw.Connection, progress: Progress) -> None:
 
 def known_digests(connection: apsw.Connection, traces: list[bytes]) -> dict[bytes, bytes]:
     """Return what is known of runs that were judged."""
-    told = orjson.dumps([one.hex() for one in traces]).decode()
-    return {bytes(trace): bytes(digest) for trace, digest in connection.execute(_DIGESTS, (told,))}
+    trace_ids = orjson.dumps([one.hex() for one in traces]).decode()
+    return {
+        bytes(trace): bytes(digest) for trace, digest in connection.execute(_DIGESTS, (trace_ids,))
+    }
 
 
 def put_digests(connection: apsw.Connection, digests: dict[bytes, bytes]) -> None:

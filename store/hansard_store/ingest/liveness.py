@@ -66,8 +66,8 @@ def add_keepalive(connection: apsw.Connection, keepalive: Keepalive, *, now_ns: 
 
 def silent_runs(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> list[int]:
     """Return runs that nobody has been alive for since a moment in this stretch of time."""
-    wanted = {"since": since_ns, "now": now_ns, "limit": _MOST_SILENT}
-    return [number for (number,) in connection.execute(_SILENT, wanted)]
+    parameters = {"since": since_ns, "now": now_ns, "limit": _MOST_SILENT}
+    return [number for (number,) in connection.execute(_SILENT, parameters)]
 
 
 def touch_runs(connection: apsw.Connection, numbers: Sequence[int]) -> None:

@@ -62,8 +62,8 @@ def redactions_of(
     connection: apsw.Connection, signal: str, item: int, *, limit: int = _ALL
 ) -> list[Redaction]:
     """Return what was removed from an item: a span, log record, metric point or payload."""
-    wanted = {"signal": signal, "item": item, "limit": limit}
+    parameters = {"signal": signal, "item": item, "limit": limit}
     return [
         Redaction(str(rule), str(field), int(str(count)))
-        for rule, field, count in connection.execute(_OF_ITEM, wanted)
+        for rule, field, count in connection.execute(_OF_ITEM, parameters)
     ]

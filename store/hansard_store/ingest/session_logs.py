@@ -325,11 +325,11 @@ def sent_spans_with(
     tokens = [attribute_token(key, value) for value in values for key in keys]
     if not tokens:
         return []
-    wanted = " OR ".join(tokens)
+    match = " OR ".join(tokens)
     if session:
-        told = " OR ".join(attribute_token(key, session) for key in _SESSION_KEYS)
-        wanted = f"({wanted}) AND ({told})"
-    rows: list[Any] = connection.execute(_SENT_SPANS_WITH, (wanted, role)).fetchall()
+        sessions = " OR ".join(attribute_token(key, session) for key in _SESSION_KEYS)
+        match = f"({match}) AND ({sessions})"
+    rows: list[Any] = connection.execute(_SENT_SPANS_WITH, (match, role)).fetchall()
     return [(trace_id, span_id) for trace_id, span_id in rows]
 
 
@@ -402,8 +402,8 @@ def is_repeated(connection: apsw.Connection, log: int) -> bool:
     return bool(connection.execute(_IS_REPEATED, (log,)).get)
 
 
-def _rows(connection: apsw.Connection, sql: str, wanted: tuple[Any, ...]) -> list[SessionLog]:
-    rows: list[Any] = connection.execute(sql, wanted).fetchall()
+def _rows(connection: apsw.Connection, sql: str, parameters: tuple[Any, ...]) -> list[SessionLog]:
+    rows: list[Any] = connection.execute(sql, parameters).fetchall()
     return [SessionLog(*row) for row in rows]
 
 

@@ -271,8 +271,8 @@ class SpanWriter:
         if span.is_open and not was_open:
             return Placed(Outcome.OPENED, number, is_shown=False)
         both_open = was_open and span.is_open
-        told = tuple(richness)
-        if span.richness < told or (span.richness == told and not both_open):
+        stored = tuple(richness)
+        if span.richness < stored or (span.richness == stored and not both_open):
             record = pack_record(span.message, span.large, self._contents, run=run.id)
             self._execute(_ADD_DUPLICATE, (number, span.mac, span.received_ns, record))
             run.changed = True
@@ -379,8 +379,8 @@ class SpanWriter:
         if row is None:
             return False
         annotation_rows.drop_of_span(self._connection, number)
-        place = SpanPlace(span.trace_id, span.span_id, side, at_ns=row[0])
-        annotation_rows.add_of_span(self._connection, annotations, span=number, of=place)
+        position = SpanPlace(span.trace_id, span.span_id, side, at_ns=row[0])
+        annotation_rows.add_of_span(self._connection, annotations, span=number, of=position)
         run.changed = True
         return True
 
@@ -422,10 +422,10 @@ class SpanWriter:
         if made.ran is not None and not made.flags & SpanFlag.DUPLICATE:
             tool_calls.add_ran(self._connection, run, made.ran, span=number)
         self._derive_usage(number, span, made, run)
-        place = Place(
+        call = Place(
             number, span.span_id, span.parent_span_id, made.role, made.tool_name, _call_id(made)
         )
-        settle(self._connection, run, place)
+        settle(self._connection, run, call)
 
     def _fold_pending(
         self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState

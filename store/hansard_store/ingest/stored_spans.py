@@ -138,8 +138,8 @@ def are_first_events_before(
     most: int,
 ) -> bool:
     """Return whether `list_log_rows` would give no event from this time and log record on."""
-    given = {"trace": trace_id, "span": span_id, "time_ns": time_ns, "log": log, "most": most}
-    return bool(connection.execute(_NAMED_BEFORE, given).get == most)
+    parameters = {"trace": trace_id, "span": span_id, "time_ns": time_ns, "log": log, "most": most}
+    return bool(connection.execute(_NAMED_BEFORE, parameters).get == most)
 
 
 def spans_with_logs(connection: apsw.Connection, trace_id: bytes) -> set[bytes]:
@@ -157,8 +157,8 @@ def logged_among(
     """Return those of some span ids of a trace that log records name."""
     if connection.execute(_HAS_LOGS, (trace_id,)).get is None:  # as of most
         return set()
-    given = {"trace": trace_id, "spans": json.dumps([one.hex() for one in span_ids])}
-    rows: list[Any] = connection.execute(_LOGGED_OF, given).fetchall()
+    parameters = {"trace": trace_id, "spans": json.dumps([one.hex() for one in span_ids])}
+    rows: list[Any] = connection.execute(_LOGGED_OF, parameters).fetchall()
     return {span_id for (span_id,) in rows}
 
 
@@ -166,8 +166,8 @@ def not_marked_as_logged(
     connection: apsw.Connection, trace_id: bytes, span_ids: Iterable[bytes]
 ) -> set[bytes]:
     """Return those of some stored spans of a trace that do not say yet that they have logs."""
-    given = {"trace": trace_id, "spans": json.dumps([one.hex() for one in span_ids])}
-    rows: list[Any] = connection.execute(_UNMARKED, given).fetchall()
+    parameters = {"trace": trace_id, "spans": json.dumps([one.hex() for one in span_ids])}
+    rows: list[Any] = connection.execute(_UNMARKED, parameters).fetchall()
     return {span_id for (span_id,) in rows}
 
 

@@ -75,8 +75,8 @@ def imitating_separator(text: str) -> str | None:
             continue
         if _FRACTION.fullmatch(token):
             continue
-        told = token.rstrip(_FULL_STOPS)
-        if not told.isascii() and "".join(_separators().get(one, one) for one in told).isascii():
+        name = token.rstrip(_FULL_STOPS)
+        if not name.isascii() and "".join(_separators().get(one, one) for one in name).isascii():
             return str(token)
     return None
 

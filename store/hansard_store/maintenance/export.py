@@ -103,8 +103,8 @@ def all_point_ids(connection: apsw.Connection, *, after: int, limit: int) -> lis
     return _ids(connection, _ALL_POINTS, {"after": after, "limit": limit})
 
 
-def _ids(connection: apsw.Connection, sql: str, wanted: dict[str, Any]) -> list[int]:
-    return [row[0] for row in connection.execute(sql, wanted)]
+def _ids(connection: apsw.Connection, sql: str, parameters: dict[str, Any]) -> list[int]:
+    return [row[0] for row in connection.execute(sql, parameters)]
 
 
 def _records(connection: apsw.Connection, sql: str, items: Sequence[int]) -> list[StoredRecord]:

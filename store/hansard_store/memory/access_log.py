@@ -50,9 +50,9 @@ def record(
     now_ns: int,
 ) -> None:
     """Say who touched records, inside a transaction; of none, that nothing was found."""
-    place = (who.trace_id, who.span_id, who.agent, who.origin)
+    columns = (who.trace_id, who.span_id, who.agent, who.origin)
     touched: Sequence[int | None] = memories or [None]
-    connection.executemany(_ADD, [(now_ns, kind, one, *place) for one in touched])
+    connection.executemany(_ADD, [(now_ns, kind, one, *columns) for one in touched])
     if kind == "read":
         connection.executemany(_COUNT_READ, [(now_ns, one) for one in memories])
 
@@ -61,24 +61,24 @@ def accesses_of(
     connection: apsw.Connection, memories: Sequence[int], *, before: int = _ABOVE_ALL, limit: int
 ) -> list[Access]:
     """Return who touched these records, the newest first."""
-    told = {"memories": str(list(memories)), "before": before, "limit": limit}
-    return _accesses(connection, connection.execute(_OF_MEMORY, told).fetchall())
+    parameters = {"memories": str(list(memories)), "before": before, "limit": limit}
+    return _accesses(connection, connection.execute(_OF_MEMORY, parameters).fetchall())
 
 
 def accesses_in_run(
     connection: apsw.Connection, trace_id: bytes, *, before: int = _ABOVE_ALL, limit: int = 200
 ) -> list[Access]:
     """Return what a run read and wrote, the newest first."""
-    told = {"trace": trace_id, "before": before, "limit": limit}
-    return _accesses(connection, connection.execute(_OF_RUN, told).fetchall())
+    parameters = {"trace": trace_id, "before": before, "limit": limit}
+    return _accesses(connection, connection.execute(_OF_RUN, parameters).fetchall())
 
 
 def accesses_in_step(
     connection: apsw.Connection, trace_id: bytes, span_id: bytes, *, limit: int = 200
 ) -> list[Access]:
     """Return what a step read and wrote, the newest first."""
-    told = {"trace": trace_id, "span": span_id, "limit": limit}
-    return _accesses(connection, connection.execute(_OF_STEP, told).fetchall())
+    parameters = {"trace": trace_id, "span": span_id, "limit": limit}
+    return _accesses(connection, connection.execute(_OF_STEP, parameters).fetchall())
 
 
 def reads_by_day(

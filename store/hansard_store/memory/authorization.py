@@ -66,17 +66,17 @@ class Permit:
                 "approval entitles to one record",
             )
 
-    def refuse_superseding(self, asked: WriteMemory, superseded: Sequence[bytes]) -> None:
+    def refuse_superseding(self, request: WriteMemory, superseded: Sequence[bytes]) -> None:
         """Raise WriterRefused where a summary supersedes a record that its approver did not see.
 
         The person approved the content. What it supersedes follows from `replaces`, or from the
         subject and attribute.
         """
-        given = {name for name in ("attribute", "replaces") if getattr(asked, name)}
-        unseen = sorted(({"subject"} | given) - self.approval.arguments.keys())
-        if asked.writer == "human_approved_summary" and superseded and unseen:
+        named = {name for name in ("attribute", "replaces") if getattr(request, name)}
+        unseen = sorted(({"subject"} | named) - self.approval.arguments.keys())
+        if request.writer == "human_approved_summary" and superseded and unseen:
             raise WriterRefused(
-                asked.writer,
+                request.writer,
                 f"it would supersede memory {short_id(superseded[0].hex())}, and the approved "
                 f"arguments name no {' and no '.join(unseen)}",
             )
@@ -84,7 +84,7 @@ class Permit:
 
 def check_permit(
     connection: apsw.Connection,
-    asked: WriteMemory,
+    request: WriteMemory,
     new: NewMemory,
     *,
     principal: Principal,
@@ -94,65 +94,65 @@ def check_permit(
 
     Raises WriterRefused unless the writer has what it needs, as the store knows it now.
     """
-    if asked.writer == "post_step_summarizer" and asked.step_id is None:
-        raise WriterRefused(asked.writer, "it must name the step that summarized (step_id)")
-    if asked.approval_id is None:
-        if asked.writer in _APPROVED_WRITERS:
-            raise WriterRefused(asked.writer, "it needs an approval (approval_id)")
+    if request.writer == "post_step_summarizer" and request.step_id is None:
+        raise WriterRefused(request.writer, "it must name the step that summarized (step_id)")
+    if request.approval_id is None:
+        if request.writer in _APPROVED_WRITERS:
+            raise WriterRefused(request.writer, "it needs an approval (approval_id)")
         return None
-    approval = _approved(connection, asked, principal)
-    match asked.writer:
+    approval = _approved(connection, request, principal)
+    match request.writer:
         case "approved_tool_output":
-            _check_output(connection, asked, approval, keeper)
+            _check_output(connection, request, approval, keeper)
         case "human_approved_summary":
-            _check_summary(asked, new, approval)
+            _check_summary(request, new, approval)
         case _:
             return Permit(approval)
     return Permit(approval, _written_under(connection, approval))
 
 
-def _approved(connection: apsw.Connection, asked: WriteMemory, principal: Principal) -> Approval:
+def _approved(connection: apsw.Connection, request: WriteMemory, principal: Principal) -> Approval:
     """Return the approval that a write names: granted, unaltered, requested by the same program."""
     try:
-        approval = approvals.get(connection, asked.approval_id or "")
+        approval = approvals.get(connection, request.approval_id or "")
     except (NotFoundError, AmbiguousIdError) as error:
-        raise WriterRefused(asked.writer, str(error)) from None
+        raise WriterRefused(request.writer, str(error)) from None
     if approval.status is not Status.APPROVED:
-        raise WriterRefused(asked.writer, f"the approval is {approval.status}")
+        raise WriterRefused(request.writer, f"the approval is {approval.status}")
     if approvals.is_altered(connection, approval):
-        raise WriterRefused(asked.writer, "the approval is not as Hansard wrote it")
+        raise WriterRefused(request.writer, "the approval is not as Hansard wrote it")
     if principal.method == CLAIMED.method:
         return approval  # a program with the data folder at hand
     own = [one for one in approval.requested_by if is_same(one, principal.name)]
     if not own and (principal.is_authenticated or approval.requested_by):
-        raise WriterRefused(asked.writer, "the approval was requested by another program")
+        raise WriterRefused(request.writer, "the approval was requested by another program")
     return approval
 
 
 def _check_output(
-    connection: apsw.Connection, asked: WriteMemory, approval: Approval, keeper: Retention
+    connection: apsw.Connection, request: WriteMemory, approval: Approval, keeper: Retention
 ) -> None:
     """Raise unless an approved call returned exactly this content."""
     if approval.execution.state != "done":
         state = approval.execution.state
-        raise WriterRefused(asked.writer, f"the approved call's execution is {state!r}")
-    digest = content_digest(asked.content)
+        raise WriterRefused(request.writer, f"the approved call's execution is {state!r}")
+    digest = content_digest(request.content)
     events = _events(connection, EventType.ACTION_EXECUTED, approval)
     result = _body_of(events[0]).get("result") if events else None
     if result is None and not (approval.execution.result_ref or "").startswith("sha256:"):
         raise WriterRefused(
-            asked.writer,
+            request.writer,
             "no digest of the call's result is on record (result_digest), so the content cannot be "
             "compared with it; write it as `app`",
         )
     is_known = result == keeper.reference(digest) or approval.execution.result_ref == digest
     if digest is None or not is_known:
-        raise WriterRefused(asked.writer, "its content is not what the approved call returned")
+        raise WriterRefused(request.writer, "its content is not what the approved call returned")
 
 
-def _check_summary(asked: WriteMemory, new: NewMemory, approval: Approval) -> None:
+def _check_summary(request: WriteMemory, new: NewMemory, approval: Approval) -> None:
     """Raise unless a person approved remembering exactly this."""
-    writer, state = asked.writer, approval.execution.state
+    writer, state = request.writer, approval.execution.state
     if not _REMEMBERS.fullmatch(approval.tool):
         raise WriterRefused(
             writer,
@@ -163,22 +163,22 @@ def _check_summary(asked: WriteMemory, new: NewMemory, approval: Approval) -> No
         raise WriterRefused(writer, f"the approved action's execution is {state!r}")
     if not _is_equal(approval.arguments.get("content"), new.kept.content):
         raise WriterRefused(writer, "its content is not the argument `content` that was approved")
-    kept = {"content", "subject", "attribute", "scope", "metadata"}
-    fields = asked.model_dump(mode="json")
-    fields |= {name: getattr(new.kept, name) for name in kept if fields.get(name) is not None}
+    cleaned = {"content", "subject", "attribute", "scope", "metadata"}
+    fields = request.model_dump(mode="json")
+    fields |= {name: getattr(new.kept, name) for name in cleaned if fields.get(name) is not None}
     for name in (WriteMemory.model_fields.keys() - _OF_APPROVAL) & approval.arguments.keys():
         if not _is_what_was_approved(approval.arguments[name], fields[name]):
             raise WriterRefused(writer, f"its {name} is not the argument {name!r} of the approval")
 
 
-def _is_what_was_approved(approved: Any, given: Any) -> bool:
+def _is_what_was_approved(approved: Any, written: Any) -> bool:
     """Whether a field is as it was approved; of an object what is null is left out."""
-    if isinstance(approved, dict) and isinstance(given, dict):
-        approved, given = (
+    if isinstance(approved, dict) and isinstance(written, dict):
+        approved, written = (
             {name: one for name, one in value.items() if one is not None}
-            for value in (approved, given)
+            for value in (approved, written)
         )
-    return _is_equal(approved, given)
+    return _is_equal(approved, written)
 
 
 def _is_equal(one: Any, other: Any) -> bool:
@@ -236,22 +236,24 @@ def written_method(new: NewMemory, permit: Permit | None, principal: Principal) 
     return CLAIMED.method
 
 
-def check_end(connection: apsw.Connection, asked: EndApprovedMemory, keeper: Retention) -> Approval:
+def check_end(
+    connection: apsw.Connection, request: EndApprovedMemory, keeper: Retention
+) -> Approval:
     """Return the approved action that ends exactly this memory, and is being run now.
 
     Raises NotApproved; the claim's id is known to its holder alone.
     """
-    claim = find_claim(connection, asked.claim_id)
-    if claim is None or claim.approval_id != asked.approval_id:
+    claim = find_claim(connection, request.claim_id)
+    if claim is None or claim.approval_id != request.approval_id:
         raise NotApproved("there is no such claim of this approval")
-    approval = approvals.get(connection, asked.approval_id)
+    approval = approvals.get(connection, request.approval_id)
     if approvals.is_altered(connection, approval):
         raise NotApproved("the approval is not as Hansard wrote it")
     if approval.tool != INVALIDATE_TOOL:
         raise NotApproved(f"the approved action is {approval.tool}")
     if approval.status is not Status.APPROVED or claim.state != "claimed":
         raise NotApproved(f"the approval is {approval.status}, its execution {claim.state}")
-    arguments = {"memory_id": asked.memory_id, "reason": asked.reason}
+    arguments = {"memory_id": request.memory_id, "reason": request.reason}
     if not hmac.compare_digest(keeper.hash_of(arguments), approval.arguments_hash):
         raise NotApproved("this memory, or this reason, is not what was approved")
     return approval

@@ -72,8 +72,8 @@ class NotCurrent(MemoryRefused):
 
     code = "memory_not_current"
 
-    def __init__(self, memory_id: str, *, state: str, wanted: str) -> None:
-        super().__init__(f"the memory {memory_id} is {state}, not {wanted}: read it again")
+    def __init__(self, memory_id: str, *, state: str, expected: str) -> None:
+        super().__init__(f"the memory {memory_id} is {state}, not {expected}: read it again")
         self.memory_id = memory_id
         self.state = state
 

@@ -107,7 +107,7 @@ class Facets:
 
 def list_memories(
     connection: apsw.Connection,
-    wanted: MemoryFilter,
+    filters: MemoryFilter,
     *,
     now_ns: int,
     sort: Sort = "written",
@@ -115,17 +115,17 @@ def list_memories(
     cursor: str | None = None,
 ) -> Page[Memory]:
     """Return records, the last written (or last read) first. A text is always by last written."""
-    by: Sort = "written" if wanted.text else sort
+    by: Sort = "written" if filters.text else sort
     read, before = _after(by, cursor)
-    sql, given = list_query(wanted, sort=by)
-    told = {**given, "now": now_ns, "read": read, "before": before, "limit": limit + 1}
-    rows = rows_of(connection, sql, told)
+    sql, conditions = list_query(filters, sort=by)
+    parameters = {**conditions, "now": now_ns, "read": read, "before": before, "limit": limit + 1}
+    rows = rows_of(connection, sql, parameters)
     items = whole(connection, rows[:limit], now_ns=now_ns)
     if len(rows) <= limit:
         return Page(tuple(items), None)
     last = items[-1]
-    place = (last.id,) if by == "written" else (last.last_read_ns, last.id)
-    return Page(tuple(items), encode_cursor(f"memory {by}", *place))
+    position = (last.id,) if by == "written" else (last.last_read_ns, last.id)
+    return Page(tuple(items), encode_cursor(f"memory {by}", *position))
 
 
 def has_memory_of(connection: apsw.Connection, agent: str) -> bool:
@@ -135,26 +135,28 @@ def has_memory_of(connection: apsw.Connection, agent: str) -> bool:
 
 def written_under(connection: apsw.Connection, approval_id: str, *, now_ns: int) -> list[Memory]:
     """Return what was written under an approval, the last first; at most 50."""
-    wanted = MemoryFilter(state="all", approval=approval_id)
-    return list(list_memories(connection, wanted, now_ns=now_ns).items)
+    filters = MemoryFilter(state="all", approval=approval_id)
+    return list(list_memories(connection, filters, now_ns=now_ns).items)
 
 
-def list_query(wanted: MemoryFilter, *, sort: Sort = "written") -> tuple[str, dict[str, Any]]:
+def list_query(filters: MemoryFilter, *, sort: Sort = "written") -> tuple[str, dict[str, Any]]:
     """Return the statement of a list, and what it is filtered by."""
-    given = {name: value for name in _FILTERS if (value := getattr(wanted, name, None)) is not None}
-    clauses = [STATES[wanted.state], *(_FILTERS[name][1] for name in given)]
-    if wanted.text:
-        given["match"] = f"body : ({parse_match(wanted.text).expression})"
-        return MATCHED.format(wanted=" AND ".join(clauses)), given
+    parameters = {
+        name: value for name in _FILTERS if (value := getattr(filters, name, None)) is not None
+    }
+    clauses = [STATES[filters.state], *(_FILTERS[name][1] for name in parameters)]
+    if filters.text:
+        parameters["match"] = f"body : ({parse_match(filters.text).expression})"
+        return MATCHED.format(wanted=" AND ".join(clauses)), parameters
     after, order = _ORDERS[sort]
-    index = next((_FILTERS[name][0] for name in given if _FILTERS[name][0]), "")
-    if not index and wanted.state not in ("all", "expired", "hidden"):
+    index = next((_FILTERS[name][0] for name in parameters if _FILTERS[name][0]), "")
+    if not index and filters.state not in ("all", "expired", "hidden"):
         index = "memory_state"
     # A filter that names rows by itself needs no index beside it, nor does the order by reads.
-    if sort == "read" or not {"run", "tag"}.isdisjoint(given):
+    if sort == "read" or not {"run", "tag"}.isdisjoint(parameters):
         index = ""
     use = f"INDEXED BY {index}" if index else ""
-    return _LIST.format(index=use, wanted=" AND ".join([after, *clauses]), order=order), given
+    return _LIST.format(index=use, wanted=" AND ".join([after, *clauses]), order=order), parameters
 
 
 def facets(connection: apsw.Connection, *, now_ns: int, state: str = "current") -> Facets:
@@ -171,9 +173,9 @@ def facets(connection: apsw.Connection, *, now_ns: int, state: str = "current") 
     return Facets(states, kinds["type"], kinds["project"], kinds["writer"])
 
 
-def rows_of(connection: apsw.Connection, sql: str, told: Mapping[str, Any]) -> list[Any]:
+def rows_of(connection: apsw.Connection, sql: str, parameters: Mapping[str, Any]) -> list[Any]:
     """Run a statement with those of the bindings that it names."""
-    used = {name: value for name, value in told.items() if f":{name}" in sql}
+    used = {name: value for name, value in parameters.items() if f":{name}" in sql}
     return connection.execute(sql, used).fetchall()
 
 

@@ -156,8 +156,8 @@ class Toucher:
 
     @property
     def trace_id(self) -> bytes | None:
-        told = self.run_id or (self.step_id or "")[:32]
-        return bytes.fromhex(told) if told else None
+        digits = self.run_id or (self.step_id or "")[:32]
+        return bytes.fromhex(digits) if digits else None
 
     @property
     def span_id(self) -> bytes | None:

@@ -50,34 +50,34 @@ ORDER BY memory_fts.rowid DESC LIMIT :limit
 
 
 def read_durable(
-    connection: apsw.Connection, asked: ReadMemory, names: tuple[str, str, str], *, now_ns: int
+    connection: apsw.Connection, request: ReadMemory, names: tuple[str, str, str], *, now_ns: int
 ) -> list[Memory]:
     """Return durable records of a namespace: the best answers to a text, else the last written.
 
     `names` are the namespace as it is stored. A record that names no project, user or agent is for
     all of them. With `hidden` those follow that do not stand.
     """
-    clauses, told = _conditions(asked, names)
+    clauses, parameters = _conditions(request, names)
     # Parts that are not named are left to the row: every record has them, or nearly.
     named = [token for token in place_tokens(names) if len(token) > len("p0")]
-    place = [f"({token} OR {token[0]}0)" for token in named]
-    match = f"place : ({' AND '.join(place)})"
-    words = _said(asked.text)
-    wanted = _Wanted(clauses, {**told, "now": now_ns}, match, words, asked)
-    found = _best(connection, wanted, state="current", limit=asked.limit)
-    if asked.hidden:
-        found += _best(connection, wanted, state="hidden", limit=_MOST_HIDDEN)
+    namespace = [f"({token} OR {token[0]}0)" for token in named]
+    match = f"place : ({' AND '.join(namespace)})"
+    words = _said(request.text)
+    search = _Search(clauses, {**parameters, "now": now_ns}, match, words, request)
+    found = _best(connection, search, state="current", limit=request.limit)
+    if request.hidden:
+        found += _best(connection, search, state="hidden", limit=_MOST_HIDDEN)
     records = memories_by_number(connection, found, now_ns=now_ns)
     return [records[number] for number in found]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Search:
     clauses: Sequence[str]
-    told: Mapping[str, Any]
+    parameters: Mapping[str, Any]
     match: str
-    words: Sequence[str]  # each as the index is asked for it; none: no text was given
-    asked: ReadMemory
+    words: Sequence[str]  # each as the index spells it; none: no text was given
+    request: ReadMemory
 
     @property
     def any_of(self) -> str:
@@ -88,21 +88,21 @@ class _Wanted:
         return f"{self.match} AND body : ({' AND '.join(self.words)})"
 
 
-def _best(connection: apsw.Connection, wanted: _Wanted, *, state: str, limit: int) -> list[int]:
+def _best(connection: apsw.Connection, search: _Search, *, state: str, limit: int) -> list[int]:
     """Return the numbers of the best records of one state: rated by the words they share.
 
     The newest with any of the words are weighed and, of what stands, those with all of them.
     """
-    if not wanted.words:
-        return list(_texts(connection, wanted, wanted.match, state=state, most=limit))[:limit]
-    texts = _texts(connection, wanted, wanted.any_of, state=state, most=_PARTLY)
-    if len(texts) >= _PARTLY and len(wanted.words) > 1 and state == "current":
-        texts |= _texts(connection, wanted, wanted.all_of, state=state, most=_WHOLE)
+    if not search.words:
+        return list(_texts(connection, search, search.match, state=state, most=limit))[:limit]
+    texts = _texts(connection, search, search.any_of, state=state, most=_PARTLY)
+    if len(texts) >= _PARTLY and len(search.words) > 1 and state == "current":
+        texts |= _texts(connection, search, search.all_of, state=state, most=_WHOLE)
     by_words = set(texts)
-    scorer = wanted.asked.scorer
+    scorer = search.request.scorer
     if scorer != BM25 and state == "current":
-        texts |= _texts(connection, wanted, wanted.match, state=state, most=_RECENT)
-    rated = scorer_named(scorer)(wanted.asked.text or "", list(texts.values()))
+        texts |= _texts(connection, search, search.match, state=state, most=_RECENT)
+    rated = scorer_named(scorer)(search.request.text or "", list(texts.values()))
     # What shares no word has to be half as good as the best.
     least = max(rated, default=0) // 2
     ranked = sorted(
@@ -126,15 +126,15 @@ def contradicted_by(
     subject = [f'"{word}"' for word in WORD.findall(one.subject)[:_SUBJECT_WORDS]]
     if one.is_working or one.attribute or not subject:
         return []  # of one attribute one record is current: the newer superseded the other
-    place = " AND ".join(place_tokens(names))
-    told = {
-        "match": f"place : ({place}) AND body : ({' AND '.join(subject)})",
+    namespace = " AND ".join(place_tokens(names))
+    parameters = {
+        "match": f"place : ({namespace}) AND body : ({' AND '.join(subject)})",
         "subject": one.subject,
         "limit": _MOST_OF_SUBJECT,
         "now": now_ns,
     }
     sql = _NUMBERS.format(wanted=f"{STATES['current']} AND {_OF_SUBJECT}")
-    numbers = [number for (number,) in rows_of(connection, sql, told) if number != one.id]
+    numbers = [number for (number,) in rows_of(connection, sql, parameters) if number != one.id]
     others = [
         other
         for other in memories_by_number(connection, numbers, now_ns=now_ns).values()
@@ -165,12 +165,12 @@ def _statement(item: Item) -> str:
 
 
 def _texts(
-    connection: apsw.Connection, wanted: _Wanted, match: str, *, state: str, most: int
+    connection: apsw.Connection, search: _Search, match: str, *, state: str, most: int
 ) -> dict[int, str]:
     """Return what the newest matches say, by number; those of another scope are left out."""
-    sql = _TEXTS.format(wanted=" AND ".join((STATES[state], *wanted.clauses)))
-    rows = rows_of(connection, sql, {**wanted.told, "match": match, "limit": most})
-    scope = {**wanted.asked.namespace.scope, **wanted.asked.scope}
+    sql = _TEXTS.format(wanted=" AND ".join((STATES[state], *search.clauses)))
+    rows = rows_of(connection, sql, {**search.parameters, "match": match, "limit": most})
+    scope = {**search.request.namespace.scope, **search.request.scope}
     return {
         number: f"{subject}\n{attribute}\n{content}"
         for number, subject, attribute, content, own in rows
@@ -184,27 +184,29 @@ lower(:subject) = (
 """
 
 
-def _conditions(asked: ReadMemory, names: tuple[str, str, str]) -> tuple[list[str], dict[str, Any]]:
-    clauses, told = ["memory.memory_type <> 'working'"], dict[str, Any]()
+def _conditions(
+    request: ReadMemory, names: tuple[str, str, str]
+) -> tuple[list[str], dict[str, Any]]:
+    clauses, parameters = ["memory.memory_type <> 'working'"], dict[str, Any]()
     for part, name in zip(("project", "user", "agent"), names, strict=True):
         clauses.append(f"memory.{part} IN ('', :{part})")
-        told[part] = name
-    if asked.memory_types:
+        parameters[part] = name
+    if request.memory_types:
         clauses.append("memory.memory_type IN (SELECT value FROM json_each(:types))")
-        told["types"] = json_text(asked.memory_types)
-    for number, tag in enumerate(asked.tags):
+        parameters["types"] = json_text(request.memory_types)
+    for number, tag in enumerate(request.tags):
         clauses.append(f"memory.id IN (SELECT memory FROM memory_tag WHERE tag = :tag{number}_)")
-        told[f"tag{number}_"] = tag
-    if asked.min_confidence is not None:
+        parameters[f"tag{number}_"] = tag
+    if request.min_confidence is not None:
         clauses.append("memory.confidence >= :confidence")
-        told["confidence"] = asked.min_confidence
-    if asked.fresh_since is not None:
+        parameters["confidence"] = request.min_confidence
+    if request.fresh_since is not None:
         clauses.append("memory.freshness_ns >= :fresh")
-        told["fresh"] = unix_us(asked.fresh_since) * 1000
-    if asked.subject is not None:
+        parameters["fresh"] = unix_us(request.fresh_since) * 1000
+    if request.subject is not None:
         clauses.append(_OF_SUBJECT)
-        told["subject"] = asked.subject
-    return clauses, told
+        parameters["subject"] = request.subject
+    return clauses, parameters
 
 
 _WORKING: Final = f"""
@@ -215,18 +217,18 @@ ORDER BY memory.id DESC LIMIT :limit
 
 
 def read_working(
-    connection: apsw.Connection, asked: ReadMemory, run: bytes, *, now_ns: int
+    connection: apsw.Connection, request: ReadMemory, run: bytes, *, now_ns: int
 ) -> list[Memory]:
     """Return a run's working memory, slot by slot; a chain's own stands before the run's."""
-    chain = None if asked.chain is None else bytes.fromhex(asked.chain[33:49])
-    state = STATES["current"] if not asked.hidden else STATES["all"]
-    told = {"run": run, "chain": chain, "now": now_ns, "limit": 500}
+    chain = None if request.chain is None else bytes.fromhex(request.chain[33:49])
+    state = STATES["current"] if not request.hidden else STATES["all"]
+    parameters = {"run": run, "chain": chain, "now": now_ns, "limit": 500}
     sql = _WORKING.format(state=state)
-    rows = rows_of(connection, sql, told)
+    rows = rows_of(connection, sql, parameters)
     found = [
         one
         for one in whole(connection, rows, now_ns=now_ns)
-        if not asked.slots or one.slot in asked.slots
+        if not request.slots or one.slot in request.slots
     ]
     standing: dict[str, Memory] = {}
     for one in sorted(found, key=lambda one: one.chain is not None, reverse=True):

@@ -84,8 +84,8 @@ def ids_of(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, str
 
 def gone_runs(connection: apsw.Connection, runs: Sequence[bytes]) -> set[bytes]:
     """Return those of the runs that were deleted."""
-    told = json_text([one.hex() for one in dict.fromkeys(runs)])
-    return {bytes(one) for (one,) in connection.execute(_GONE, (told,))}
+    trace_ids = json_text([one.hex() for one in dict.fromkeys(runs)])
+    return {bytes(one) for (one,) in connection.execute(_GONE, (trace_ids,))}
 
 
 def whole(connection: apsw.Connection, rows: Sequence[Any], *, now_ns: int) -> list[Memory]:

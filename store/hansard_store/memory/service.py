@@ -86,14 +86,14 @@ class WrittenMemory:
     change: Change  # what it is to the memory that stood before
 
     def json(self) -> Json:
-        told = {
+        body = {
             "outcome": self.outcome,
             "superseded": list(self.superseded),
             "current_memory_id": self.stands,
         }
-        told["change"] = self.change
+        body["change"] = self.change
         conflicts = [one.json() for one in self.conflicts]
-        return {**told, "conflicts": conflicts, "memory": memory_json(self.memory)}
+        return {**body, "conflicts": conflicts, "memory": memory_json(self.memory)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class MemoryService:
 
     def write(
         self,
-        asked: WriteMemory,
+        request: WriteMemory,
         *,
         along: Callable[[apsw.Connection, WrittenMemory], None] = lambda *_: None,
     ) -> WrittenMemory:
@@ -151,24 +151,24 @@ class MemoryService:
 
         `along` writes what must stand or fall with it, in the same transaction.
         """
-        _refuse_own_names(asked.by, asked.agent)
+        _refuse_own_names(request.by, request.agent)
         now_ns = self._clock()
-        new = new_memory(self._retention, asked, now_ns=now_ns)
+        new = new_memory(self._retention, request, now_ns=now_ns)
         with self._transaction() as connection:
-            written = self._write(connection, asked, new, now_ns=now_ns)
+            written = self._write(connection, request, new, now_ns=now_ns)
             along(connection, written)
         return written
 
-    def accept(self, asked: AcceptMemory) -> Memory:
+    def accept(self, request: AcceptMemory) -> Memory:
         """Let a record that waits for a review stand; a decision.
 
         Raises NotFoundError, NotCurrent, CredentialsRequired.
         """
-        by = self._decider(asked.by)
+        by = self._decider(request.by)
         with self._transaction() as connection:
-            found = self._found(connection, asked.memory_id)
+            found = self._found(connection, request.memory_id)
             if found.state != "review":
-                raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="review")
+                raise NotCurrent(found.memory_id.hex(), state=found.state, expected="review")
             key = memories.key_of(connection, found.id)
             superseded = memories.accept(connection, found, key=key)
             record_versions(
@@ -177,35 +177,35 @@ class MemoryService:
             )  # fmt: skip
             body = {
                 "superseded": [one.hex() for one in superseded],
-                "reason_hash": self._retention.hash_text(asked.reason),
+                "reason_hash": self._retention.hash_text(request.reason),
             }
-            return self._changed(connection, "accept", found, asked, by, body)
+            return self._changed(connection, "accept", found, request, by, body)
 
-    def unsupersede(self, asked: UnsupersedeMemory) -> Memory:
+    def unsupersede(self, request: UnsupersedeMemory) -> Memory:
         """Let a superseded record stand again; a decision.
 
         Raises NotFoundError; NotCurrent where it is not superseded, or something else was written
         in its place since; CredentialsRequired.
         """
-        by = self._decider(asked.by)
-        reason = self._retention.clean_text(asked.reason)
+        by = self._decider(request.by)
+        reason = self._retention.clean_text(request.reason)
         with self._transaction() as connection:
-            found = self._found(connection, asked.memory_id)
-            newer = asked.superseded_by
+            found = self._found(connection, request.memory_id)
+            newer = request.superseded_by
             based_on = None if newer is None else self._found(connection, newer).memory_id
-            applying = Applying(self._origin, self._clock(), by, asked.step_id)
+            applying = Applying(self._origin, self._clock(), by, request.step_id)
             unsupersede(connection, found.memory_id, applying, reason=reason, based_on=based_on)
             return self._one(connection, found.id, now_ns=applying.now_ns)
 
-    def invalidate(self, asked: EndMemory) -> Memory:
+    def invalidate(self, request: EndMemory) -> Memory:
         """Say that a record does not hold; a decision.
 
         Raises NotFoundError; NotCurrent where it ended; CredentialsRequired.
         """
-        by = self._decider(asked.by)
-        return self._end("invalidate", asked, lambda _: _Permit(by), memories.end, _ENDED)
+        by = self._decider(request.by)
+        return self._end("invalidate", request, lambda _: _Permit(by), memories.end, _ENDED)
 
-    def invalidate_approved(self, asked: EndApprovedMemory) -> Memory:
+    def invalidate_approved(self, request: EndApprovedMemory) -> Memory:
         """Say that a record does not hold, in the name of who approved exactly that.
 
         The approval is the decision: the caller needs no token, and the claim of the action that is
@@ -213,16 +213,16 @@ class MemoryService:
         """
 
         def permit(connection: apsw.Connection) -> _Permit:
-            approval = check_end(connection, asked, self._retention)
+            approval = check_end(connection, request, self._retention)
             return _Permit(decider_of(approval), approval.key)
 
-        return self._end("invalidate", asked, permit, memories.end, _ENDED)
+        return self._end("invalidate", request, permit, memories.end, _ENDED)
 
-    def purge(self, asked: EndMemory) -> Memory:
+    def purge(self, request: EndMemory) -> Memory:
         """Remove a record's content for good; that it was there, who and why stay."""
-        principal, stated = self._authority.principal, check_given(asked.by)
+        principal, stated = self._authority.principal, check_given(request.by)
         by = Who(Actor.ME, principal.name or self._retention.clean_text(stated), principal)
-        purged = self._end("purge", asked, lambda _: _Permit(by), memories.purge, ("purged",))
+        purged = self._end("purge", request, lambda _: _Permit(by), memories.purge, ("purged",))
         reports_beside(self._connections.get()).forget_memory(purged.memory_id)
         return purged
 
@@ -241,18 +241,18 @@ class MemoryService:
 
     # ---- reading
 
-    def read(self, asked: ReadMemory) -> list[Memory]:
+    def read(self, request: ReadMemory) -> list[Memory]:
         """Return what is asked for, and record that it was read, and by which step."""
-        now_ns, names = self._clock(), names_of(self._retention, asked.namespace)
+        now_ns, names = self._clock(), names_of(self._retention, request.namespace)
         connection = self._connections.get()
         found: list[Memory] = []
-        run = asked.of_run or asked.run
-        if asked.is_working and run is not None:
-            found += read_working(connection, asked, bytes.fromhex(run), now_ns=now_ns)
+        run = request.of_run or request.run
+        if request.is_working and run is not None:
+            found += read_working(connection, request, bytes.fromhex(run), now_ns=now_ns)
         if any(names):
-            found += read_durable(connection, asked, names, now_ns=now_ns)
+            found += read_durable(connection, request, names, now_ns=now_ns)
         with self._transaction() as connection:
-            who = self._toucher(asked)
+            who = self._toucher(request)
             standing = [one.id for one in found if one.state == "current"]
             record(connection, "read", standing, who, now_ns=now_ns)
             hidden = [one.id for one in found if one.state != "current"]
@@ -262,25 +262,25 @@ class MemoryService:
 
     # ---- for programs of other doors: JSON in, JSON out
 
-    def write_json(self, told: Json) -> Json:
+    def write_json(self, fields: Json) -> Json:
         """Write what a program tells; raises InvalidMemory for fields that do not fit."""
-        return self.write(_parsed(WriteMemory, told)).json()
+        return self.write(_parsed(WriteMemory, fields)).json()
 
-    def read_json(self, told: Json) -> Json:
+    def read_json(self, fields: Json) -> Json:
         """Return records, and the same as a compile takes them."""
-        asked = _parsed(ReadMemory, told)
-        return read_answer(asked, self.read(asked))
+        request = _parsed(ReadMemory, fields)
+        return read_answer(request, self.read(request))
 
-    def invalidate_json(self, told: Json) -> Json:
-        return {"memory": memory_json(self.invalidate(_parsed(EndMemory, told)))}
+    def invalidate_json(self, fields: Json) -> Json:
+        return {"memory": memory_json(self.invalidate(_parsed(EndMemory, fields)))}
 
     # ---- inside
 
     def _write(
-        self, connection: apsw.Connection, asked: WriteMemory, new: NewMemory, *, now_ns: int
+        self, connection: apsw.Connection, request: WriteMemory, new: NewMemory, *, now_ns: int
     ) -> WrittenMemory:
         permit = check_permit(
-            connection, asked, new, principal=self._authority.principal, keeper=self._retention
+            connection, request, new, principal=self._authority.principal, keeper=self._retention
         )
         principal = self._authority.principal
         new = replace(
@@ -289,32 +289,32 @@ class MemoryService:
             written_method=written_method(new, permit, principal),
             written_principal=principal.name if principal.is_authenticated else None,
         )
-        if asked.replaces is not None:
-            new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
+        if request.replaces is not None:
+            new = replace(new, replaces=self._found(connection, request.replaces).memory_id)
         made = memories.write(connection, new, now_ns=now_ns)
         if permit is not None:
-            permit.refuse_second(asked.writer, outcome=made.outcome, memory_id=made.memory_id)
-            permit.refuse_superseding(asked, made.superseded)
+            permit.refuse_second(request.writer, outcome=made.outcome, memory_id=made.memory_id)
+            permit.refuse_superseding(request, made.superseded)
         conflicts: tuple[MemoryConflict, ...] = ()
         if made.outcome == "current":
             memory = self._one(connection, made.id, now_ns=now_ns)
             conflicts = tuple(contradicted_by(connection, memory, now_ns=now_ns))
             made = _held_back(connection, made, new, conflicts)
-        if made.outcome in ("current", "superseded") and not asked.is_working:
+        if made.outcome in ("current", "superseded") and not request.is_working:
             other = (made.stands,) if made.outcome == "superseded" and made.stands else ()
             record_versions(
-                connection, made.id, made.superseded, cause="version", judge=asked.writer,
-                stands=other, step_id=asked.step_id, now_ns=now_ns,
+                connection, made.id, made.superseded, cause="version", judge=request.writer,
+                stands=other, step_id=request.step_id, now_ns=now_ns,
             )  # fmt: skip
-        change = change_of(asked, made, conflicts)
+        change = change_of(request, made, conflicts)
         kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
-        who = self._toucher(asked)
+        who = self._toucher(request)
         record(connection, kind, [made.id], who, now_ns=now_ns)
         superseded = tuple(one.hex() for one in made.superseded)
         stands = made.stands.hex() if made.stands else None
         body = {
-            "writer": asked.writer,
-            "memory_type": asked.memory_type,
+            "writer": request.writer,
+            "memory_type": request.memory_type,
             "outcome": made.outcome,
             "change": change,
             "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
@@ -322,7 +322,7 @@ class MemoryService:
             "current_memory_id": stands,
             "approval_id": new.approval_id,
         }
-        name = self._retention.clean_text(asked.by or asked.agent or "")
+        name = self._retention.clean_text(request.by or request.agent or "")
         by = Who(Actor.AGENT, name, self._authority.principal)
         key = None if permit is None else permit.approval.key
         self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
@@ -332,37 +332,37 @@ class MemoryService:
     def _end(
         self,
         kind: AccessKind,
-        asked: EndMemory | EndApprovedMemory,
+        request: EndMemory | EndApprovedMemory,
         permit: Callable[[apsw.Connection], _Permit],
         change: Callable[[apsw.Connection, memories.Found, Ended], None],
         refused: Sequence[str],
     ) -> Memory:
-        reason = self._retention.clean_text(asked.reason)
+        reason = self._retention.clean_text(request.reason)
         with self._transaction() as connection:
             permitted = permit(connection)
             by = permitted.by
-            found = self._found(connection, asked.memory_id)
+            found = self._found(connection, request.memory_id)
             if found.state in refused:
-                raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="current")
+                raise NotCurrent(found.memory_id.hex(), state=found.state, expected="current")
             ended = Ended(self._clock(), by.name, reason, by.method)
             change(connection, found, ended)
             body = {"was": found.state, "reason_hash": self._retention.hash_text(reason)}
             key = permitted.approval_key
-            return self._changed(connection, kind, found, asked, by, body, approval_key=key)
+            return self._changed(connection, kind, found, request, by, body, approval_key=key)
 
     def _changed(
         self,
         connection: apsw.Connection,
         kind: AccessKind,
         found: memories.Found,
-        asked: MemoryActor,
+        request: MemoryActor,
         by: Who,
         body: Json,
         *,
         approval_key: bytes | None = None,
     ) -> Memory:
         """Record a change by a person or program, and return the record as it is now."""
-        who, now_ns = self._toucher(asked), self._clock()
+        who, now_ns = self._toucher(request), self._clock()
         record(connection, kind, [found.id], who, now_ns=now_ns)
         self._tell(connection, kind, found.memory_id, who, by, body, approval_key=approval_key)
         return self._one(connection, found.id, now_ns=now_ns)
@@ -413,9 +413,9 @@ class MemoryService:
     def _decider(self, stated: str) -> Who:
         return self._authority.decider(self._retention.clean_text(stated))
 
-    def _toucher(self, asked: MemoryActor) -> Toucher:
-        agent = None if asked.agent is None else self._retention.clean_text(asked.agent)
-        return Toucher(self._origin, asked.run, asked.step_id, agent)
+    def _toucher(self, request: MemoryActor) -> Toucher:
+        agent = None if request.agent is None else self._retention.clean_text(request.agent)
+        return Toucher(self._origin, request.run, request.step_id, agent)
 
     @contextmanager
     def _transaction(self) -> Iterator[apsw.Connection]:
@@ -446,12 +446,12 @@ def _refuse_own_names(by: str | None, agent: str | None) -> None:
             raise InvalidMemory([(where, reserved_text(name))])
 
 
-def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:
+def read_answer(request: ReadMemory, found: Sequence[Memory]) -> Json:
     """Return what was read, and the same as a compile takes it with its scope."""
     return {
         "items": [memory_json(one) for one in found],
         "memory_records": [candidate_json(one) for one in found],
-        "scope": {**asked.scope, **asked.namespace.scope},
+        "scope": {**request.scope, **request.namespace.scope},
     }
 
 
@@ -463,9 +463,9 @@ def open_memory(data: Path, *, retention: RetentionMode) -> MemoryService:
     return MemoryService(folder, retention)
 
 
-def _parsed(model: type[Any], told: Json) -> Any:
+def _parsed(model: type[Any], fields: Json) -> Any:
     try:
-        return parse(model, told)
+        return parse(model, fields)
     except InvalidInput as error:
         raise InvalidMemory([(one.where, one.what) for one in error.problems]) from None
 
@@ -479,7 +479,7 @@ _ACCEPTED: Final = "a person let the newer version stand"
 
 
 def change_of(
-    asked: WriteMemory, made: Written, conflicts: Sequence[MemoryConflict] = ()
+    request: WriteMemory, made: Written, conflicts: Sequence[MemoryConflict] = ()
 ) -> Change:
     """Return how a write compares with what stood.
 
@@ -495,7 +495,7 @@ def change_of(
     certain = [one for one in conflicts if one.is_certain]
     if not made.superseded and made.stands is None and not certain:
         return "add"
-    return "delete" if _denies(asked.content) else "update"
+    return "delete" if _denies(request.content) else "update"
 
 
 def record_versions(

@@ -233,14 +233,14 @@ def _replaced(connection: apsw.Connection, new: NewMemory) -> Found | None:
     found = get(connection, new.replaces)
     if found is None or found.state != "current":
         state = "not there" if found is None else found.state
-        raise NotCurrent(new.replaces.hex(), state=state, wanted="current")
+        raise NotCurrent(new.replaces.hex(), state=state, expected="current")
     return found
 
 
 def _repeat(connection: apsw.Connection, found: Found, new: NewMemory, *, now_ns: int) -> Written:
     fresh = now_ns if new.freshness_ns is None else new.freshness_ns
-    told = {"id": found.id, "fresh_ns": fresh, "expires_ns": new.expires_ns}
-    connection.execute(_REPEAT, told)
+    parameters = {"id": found.id, "fresh_ns": fresh, "expires_ns": new.expires_ns}
+    connection.execute(_REPEAT, parameters)
     return Written(found.id, found.memory_id, "repeat")
 
 
@@ -312,23 +312,23 @@ def _add(
 
 
 def _add_body(connection: apsw.Connection, number: int, new: NewMemory) -> None:
-    kept = new.kept
+    retained = new.kept
     connection.execute(
         _ADD_BODY,
         (
-            number, kept.subject, kept.attribute, canonical_json(kept.content),
-            canonical_json(kept.scope), canonical_json(kept.metadata),
-            json_text(list(kept.removed)),
+            number, retained.subject, retained.attribute, canonical_json(retained.content),
+            canonical_json(retained.scope), canonical_json(retained.metadata),
+            json_text(list(retained.removed)),
         ),
     )  # fmt: skip
-    connection.executemany(_ADD_TAG, [(tag, number) for tag in kept.tags])
-    connection.execute(_INDEX, (number, kept.searched, " ".join(place_tokens(new.namespace))))
-    stated = "\n".join((kept.subject, kept.attribute, canonical_json(kept.content)))
+    connection.executemany(_ADD_TAG, [(tag, number) for tag in retained.tags])
+    connection.execute(_INDEX, (number, retained.searched, " ".join(place_tokens(new.namespace))))
+    stated = "\n".join((retained.subject, retained.attribute, canonical_json(retained.content)))
     connection.execute(_INDEX_STEMS, (number, stated))
 
 
 def _end(connection: apsw.Connection, number: int, state: str, ended: Ended) -> None:
-    told = {
+    parameters = {
         "id": number,
         "state": state,
         "ended_ns": ended.time_ns,
@@ -336,4 +336,4 @@ def _end(connection: apsw.Connection, number: int, state: str, ended: Ended) -> 
         "method": ended.method,
         "reason": ended.reason,
     }
-    connection.execute(_END, told)
+    connection.execute(_END, parameters)

@@ -152,28 +152,28 @@ def release_checks(connection: apsw.Connection, trace_id: bytes, *, most: int) -
 
 
 def list_checks(
-    connection: apsw.Connection, *, before: int = _ABOVE_ALL, limit: int = 50, **wanted: Any
+    connection: apsw.Connection, *, before: int = _ABOVE_ALL, limit: int = 50, **filters: Any
 ) -> list[StoredCheck]:
-    """Return checks, the newest first; `wanted` is any of trace_id, rule_id, agent, effect."""
-    sql, given = checks_query(wanted)
-    rows: Any = connection.execute(sql, {**given, "before": before, "limit": limit})
+    """Return checks, the newest first; `filters` are any of trace_id, rule_id, agent, effect."""
+    sql, parameters = checks_query(filters)
+    rows: Any = connection.execute(sql, {**parameters, "before": before, "limit": limit})
     return [_stored(row) for row in rows]
 
 
-def checks_query(wanted: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def checks_query(filters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the statement of a list of checks, and what it is filtered by."""
-    given = {name: wanted[name] for name in _FILTERS if wanted.get(name) is not None}
-    index = next((_FILTERS[name][0] for name in given), "")
-    more = "".join(f" AND {_FILTERS[name][1]}" for name in given)
-    return _LIST.format(index=index, wanted=more), given
+    parameters = {name: filters[name] for name in _FILTERS if filters.get(name) is not None}
+    index = next((_FILTERS[name][0] for name in parameters), "")
+    more = "".join(f" AND {_FILTERS[name][1]}" for name in parameters)
+    return _LIST.format(index=index, wanted=more), parameters
 
 
 def _stored(row: Sequence[Any]) -> StoredCheck:
-    number, time_ns, span, trace_id, span_id, _, *told = row
+    number, time_ns, span, trace_id, span_id, _, *columns = row
     (
         action, effect, reason_code, reason, rule_id, rule_set, rule_version, rules, obligations,
         agent, subject, inputs, policy_hash,
-    ) = told  # fmt: skip
+    ) = columns  # fmt: skip
     made = CheckRow(
         time_ns, action, effect, reason_code, reason, rule_id, rule_set, rule_version,
         read_only(json_of(rules)), read_only(json_of(obligations)), agent, subject,
@@ -216,18 +216,18 @@ def check_row(retention: Retention, check: PolicyCheck, *, now_ns: int) -> Check
     )
 
 
-def _outcome(retention: Retention, told: Json) -> Json:
-    if told.get("error"):
-        return {**told, "error": _text(retention, told["error"], is_name=False)}
-    return told
+def _outcome(retention: Retention, outcome: Json) -> Json:
+    if outcome.get("error"):
+        return {**outcome, "error": _text(retention, outcome["error"], is_name=False)}
+    return outcome
 
 
 def _inputs(retention: Retention, check: PolicyCheck) -> Json:
-    told = dict(check.inputs)
+    inputs = dict(check.inputs)
     if "tool" in check.facts:
         # Keyed: arguments are few enough to be guessed from an open hash.
-        told["arguments_hash"] = _hash(retention.key, check.facts["arguments"])
-    cleaned: Json = _clean(retention, told, is_name=True)
+        inputs["arguments_hash"] = _hash(retention.key, check.facts["arguments"])
+    cleaned: Json = _clean(retention, inputs, is_name=True)
     return cleaned
 
 

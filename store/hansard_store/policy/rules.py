@@ -214,11 +214,11 @@ def _is_altered(connection: apsw.Connection, number: int) -> bool:
 
 
 def _add_sets(connection: apsw.Connection, number: int, sets: Sequence[RuleSetInput]) -> None:
-    for position, given in enumerate(sets):
-        one = given.read
-        document = json_text(given.document)
+    for position, rule_set in enumerate(sets):
+        one = rule_set.read
+        document = json_text(rule_set.document)
         connection.execute(_ADD_SET, (number, position, one.name, one.version, one.hash, document))
-        bodies = {body["id"]: body for body in given.document["rules"]}
+        bodies = {body["id"]: body for body in rule_set.document["rules"]}
         for rule in one.rules:
             connection.execute(
                 _ADD_RULE,

@@ -45,10 +45,10 @@ class PolicyQuestion:
             arguments=self.arguments,
             sensitivity=self.facts.get("sensitivity"),
         )
-        told: dict[str, Any] = {
+        facts: dict[str, Any] = {
             name: self.facts[name] for name in _CONTEXT_FACTS if name in self.facts
         }
-        return policy.check_tool(PolicyContext(agent=self.agent, **told), tool)
+        return policy.check_tool(PolicyContext(agent=self.agent, **facts), tool)
 
 
 EvaluatePolicy = Callable[[PolicyQuestion], PolicyNote]
@@ -58,7 +58,7 @@ DENY, APPROVAL, RECEIPT = (
 )
 
 
-def note_of(check: PolicyCheck, asked: PolicyQuestion, *, check_id: int) -> PolicyNote:
+def note_of(check: PolicyCheck, question: PolicyQuestion, *, check_id: int) -> PolicyNote:
     """Return what an approval keeps of a check that was recorded."""
     return PolicyNote(
         effect=str(check.effect),
@@ -66,7 +66,7 @@ def note_of(check: PolicyCheck, asked: PolicyQuestion, *, check_id: int) -> Poli
         reason=check.reason,
         obligations=tuple(sorted(str(one) for one in check.obligations)),
         check_id=check_id,
-        facts=asked.facts,
+        facts=question.facts,
         approvals_required=check.approvers.required,
         approvers=check.approvers.names,
     )
@@ -85,23 +85,23 @@ class StoredPolicy:
         # The version that was read and its rules; replaced whole, as threads may share it.
         self._read: tuple[int, Policy | None] | None = None
 
-    def __call__(self, asked: PolicyQuestion) -> PolicyNote:
+    def __call__(self, question: PolicyQuestion) -> PolicyNote:
         """Return what the rules in force decide; a note without an effect where there are none.
 
         Raises PolicyAlteredError where something other than Hansard altered them.
         """
         policy = self._in_force()
         if policy is None:
-            return PolicyNote(facts=asked.facts)
-        check = asked.check(policy)
-        trace_id, span_id = ids_of(asked)
+            return PolicyNote(facts=question.facts)
+        check = question.check(policy)
+        trace_id, span_id = ids_of(question)
         number = record_check(
             self._folder,
             check_row(self._retention, check, now_ns=time.time_ns()),
             trace_id=trace_id,
             span_id=span_id,
         )
-        return note_of(check, asked, check_id=number)
+        return note_of(check, question, check_id=number)
 
     def _in_force(self) -> Policy | None:
         connection = self._connect()
@@ -116,8 +116,8 @@ class StoredPolicy:
         return read[1]
 
 
-def ids_of(asked: PolicyQuestion) -> tuple[bytes | None, bytes | None]:
+def ids_of(question: PolicyQuestion) -> tuple[bytes | None, bytes | None]:
     """Return trace and span id of the step that asks; both None unless both are known."""
-    if asked.run_id is None or asked.step_id is None:
+    if question.run_id is None or question.step_id is None:
         return None, None
-    return bytes.fromhex(asked.run_id), bytes.fromhex(asked.step_id.partition("-")[2])
+    return bytes.fromhex(question.run_id), bytes.fromhex(question.step_id.partition("-")[2])

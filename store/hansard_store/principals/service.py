@@ -78,8 +78,8 @@ def add_link(
     now_ns: int,
 ) -> None:
     """Add a link in the caller's transaction."""
-    given = {"hash": hash, "server": server, "token": token_id, "once": is_once, "now": now_ns}
-    connection.execute(_ADD, given)
+    parameters = {"hash": hash, "server": server, "token": token_id, "once": is_once, "now": now_ns}
+    connection.execute(_ADD, parameters)
     connection.execute(_REMOVE_MOST, {"most": MOST_OF_ONE})
 
 
@@ -312,9 +312,9 @@ class Principals:
         return _Configured(hash, Principal(name, scopes, "token"))
 
     def _find_configured(self, secret: str) -> _Configured | None:
-        wanted, found = tokens.keyed(self._key, _CONFIGURED_WORD, secret), None
+        digest, found = tokens.keyed(self._key, _CONFIGURED_WORD, secret), None
         for one in self._configured:
-            if hmac.compare_digest(one.hash, wanted):
+            if hmac.compare_digest(one.hash, digest):
                 found = one
         return found
 

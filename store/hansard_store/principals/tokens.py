@@ -80,8 +80,14 @@ def add_token(
     now_ns: int,
 ) -> int:
     """Add a token in the caller's transaction; None for a name that only links sign in with."""
-    given = {"name": name, "scopes": scopes_text(scopes), "hash": hash, "now": now_ns, "by": by}
-    return int(connection.execute(_ADD, given).get)
+    parameters = {
+        "name": name,
+        "scopes": scopes_text(scopes),
+        "hash": hash,
+        "now": now_ns,
+        "by": by,
+    }
+    return int(connection.execute(_ADD, parameters).get)
 
 
 def find_by_hash(connection: apsw.Connection, hash: bytes) -> NamedToken | None:
@@ -167,7 +173,7 @@ def session_hash(key: bytes, cookie: str) -> bytes:
 
 def add_session(connection: apsw.Connection, hash: bytes, session: Session, *, now_ns: int) -> None:
     """Begin a session in the caller's transaction; those that are over are removed."""
-    given = {
+    parameters = {
         "hash": hash,
         "name": session.name,
         "scopes": scopes_text(session.scopes),
@@ -176,7 +182,7 @@ def add_session(connection: apsw.Connection, hash: bytes, session: Session, *, n
         "now": now_ns,
         "expires": now_ns + SESSION_S * 1_000_000_000,
     }
-    connection.execute(_SESSIONS_ADD, given)
+    connection.execute(_SESSIONS_ADD, parameters)
     connection.execute(_END_OLD, {"now": now_ns, "name": session.name, "most": MOST_OF_ONE})
 
 

@@ -303,9 +303,9 @@ def _order(name: str) -> tuple[str, int]:
 
 
 def _time_ns(name: str) -> int:
-    told, _ = _order(name)
+    time_part, _ = _order(name)
     try:
-        moment = datetime.strptime(told, _TIME).replace(tzinfo=UTC)
+        moment = datetime.strptime(time_part, _TIME).replace(tzinfo=UTC)
     except ValueError:  # of a day that there is not: somebody made the file
         return 0
     return int(moment.timestamp()) * _NS
@@ -367,7 +367,7 @@ def report_json(
     text: str | None = None,
 ) -> Json:
     """Return a report; `waits_for` is "" where it waits and no recipient is configured."""
-    told: Json = {
+    body: Json = {
         "name": report.name,
         "written_at": time_text(report.written_ns),
         "written_ns": str(report.written_ns),
@@ -379,7 +379,7 @@ def report_json(
         "acks": [ack_json(one) for one in report.acks],
         "unrecorded_acks": [ack_json(one) for one in report.unrecorded],
     }
-    return told if text is None else {**told, "text": text}
+    return body if text is None else {**body, "text": text}
 
 
 def ack_json(one: Ack) -> Json:

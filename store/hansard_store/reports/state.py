@@ -194,8 +194,8 @@ def recent_corrections(
     connection: apsw.Connection, *, now_ns: int, limit: int
 ) -> tuple[Correction, ...]:
     """Return the newest corrections that stand."""
-    wanted = MemoryFilter(memory_type="correction")
-    page = list_memories(connection, wanted, now_ns=now_ns, limit=limit)
+    filters = MemoryFilter(memory_type="correction")
+    page = list_memories(connection, filters, now_ns=now_ns, limit=limit)
     return tuple(map(correction_of, page.items))
 
 
@@ -213,13 +213,13 @@ def _errors(connection: apsw.Connection, since_ns: int, now_ns: int) -> list[Err
         ErrorKind(
             kind.subject_kind,
             kind.subject,
-            _message(connection, times[0]) if place < _MOST else kind.signature,
+            _message(connection, times[0]) if position < _MOST else kind.signature,
             len(times),
             times[-1].at_ns,
             times[0].at_ns,
             times[0].id,
         )
-        for place, (kind, times) in enumerate(most)
+        for position, (kind, times) in enumerate(most)
     ]
 
 
@@ -227,14 +227,14 @@ def _recent(
     connection: apsw.Connection, memory_type: str, since_ns: int, now_ns: int
 ) -> tuple[Sequence[Memory], int]:
     """Return records of a type that were written within the window, and how many there are."""
-    wanted = MemoryFilter(memory_type=memory_type)
-    page = list_memories(connection, wanted, now_ns=now_ns, limit=_MOST)
+    filters = MemoryFilter(memory_type=memory_type)
+    page = list_memories(connection, filters, now_ns=now_ns, limit=_MOST)
     items = [one for one in page.items if one.created_ns > since_ns]
     if len(items) < _MOST:
         return items, len(items)
-    given = {"first": first_memory_since(connection, since_ns), "type": memory_type,
+    parameters = {"first": first_memory_since(connection, since_ns), "type": memory_type,
              "since": since_ns}  # fmt: skip
-    return items, connection.execute(_COUNT_OF_TYPE, given).get
+    return items, connection.execute(_COUNT_OF_TYPE, parameters).get
 
 
 _COUNT_OF_TYPE: Final = """
@@ -301,8 +301,8 @@ def _memory(connection: apsw.Connection, now_ns: int) -> MemoryState:
 
 def written_between(connection: apsw.Connection, since_ns: int, until_ns: int) -> int:
     """Return how many durable records were written in a time, without notes of the heartbeat."""
-    given = {
+    parameters = {
         "first": first_memory_since(connection, since_ns), "since": since_ns, "until": until_ns,
         "heartbeat": HEARTBEAT_AGENT,
     }  # fmt: skip
-    return int(connection.execute(_WRITTEN, given).get)
+    return int(connection.execute(_WRITTEN, parameters).get)

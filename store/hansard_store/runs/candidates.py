@@ -25,14 +25,16 @@ _TEXTS_AT_ONCE = 4096
 _MAX = (1 << 63) - 1
 
 
-def candidate_runs(connection: apsw.Connection, wanted: RunFilter) -> Iterator[int] | None:
+def candidate_runs(connection: apsw.Connection, filters: RunFilter) -> Iterator[int] | None:
     """Yield the numbers of the runs that meet `q` and all attributes, highest first.
 
     None when the filter has neither. Raises InvalidQueryError for what cannot be searched.
     """
-    streams = [_runs_with_token(connection, _token(key, value)) for key, value in wanted.attributes]
-    if wanted.q:
-        streams.append(_runs_with_text(connection, parse_match(wanted.q).expression))
+    streams = [
+        _runs_with_token(connection, _token(key, value)) for key, value in filters.attributes
+    ]
+    if filters.q:
+        streams.append(_runs_with_text(connection, parse_match(filters.q).expression))
     if not streams:
         return None
     return _in_all(streams)

@@ -120,16 +120,16 @@ def _with_run_from(connection: apsw.Connection, names: Sequence[str], *, first: 
 
 
 def _conversation(connection: apsw.Connection, name: str) -> ConversationItem:
-    wanted: dict[str, Any] = {"conversation": name}
-    sums: Any = connection.execute(_SUMS, wanted).fetchone()
+    parameters: dict[str, Any] = {"conversation": name}
+    sums: Any = connection.execute(_SUMS, parameters).fetchone()
     runs, started_ns, ended_ns, calls, tools, errors, user, cost, *tokens, last = sums
     if not runs:
         raise NotFoundError("conversation", name)
-    ends: Any = connection.execute(_ENDS, wanted | {"last": last}).fetchone()
+    ends: Any = connection.execute(_ENDS, parameters | {"last": last}).fetchone()
     trace_id, first_input, last_output = ends
-    agents: list[Any] = connection.execute(_AGENTS, wanted).fetchall()
+    agents: list[Any] = connection.execute(_AGENTS, parameters).fetchall()
     if tools and runs > 1:
-        of_it: list[Any] = connection.execute(_RUNS, wanted).fetchall()
+        of_it: list[Any] = connection.execute(_RUNS, parameters).fetchall()
         tools -= tool_events.count_in_two_runs(connection, (run for (run,) in of_it))
     return ConversationItem(
         conversation_id=name,

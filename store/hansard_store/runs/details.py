@@ -140,8 +140,8 @@ def list_events(connection: apsw.Connection, spans: Sequence[int]) -> Iterator[E
 
 
 def _exception_text(event: Span.Event) -> str:
-    told = {pair.key: pair.value.string_value for pair in event.attributes}
-    parts = (told.get("exception.type", ""), told.get("exception.message", ""))
+    attributes = {pair.key: pair.value.string_value for pair in event.attributes}
+    parts = (attributes.get("exception.type", ""), attributes.get("exception.message", ""))
     return ": ".join(part for part in parts if part)
 
 

@@ -294,7 +294,7 @@ class RunQuery:
 
 def run_query(
     connection: apsw.Connection,
-    wanted: RunFilter,
+    filters: RunFilter,
     *,
     sort: RunSort,
     after: RunCursor,
@@ -306,17 +306,17 @@ def run_query(
     `q` and `attributes` are not looked at: they arrive as `candidates`, the numbers of the runs
     that meet them.
     """
-    bindings = _bindings(wanted, now_ns=now_ns) | {
+    bindings = _bindings(filters, now_ns=now_ns) | {
         "after_value": after.value,
         "after_id": after.id,
     }
-    conditions = [*_column_conditions(wanted), *_status_conditions(wanted)]
-    if wanted.kind is not None:
-        conditions.append(_KIND[wanted.kind])
-    for one in mark_conditions(wanted.tag, wanted.score):
+    conditions = [*_column_conditions(filters), *_status_conditions(filters)]
+    if filters.kind is not None:
+        conditions.append(_KIND[filters.kind])
+    for one in mark_conditions(filters.tag, filters.score):
         bindings |= one.bindings
         conditions.append(_mark(one))
-    for kind, values in wanted.facets():
+    for kind, values in filters.facets():
         conditions.append((_FACET if len(values) == 1 else _ANY_FACET)[kind])
     if candidates is None:
         driver = _best_driver(connection, conditions, bindings=bindings, sort=sort)
@@ -324,7 +324,7 @@ def run_query(
         bindings["candidates"] = json.dumps(list(candidates))
         driver = _CANDIDATES.driver
     value, walk = _SORTS[sort.key]
-    if wanted.kind == "agent":
+    if filters.kind == "agent":
         walk = _AGENT_WALKS[sort.key]
     number = "run.id" if driver is None else driver.number
     direction, compare = ("DESC", "<") if sort.descending else ("ASC", ">")
@@ -349,32 +349,32 @@ def run_query(
     )
 
 
-def _bindings(wanted: RunFilter, *, now_ns: int) -> dict[str, object]:
+def _bindings(filters: RunFilter, *, now_ns: int) -> dict[str, object]:
     bindings: dict[str, object] = {"now_ns": now_ns}
     for name in _COLUMNS:
-        bindings[name] = getattr(wanted, name)
-    for kind, values in wanted.facets():
+        bindings[name] = getattr(filters, name)
+    for kind, values in filters.facets():
         bindings[kind] = values[0] if len(values) == 1 else json.dumps(values)
     return bindings
 
 
-def _column_conditions(wanted: RunFilter) -> list[_Condition]:
-    given = [name for name in _COLUMNS if getattr(wanted, name) is not None]
-    if {"since_ns", "until_ns"} <= set(given):
-        rest = [_COLUMNS[name] for name in given if name not in ("since_ns", "until_ns")]
+def _column_conditions(filters: RunFilter) -> list[_Condition]:
+    names = [name for name in _COLUMNS if getattr(filters, name) is not None]
+    if {"since_ns", "until_ns"} <= set(names):
+        rest = [_COLUMNS[name] for name in names if name not in ("since_ns", "until_ns")]
         return [*rest, _WINDOW]
-    return [_COLUMNS[name] for name in given]
+    return [_COLUMNS[name] for name in names]
 
 
-def _status_conditions(wanted: RunFilter) -> list[_Condition]:
-    if unknown := [status for status in wanted.status if status not in _STATUS]:
+def _status_conditions(filters: RunFilter) -> list[_Condition]:
+    if unknown := [status for status in filters.status if status not in _STATUS]:
         known = ", ".join(RUN_STATUSES)
         raise InvalidQueryError("status", f"no run has status {unknown[0]!r}; known are {known}")
-    if not wanted.status:
+    if not filters.status:
         return []
-    if len(wanted.status) == 1:
-        return [_STATUS[wanted.status[0]]]
-    return [_Condition(" OR ".join(f"({_STATUS[status].test})" for status in wanted.status))]
+    if len(filters.status) == 1:
+        return [_STATUS[filters.status[0]]]
+    return [_Condition(" OR ".join(f"({_STATUS[status].test})" for status in filters.status))]
 
 
 def _best_driver(

@@ -71,7 +71,7 @@ WHERE run.group_id = :group ORDER BY run.id LIMIT :limit
 
 def list_grouped(
     connection: apsw.Connection,
-    wanted: RunFilter,
+    filters: RunFilter,
     *,
     now_ns: int,
     sort: RunSort = NEWEST_FIRST,
@@ -85,14 +85,16 @@ def list_grouped(
     """
     start = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
     with snapshot(connection):
-        places = _places(connection, wanted, now_ns=now_ns, sort=sort, start=start, limit=limit + 1)
+        places = _places(
+            connection, filters, now_ns=now_ns, sort=sort, start=start, limit=limit + 1
+        )
         shown = places[:limit]
         groups = get_groups(
-            connection, [place.group for place in shown if place.group], now_ns=now_ns
+            connection, [entry.group for entry in shown if entry.group], now_ns=now_ns
         )
-        alone = [place.run for place in shown if place.group not in groups]
+        alone = [entry.run for entry in shown if entry.group not in groups]
         runs = runs_by_number(connection, alone, now_ns=now_ns)
-    items = [groups.get(place.group or b"") or runs[place.run] for place in shown]
+    items = [groups.get(entry.group or b"") or runs[entry.run] for entry in shown]
     if len(places) <= limit:
         return Page(tuple(items), None)
     return Page(tuple(items), RunCursor(shown[-1].value, shown[-1].run).encode(sort))
@@ -107,9 +109,9 @@ def get_groups(
         for group in dict.fromkeys(group_ids)
     }
     several = {group: found for group, found in rows.items() if len(found) > 1}
-    kept = [row for found in several.values() for row in found[:MOST_MEMBERS]]
+    shown_rows = [row for found in several.values() for row in found[:MOST_MEMBERS]]
     members: dict[str | None, list[RunItem]] = {}
-    for item in run_items(connection, kept, now_ns=now_ns):
+    for item in run_items(connection, shown_rows, now_ns=now_ns):
         members.setdefault(item.group_id, []).append(item)
     repeats = group_repeats.find_repeats(
         connection, {item.id: group or "" for group, items in members.items() for item in items}
@@ -132,7 +134,7 @@ class _Place:
 
 def _places(
     connection: apsw.Connection,
-    wanted: RunFilter,
+    filters: RunFilter,
     *,
     now_ns: int,
     sort: RunSort,
@@ -145,12 +147,12 @@ def _places(
     after, portion = start, 2 * limit
     while len(found) < limit:
         rows = matching_rows(
-            connection, wanted, "run.id, run.group_id", sort=sort, after=after, now_ns=now_ns,
+            connection, filters, "run.id, run.group_id", sort=sort, after=after, now_ns=now_ns,
             limit=portion,
         )  # fmt: skip
         new = {group for _, _, group in rows if group is not None} - seen
         if start != first_page(sort):
-            seen |= _shown_before(connection, wanted, new, sort=sort, start=start, now_ns=now_ns)
+            seen |= _shown_before(connection, filters, new, sort=sort, start=start, now_ns=now_ns)
         for value, run, group in rows:
             if group is None or group not in seen:
                 found.append(_Place(value, run, group))
@@ -164,7 +166,7 @@ def _places(
 
 def _shown_before(
     connection: apsw.Connection,
-    wanted: RunFilter,
+    filters: RunFilter,
     groups: Collection[bytes],
     *,
     sort: RunSort,
@@ -174,21 +176,21 @@ def _shown_before(
     """Return those of some groups that have a member up to a place: they stood on a page before."""
     if not groups:
         return set()
-    asked = {"groups": json.dumps([group.hex() for group in groups])}
-    members = [run for (run,) in connection.execute(_MEMBERS_OF, asked)]
-    meeting = candidate_runs(connection, wanted)
+    parameters = {"groups": json.dumps([group.hex() for group in groups])}
+    members = [run for (run,) in connection.execute(_MEMBERS_OF, parameters)]
+    meeting = candidate_runs(connection, filters)
     if meeting is not None:
         lowest = min(members)
         members = sorted(set(members).intersection(takewhile(lambda run: run >= lowest, meeting)))
     query = run_query(
-        connection, wanted, sort=sort, after=first_page(sort), now_ns=now_ns, candidates=members
+        connection, filters, sort=sort, after=first_page(sort), now_ns=now_ns, candidates=members
     )
     sql = f"SELECT {query.value}, run.id, run.group_id FROM {query.source} WHERE {query.where}"
-    place = (start.value, start.id)
+    position = (start.value, start.id)
     return {
         group
         for value, run, group in connection.execute(sql, query.bindings)
-        if ((value, run) >= place if sort.descending else (value, run) <= place)
+        if ((value, run) >= position if sort.descending else (value, run) <= position)
     }
 
 
@@ -210,7 +212,7 @@ def _whole(members: Sequence[RunItem], repeats: Repeats) -> RunItem:
     for one in members:
         notes.update(one.notes)
     has_end = status not in ("open", "no_end")
-    said = [one.last_output for one in sorted(members, key=_heard_until) if one.last_output]
+    outputs = [one.last_output for one in sorted(members, key=_heard_until) if one.last_output]
     return replace(
         working[0],
         status=status,
@@ -234,7 +236,7 @@ def _whole(members: Sequence[RunItem], repeats: Repeats) -> RunItem:
             _sum(one.cost_usd_nano for one in members), repeats.usage.get("cost_usd_nano")
         ),
         first_input=_first(one.first_input for one in members),
-        last_output=said[-1] if said else None,
+        last_output=outputs[-1] if outputs else None,
         has_receipts=any(one.has_receipts for one in members),
         pinned=any(one.pinned for one in members),
         has_keepalive=any(one.has_keepalive for one in members),
@@ -263,20 +265,20 @@ def _first(values: Iterable[str | None]) -> str | None:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    told = [value for value in values if value is not None]
-    return sum(told) if told else None
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _less(value: int | None, repeated: int | None) -> int | None:
     return value if value is None else value - (repeated or 0)
 
 
-def _tokens(told: Sequence[TokenSums], repeated: Mapping[str, int]) -> TokenSums | None:
-    if not told:
+def _tokens(sums: Sequence[TokenSums], repeated: Mapping[str, int]) -> TokenSums | None:
+    if not sums:
         return None
     return TokenSums(
         *(
-            _less(_sum(getattr(one, name) for one in told), repeated.get(f"tokens_{name}"))
+            _less(_sum(getattr(one, name) for one in sums), repeated.get(f"tokens_{name}"))
             for name in ("input", "output", "cache_read", "cache_write", "reasoning")
         )
     )

@@ -127,8 +127,8 @@ class RunState:
             known = known or Counter(_notes_of(self.notes))
             known[what] += sign
         if known is not None:
-            kept = {what: count for what, count in known.items() if count > 0}
-            self.notes = json.dumps(kept, ensure_ascii=False, sort_keys=True)
+            remaining = {what: count for what, count in known.items() if count > 0}
+            self.notes = json.dumps(remaining, ensure_ascii=False, sort_keys=True)
 
     def tell(self, fact: Fact, value: str | None, *, span: int, at_ns: int) -> None:
         """Take a fact that a span tells, unless one told it before whose word holds.
@@ -150,8 +150,8 @@ class RunState:
         if not session or not prompt or prompt != self.last_prompt_id or "\n" in prompt:
             self.group_id = None
         else:
-            told = "\0".join(("group", session, prompt)).encode("utf-8", "surrogatepass")
-            self.group_id = hashlib.sha256(told).digest()[:_GROUP_BYTES]
+            identity = "\0".join(("group", session, prompt)).encode("utf-8", "surrogatepass")
+            self.group_id = hashlib.sha256(identity).digest()[:_GROUP_BYTES]
 
     def told(self) -> set[Fact]:
         """Return the facts that some span told."""
@@ -181,8 +181,8 @@ def _notes_of(text: str) -> dict[str, int]:
         found = json.loads(text)
     except ValueError:
         return {}
-    told = found.items() if isinstance(found, dict) else ()
-    return {str(what): count for what, count in told if isinstance(count, int)}
+    counts = found.items() if isinstance(found, dict) else ()
+    return {str(what): count for what, count in counts if isinstance(count, int)}
 
 
 _TOLD_BY: Mapping[Fact, str] = {

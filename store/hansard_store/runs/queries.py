@@ -146,7 +146,7 @@ GROUP BY facet.kind, facet.value ORDER BY runs DESC, facet.value
 
 def list_runs(
     connection: apsw.Connection,
-    wanted: RunFilter,
+    filters: RunFilter,
     *,
     now_ns: int,
     sort: RunSort = NEWEST_FIRST,
@@ -160,7 +160,7 @@ def list_runs(
     after = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
     with snapshot(connection):
         found = matching_rows(
-            connection, wanted, RUN_COLUMNS, sort=sort, after=after, now_ns=now_ns, limit=limit + 1
+            connection, filters, RUN_COLUMNS, sort=sort, after=after, now_ns=now_ns, limit=limit + 1
         )
         items = run_items(connection, [row[1:] for row in found[:limit]], now_ns=now_ns)
     if len(found) <= limit:
@@ -171,7 +171,7 @@ def list_runs(
 
 def matching_rows(
     connection: apsw.Connection,
-    wanted: RunFilter,
+    filters: RunFilter,
     columns: str,
     *,
     sort: RunSort,
@@ -180,14 +180,14 @@ def matching_rows(
     limit: int,
 ) -> list[Any]:
     """Return (sorted value, *columns) of the first runs after a cursor that meet a filter."""
-    candidates = candidate_runs(connection, wanted)
+    candidates = candidate_runs(connection, filters)
     if candidates is None:
-        query = run_query(connection, wanted, sort=sort, after=after, now_ns=now_ns)
+        query = run_query(connection, filters, sort=sort, after=after, now_ns=now_ns)
         return _select(connection, query, columns, limit=limit)
     found: list[Any] = []
     for some in _portions(candidates, sort=sort, after=after, limit=limit):
         query = run_query(
-            connection, wanted, sort=sort, after=after, now_ns=now_ns, candidates=some
+            connection, filters, sort=sort, after=after, now_ns=now_ns, candidates=some
         )
         found += _select(connection, query, columns, limit=limit - len(found))
         if len(found) == limit:
@@ -215,17 +215,17 @@ def _select(connection: apsw.Connection, query: RunQuery, columns: str, *, limit
     return connection.execute(sql, {**query.bindings, "limit": limit}).fetchall()
 
 
-def count_runs(connection: apsw.Connection, wanted: RunFilter, *, now_ns: int, limit: int) -> int:
+def count_runs(connection: apsw.Connection, filters: RunFilter, *, now_ns: int, limit: int) -> int:
     """Return how many runs meet a filter, `limit` at most."""
     sort = NEWEST_FIRST
     after = first_page(sort)
     with snapshot(connection):
-        if candidate_runs(connection, wanted) is not None:
+        if candidate_runs(connection, filters) is not None:
             found = matching_rows(
-                connection, wanted, "1", sort=sort, after=after, now_ns=now_ns, limit=limit
+                connection, filters, "1", sort=sort, after=after, now_ns=now_ns, limit=limit
             )
             return len(found)
-        query = run_query(connection, wanted, sort=sort, after=after, now_ns=now_ns)
+        query = run_query(connection, filters, sort=sort, after=after, now_ns=now_ns)
         sql = (
             f"SELECT count(*) FROM (SELECT 1 FROM {query.source} WHERE {query.where} LIMIT :limit)"
         )
@@ -286,14 +286,14 @@ def find_trace_id(connection: apsw.Connection, prefix: str) -> bytes:
 
 
 def run_facets(
-    connection: apsw.Connection, wanted: RunFilter, *, now_ns: int, values: int = 20
+    connection: apsw.Connection, filters: RunFilter, *, now_ns: int, values: int = 20
 ) -> RunFacets:
     """Return the most frequent values of the newest runs that meet a filter."""
     sort = NEWEST_FIRST
     with snapshot(connection):
         rows = matching_rows(
             connection,
-            wanted,
+            filters,
             f"run.status, {ALIVE_UNTIL}, {WAITS_UNTIL}",
             sort=sort,
             after=first_page(sort),
@@ -305,8 +305,8 @@ def run_facets(
         tags = tag_counts(connection, [row[0] for row in rows[:FACET_SAMPLE]], limit=values)
     counts: dict[str, list[FacetCount]] = {}
     for kind, value, runs in facets:
-        if len(kept := counts.setdefault(kind, [])) < values:
-            kept.append(FacetCount(value, runs))
+        if len(bucket := counts.setdefault(kind, [])) < values:
+            bucket.append(FacetCount(value, runs))
     statuses: dict[str, int] = {}
     for _, stored, alive_until_ns, waits_until_ns in rows[:FACET_SAMPLE]:
         status = run_status(
@@ -407,12 +407,12 @@ class RunDot:
 
 
 def sample_runs(
-    connection: apsw.Connection, wanted: RunFilter, *, now_ns: int, limit: int = 1000
+    connection: apsw.Connection, filters: RunFilter, *, now_ns: int, limit: int = 1000
 ) -> list[RunDot]:
     """Return the runs last seen first among those that meet a filter, newest first."""
     sort = NEWEST_FIRST
     with snapshot(connection):
-        query = run_query(connection, wanted, sort=sort, after=first_page(sort), now_ns=now_ns)
+        query = run_query(connection, filters, sort=sort, after=first_page(sort), now_ns=now_ns)
         sql = (
             "SELECT run.started_ns, run.ended_ns, run.status, "
             f"{ALIVE_UNTIL}, run.cost_usd_nano"

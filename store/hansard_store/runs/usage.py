@@ -113,8 +113,8 @@ def list_usage(
     if by not in _QUERIES:
         known = ", ".join(USAGE_GROUPS)
         raise InvalidQueryError("by", f"usage by {by!r} is not known; known are {known}")
-    wanted = {"since": since_ns, "until": until_ns, "offset": day_offset_ns, "limit": limit}
-    return [_row(row) for row in connection.execute(_QUERIES[by], wanted)]
+    parameters = {"since": since_ns, "until": until_ns, "offset": day_offset_ns, "limit": limit}
+    return [_row(row) for row in connection.execute(_QUERIES[by], parameters)]
 
 
 def count_unpriced(

@@ -145,9 +145,9 @@ def search_texts(
     """
     query = parse_match(q)
     before = decode_cursor("search", cursor, count=1)[0] if cursor else _FIRST
-    wanted = {"match": query.expression, "before": before, "limit": limit + 1}
+    parameters = {"match": query.expression, "before": before, "limit": limit + 1}
     with snapshot(connection):
-        rows: list[Any] = connection.execute(_FIND_OF[kind], wanted).fetchall()
+        rows: list[Any] = connection.execute(_FIND_OF[kind], parameters).fetchall()
         hits = _hits(connection, rows[:limit], query, kind=kind, now_ns=now_ns)
     more = len(rows) > limit
     return Page(tuple(hits), encode_cursor("search", rows[limit - 1][0]) if more else None)
@@ -177,16 +177,16 @@ def _of_kind(connection: apsw.Connection, spans: Sequence[int], kind: str | None
     """Return those of some spans that are in runs of a kind."""
     if kind is None:
         return spans
-    wanted = {"spans": json.dumps(list(spans)), "works": int(kind == "agent")}
-    return [span for (span,) in connection.execute(_STEPS_OF_KIND, wanted)]
+    parameters = {"spans": json.dumps(list(spans)), "works": int(kind == "agent")}
+    return [span for (span,) in connection.execute(_STEPS_OF_KIND, parameters)]
 
 
 def _uses(connection: apsw.Connection, text: int, field: str, kind: str | None) -> list[int]:
     """Return what uses a text: span.ids of calls for a message, else run.ids (of the kind)."""
-    wanted = {"text": text, "limit": USES_COUNTED, "works": int(kind == "agent")}
+    parameters = {"text": text, "limit": USES_COUNTED, "works": int(kind == "agent")}
     sql = _RUNS_WITH if kind is None else _RUNS_OF_KIND_WITH
     sql = _CALLS_WITH if field == "message" else sql
-    return [row[0] for row in connection.execute(sql, wanted)]
+    return [row[0] for row in connection.execute(sql, parameters)]
 
 
 def _other_carrier(

@@ -244,28 +244,28 @@ def links_to_step(
     connection: apsw.Connection, step: StepSkeleton, *, now_ns: int, limit: int = 100
 ) -> list[StepSkeleton]:
     """Return the steps whose spans link to this one, in order of ingest."""
-    wanted = {
+    parameters = {
         "trace": bytes.fromhex(step.run_id),
         "span": bytes.fromhex(step.span_id),
         "limit": limit,
     }
-    return [_skeleton(row, now_ns=now_ns) for row in connection.execute(_LINKS_TO, wanted)]
+    return [_skeleton(row, now_ns=now_ns) for row in connection.execute(_LINKS_TO, parameters)]
 
 
 def links_to_run(
     connection: apsw.Connection, run_id: str, *, now_ns: int, limit: int = 100
 ) -> list[StepSkeleton]:
     """Return the steps of other runs that link into this one, in order of ingest."""
-    wanted = {"trace": bytes.fromhex(run_id), "limit": limit}
-    return [_skeleton(row, now_ns=now_ns) for row in connection.execute(_LINKS_TO_RUN, wanted)]
+    parameters = {"trace": bytes.fromhex(run_id), "limit": limit}
+    return [_skeleton(row, now_ns=now_ns) for row in connection.execute(_LINKS_TO_RUN, parameters)]
 
 
 def links_from(
     connection: apsw.Connection, spans: Sequence[int], *, now_ns: int, limit: int = 100
 ) -> list[LinkEnd]:
     """Return where the links of some spans (by span.id) lead, in their order."""
-    wanted = {"spans": json.dumps(list(spans)), "limit": limit}
-    ends: list[Any] = connection.execute(_LINKS_FROM, wanted).fetchall()
+    parameters = {"spans": json.dumps(list(spans)), "limit": limit}
+    ends: list[Any] = connection.execute(_LINKS_FROM, parameters).fetchall()
     return [
         LinkEnd(
             run_id=trace_id.hex(),
@@ -279,8 +279,8 @@ def links_from(
 def _find_span(
     connection: apsw.Connection, trace_id: bytes, span_id: bytes, *, now_ns: int
 ) -> StepSkeleton | None:
-    wanted = {"trace": trace_id, "low": span_id, "high": span_id, "limit": 1}
-    row = connection.execute(_STEP, wanted).fetchone()
+    parameters = {"trace": trace_id, "low": span_id, "high": span_id, "limit": 1}
+    row = connection.execute(_STEP, parameters).fetchone()
     return None if row is None else _skeleton(row, now_ns=now_ns)
 
 
@@ -288,8 +288,8 @@ def recent_durations(
     connection: apsw.Connection, step: StepSkeleton, *, limit: int = 100
 ) -> list[int]:
     """Return how long the last spans of the same name took, in ns: «longer than 71 of 100»."""
-    wanted = {"name": step.span_name, "id": step.id, "limit": limit}
-    return [row[0] for row in connection.execute(_DURATIONS, wanted)]
+    parameters = {"name": step.span_name, "id": step.id, "limit": limit}
+    return [row[0] for row in connection.execute(_DURATIONS, parameters)]
 
 
 def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:

@@ -120,18 +120,18 @@ def build_tree(nodes: Sequence[Node]) -> Tree:
 
 
 def _parents(nodes: Sequence[Node]) -> tuple[list[int], list[int]]:
-    place = {node.span_id: index for index, node in enumerate(nodes)}
-    shared = {} if len(place) == len(nodes) else _shared(nodes)
+    rows = {node.span_id: index for index, node in enumerate(nodes)}
+    shared = {} if len(rows) == len(nodes) else _shared(nodes)
     parents, marks = [_TOP] * len(nodes), [0] * len(nodes)
     for index, node in enumerate(nodes):
-        wanted = node.parent_span_id
-        if wanted is None:
+        parent = node.parent_span_id
+        if parent is None:
             continue
-        found = place.get(wanted)
+        found = rows.get(parent)
         if found is None:
             marks[index] = _ORPHAN
-        elif wanted in shared:
-            halves = shared[wanted]
+        elif parent in shared:
+            halves = shared[parent]
             own = (half for half in halves if nodes[half].resource == node.resource)
             parents[index] = next(own, halves[0])
         else:
@@ -217,11 +217,11 @@ class TreeCache:
 
     def find(self, run: int, version: int) -> Tree | None:
         with self._lock:
-            kept = self._trees.get(run)
-            if kept is None or kept[0] != version:
+            cached = self._trees.get(run)
+            if cached is None or cached[0] != version:
                 return None
             self._trees.move_to_end(run)
-            return kept[1]
+            return cached[1]
 
     def keep(self, run: int, version: int, tree: Tree) -> None:
         with self._lock:

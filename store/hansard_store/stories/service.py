@@ -71,8 +71,8 @@ class StoryService:
         Of every namespace, at most 200.
         """
         connection, now_ns = self._connections.get(), self._clock()
-        wanted = MemoryFilter(memory_type="interest")
-        found = list_memories(connection, wanted, now_ns=now_ns, limit=MOST_INTERESTS).items
+        filters = MemoryFilter(memory_type="interest")
+        found = list_memories(connection, filters, now_ns=now_ns, limit=MOST_INTERESTS).items
         with transaction(connection):
             who = Toucher(self._origin, agent=SCANNER)
             record(connection, "read", [one.id for one in found], who, now_ns=now_ns)

@@ -32,8 +32,8 @@ class InvalidDecision(TaskRefused):
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
         where, what = problems[0]
-        told = [{"at": at, "problem": problem} for at, problem in problems]
-        super().__init__(f"{where}: {what}", problems=told)
+        details = [{"at": at, "problem": problem} for at, problem in problems]
+        super().__init__(f"{where}: {what}", problems=details)
 
 
 class TaskDecided(TaskRefused):

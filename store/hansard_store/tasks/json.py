@@ -41,10 +41,10 @@ def sample_of(connection: apsw.Connection, evidence: Evidence) -> str | None:
         return None
     trace, _, digits = evidence.id.rpartition("-")
     digits, _, server = digits.partition(".")
-    given = {
+    parameters = {
         "trace": bytes.fromhex(trace), "id": bytes.fromhex(digits), "side": int(bool(server)),
     }  # fmt: skip
-    words = connection.execute(_SAMPLES[evidence.kind], given).get
+    words = connection.execute(_SAMPLES[evidence.kind], parameters).get
     return words or None
 
 

@@ -126,12 +126,12 @@ _COUNT_STATES: Final = "SELECT state, count(*) FROM task INDEXED BY task_state G
 # ---- reading
 
 
-def get_task(connection: apsw.Connection, wanted: str) -> Task:
+def get_task(connection: apsw.Connection, task_id: str) -> Task:
     """Return a task by its id, or a unique beginning or end of it of 8 digits or more.
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "task", wanted, ending=_ENDING)
+    (whole_id,) = find_row(connection, _BEGINNING, "task", task_id, ending=_ENDING)
     return _task(connection.execute(_BY_ID, (whole_id,)).fetchone())
 
 
@@ -149,11 +149,13 @@ def list_tasks(
     """
     (before,) = decode_cursor("tasks", cursor, count=1) if cursor else (_ABOVE_ALL,)
     served = "open" if state == "open" else "state" if state else "level" if level else ""
-    index, wanted = _LISTS[served]
+    index, condition = _LISTS[served]
     more = " AND level = :level" if state and level else ""
-    given = {"state": state, "level": level, "before": before, "limit": limit + 1}
-    sql = f"{_SELECT} {index} WHERE {wanted}{more} AND id < :before ORDER BY id DESC LIMIT :limit"
-    items = [_task(row) for row in connection.execute(sql, given)]
+    parameters = {"state": state, "level": level, "before": before, "limit": limit + 1}
+    sql = (
+        f"{_SELECT} {index} WHERE {condition}{more} AND id < :before ORDER BY id DESC LIMIT :limit"
+    )
+    items = [_task(row) for row in connection.execute(sql, parameters)]
     more_cursor = encode_cursor("tasks", items[limit - 1].id) if len(items) > limit else None
     return Page(items[:limit], more_cursor)
 
@@ -201,22 +203,22 @@ def set_decided(
     now_ns: int,
 ) -> bool:
     """Decide about a blocked task; False where it is blocked no more."""
-    given = {"id": task.id, "state": state, "origin": origin, "note": note, "now": now_ns}
-    given |= {"by": by.name, "method": by.method}
-    connection.execute(_DECIDE, given)
+    parameters = {"id": task.id, "state": state, "origin": origin, "note": note, "now": now_ns}
+    parameters |= {"by": by.name, "method": by.method}
+    connection.execute(_DECIDE, parameters)
     return bool(connection.changes())
 
 
 def set_done(connection: apsw.Connection, task: Task, *, by: Who, now_ns: int) -> bool:
     """Close an approved task; False where it is not approved."""
-    given = {"id": task.id, "by": by.name, "method": by.method, "now": now_ns}
-    connection.execute(_FINISH, given)
+    parameters = {"id": task.id, "by": by.name, "method": by.method, "now": now_ns}
+    connection.execute(_FINISH, parameters)
     return bool(connection.changes())
 
 
 def _row(task: Task) -> dict[str, Any]:
-    given = {name: getattr(task, name) for name in _NAMES}
-    return given | {
+    columns = {name: getattr(task, name) for name in _NAMES}
+    return columns | {
         "task_id": task.key,
         "review": int(task.review),
         "evidence": json.dumps(task.evidence),
@@ -225,13 +227,13 @@ def _row(task: Task) -> dict[str, Any]:
 
 
 def _task(row: Any) -> Task:
-    told = dict(zip(_NAMES, row, strict=True))
+    columns = dict(zip(_NAMES, row, strict=True))
     return Task(
         **{
-            **told,
-            "task_id": told["task_id"].hex(),
-            "review": bool(told["review"]),
-            "evidence": tuple(Evidence(*one) for one in json_of(told["evidence"])),
-            "activity": tuple(json_of(told["activity"])),
+            **columns,
+            "task_id": columns["task_id"].hex(),
+            "review": bool(columns["review"]),
+            "evidence": tuple(Evidence(*one) for one in json_of(columns["evidence"])),
+            "activity": tuple(json_of(columns["activity"])),
         }
     )

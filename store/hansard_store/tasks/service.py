@@ -142,31 +142,31 @@ class TaskService:
         with snapshot(connection):
             return [self._foreseen(self._weigh(connection, one)) for one in findings]
 
-    def decide(self, task_id: str, asked: Decide, *, by: str = "") -> Task:
+    def decide(self, task_id: str, request: Decide, *, by: str = "") -> Task:
         """Approve or dismiss a blocked task, or close an approved one as done.
 
         The same decision by the same person changes nothing. Raises NotFoundError, TaskRefused,
         CredentialsRequired.
         """
-        author = self._authority.decider(self._retention.clean_text(asked.by or by))
-        note = self._note(asked.note)
+        author = self._authority.decider(self._retention.clean_text(request.by or by))
+        note = self._note(request.note)
         connection = self._connections.get()
         with transaction(connection):
             task = get_task(connection, task_id)
-            if asked.decision == "done":
+            if request.decision == "done":
                 self._finish(connection, task, by=author)
             else:
-                becomes: Decided = "approved" if asked.decision == "approve" else "dismissed"
+                becomes: Decided = "approved" if request.decision == "approve" else "dismissed"
                 self._decide(connection, task, becomes, by=author, note=note)
             return get_task(connection, task.task_id)
 
-    def decide_json(self, task_id: str, told: Json, *, by: str = "") -> Task:
+    def decide_json(self, task_id: str, fields: Json, *, by: str = "") -> Task:
         """Decide as a form or a program tells; raises as `decide`, and InvalidDecision."""
         try:
-            asked = parse(Decide, {name: one for name, one in told.items() if one is not None})
+            request = parse(Decide, {name: one for name, one in fields.items() if one is not None})
         except InvalidInput as error:
             raise InvalidDecision([(one.where, one.what) for one in error.problems]) from None
-        return self.decide(task_id, asked, by=by)
+        return self.decide(task_id, request, by=by)
 
     # ---- inside
 
@@ -203,8 +203,8 @@ class TaskService:
 
     def _pattern(self, finding: Finding) -> bytes:
         """Return the name of a pattern: keyed, as recorded words may be in its signature."""
-        told = [finding.rule.name, finding.subject_kind, finding.subject, finding.signature]
-        digest = hmac.digest(self._retention.key, canonical_bytes(told), hashlib.sha256)
+        parts = [finding.rule.name, finding.subject_kind, finding.subject, finding.signature]
+        digest = hmac.digest(self._retention.key, canonical_bytes(parts), hashlib.sha256)
         return digest[:_PATTERN_BYTES]
 
     def _decide(
@@ -341,10 +341,10 @@ def _counted(task: Task, finding: Finding, fresh: Sequence[Occurrence], *, now_n
 
 def _evidence(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
     """Return the first one and the newest."""
-    kept = sorted(found, key=lambda one: one.at_ns)
-    if len(kept) > MOST_EVIDENCE:
-        kept = [kept[0], *kept[1 - MOST_EVIDENCE :]]
-    return tuple(kept)
+    evidence = sorted(found, key=lambda one: one.at_ns)
+    if len(evidence) > MOST_EVIDENCE:
+        evidence = [evidence[0], *evidence[1 - MOST_EVIDENCE :]]
+    return tuple(evidence)
 
 
 def _evidence_of(one: Occurrence) -> Evidence:

@@ -60,12 +60,12 @@ def write_archive(
     there already, StoreCorruptError where it is not read back as it was written.
     """
     with snapshot(connection):
-        told = get_conversation(connection, conversation)
+        stored = get_conversation(connection, conversation)
         folds = list_folds(connection, conversation)
         if not folds:
             raise NothingToFold("nothing is folded yet, so there is nothing to archive")
         last = folds[-1].message_position
-        head = {"form": _FORM, "conversation_id": str(conversation), "name": told.name,
+        head = {"form": _FORM, "conversation_id": str(conversation), "name": stored.name,
                 "last_position": last}  # fmt: skip
         rows = read_rows(connection, conversation, limit=last + 1)
     data = b"".join(_lines(head, rows))
@@ -113,7 +113,7 @@ def _line(row: Row) -> bytes:
         content: Any = json.loads(row.content)
     except ValueError:
         content = {"undecodable": row.content}  # an archive keeps what is there
-    told = {
+    message = {
         "id": row.id.hex(),
         "position": row.position,
         "role": row.role,
@@ -121,7 +121,7 @@ def _line(row: Row) -> bytes:
         "created_ns": row.created_ns,
         "schema_version": row.schema_version,
     }
-    return canonical_bytes(told) + b"\n"
+    return canonical_bytes(message) + b"\n"
 
 
 def _write(path: Path, data: bytes) -> None:

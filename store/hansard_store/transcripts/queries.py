@@ -140,9 +140,9 @@ def list_transcripts(
 ) -> Page[TranscriptItem]:
     """Return transcripts, the conversation that began last first."""
     before = decode_cursor(_KIND, cursor, count=1)[0] if cursor else _NEWEST
-    wanted = {"before": before, "name": name, "limit": limit + 1}
+    parameters = {"before": before, "name": name, "limit": limit + 1}
     with snapshot(connection):
-        rows: list[Any] = connection.execute(_LIST, wanted).fetchall()
+        rows: list[Any] = connection.execute(_LIST, parameters).fetchall()
         items = [
             _item(connection, Conversation(ConversationId(row[0]), *row[1:]))
             for row in rows[:limit]
@@ -151,10 +151,10 @@ def list_transcripts(
     return Page(tuple(items), encode_cursor(_KIND, items[-1].conversation.number) if more else None)
 
 
-def get_transcript(connection: apsw.Connection, wanted: ConversationId) -> TranscriptItem:
+def get_transcript(connection: apsw.Connection, conversation: ConversationId) -> TranscriptItem:
     """Return one transcript; raises NotFoundError."""
     with snapshot(connection):
-        return _item(connection, get_conversation(connection, wanted))
+        return _item(connection, get_conversation(connection, conversation))
 
 
 def find_transcript(connection: apsw.Connection, name: str) -> TranscriptItem | None:
@@ -163,24 +163,24 @@ def find_transcript(connection: apsw.Connection, name: str) -> TranscriptItem | 
     return items[0] if items else None
 
 
-def transcript_size(connection: apsw.Connection, wanted: ConversationId) -> TranscriptSize:
+def transcript_size(connection: apsw.Connection, conversation: ConversationId) -> TranscriptSize:
     """Return how large a transcript is; raises NotFoundError."""
     with snapshot(connection):
-        item = _item(connection, get_conversation(connection, wanted))
-        given = {"id": wanted.digest}
+        item = _item(connection, get_conversation(connection, conversation))
+        parameters = {"id": conversation.digest}
         folded = -1 if item.folded_until is None else item.folded_until
-        others: Any = connection.execute(_OTHERS, {**given, "folded": folded}).fetchone()
-        roles: list[Any] = connection.execute(_ROLES, given).fetchall()
+        others: Any = connection.execute(_OTHERS, {**parameters, "folded": folded}).fetchone()
+        roles: list[Any] = connection.execute(_ROLES, parameters).fetchall()
     return TranscriptSize(item, MappingProxyType(dict(roles)), *others)
 
 
 def _item(connection: apsw.Connection, conversation: Conversation) -> TranscriptItem:
-    given = {"id": conversation.id.digest}
-    sizes: Any = connection.execute(_SIZES, given).fetchone()
+    parameters = {"id": conversation.id.digest}
+    sizes: Any = connection.execute(_SIZES, parameters).fetchone()
     messages, size_bytes, last_ns = sizes
-    folded: Any = connection.execute(_FOLDS, given).fetchone()
+    folded: Any = connection.execute(_FOLDS, parameters).fetchone()
     folds, folded_until = folded
-    first = _first_text(connection.execute(_FIRST, given).get)
+    first = _first_text(connection.execute(_FIRST, parameters).get)
     return TranscriptItem(conversation, messages, size_bytes, last_ns, folds, folded_until, first)
 
 

@@ -111,17 +111,17 @@ def tables_of(log: LogId) -> Tables:
 
 def ensure_conversation(connection: apsw.Connection, name: str, *, now_ns: int) -> Conversation:
     """Return the conversation of this name, made where there is none."""
-    wanted = ConversationId.named(name)
-    if connection.execute(_CONVERSATION, (wanted.digest,)).get is None:
-        connection.execute(_ENSURE, (wanted.digest, name, now_ns))
-    return get_conversation(connection, wanted)
+    conversation = ConversationId.named(name)
+    if connection.execute(_CONVERSATION, (conversation.digest,)).get is None:
+        connection.execute(_ENSURE, (conversation.digest, name, now_ns))
+    return get_conversation(connection, conversation)
 
 
-def get_conversation(connection: apsw.Connection, wanted: ConversationId) -> Conversation:
+def get_conversation(connection: apsw.Connection, conversation: ConversationId) -> Conversation:
     """Return a conversation; raises NotFoundError."""
-    row: Any = connection.execute(_CONVERSATION, (wanted.digest,)).fetchone()
+    row: Any = connection.execute(_CONVERSATION, (conversation.digest,)).fetchone()
     if row is None:
-        raise NotFoundError("conversation", str(wanted))
+        raise NotFoundError("conversation", str(conversation))
     return Conversation(ConversationId(row[0]), *row[1:])
 
 
@@ -132,11 +132,11 @@ def conversation_of(connection: apsw.Connection, log: LogId) -> Conversation:
     return get_conversation(connection, log)
 
 
-def get_branch(connection: apsw.Connection, wanted: BranchId) -> Branch:
+def get_branch(connection: apsw.Connection, branch: BranchId) -> Branch:
     """Return a sub-agent; raises NotFoundError."""
-    row: Any = connection.execute(_BRANCH, (wanted.digest,)).fetchone()
+    row: Any = connection.execute(_BRANCH, (branch.digest,)).fetchone()
     if row is None:
-        raise NotFoundError("sub-agent", str(wanted))
+        raise NotFoundError("sub-agent", str(branch))
     return _branch(row)
 
 
@@ -214,7 +214,7 @@ def add_message(
         if (known[0], row.role, row.content) != (log.digest, entry.role, entry.content):
             raise MessageIdUsed(entry.id.hex())
         return row, False
-    given = {
+    parameters = {
         "id": entry.id,
         "log": log.digest,
         "role": entry.role,
@@ -224,7 +224,7 @@ def add_message(
         "trace_id": entry.trace_id,
         "span_id": entry.span_id,
     }
-    position = connection.execute(tables.sql(_APPEND), given).get
+    position = connection.execute(tables.sql(_APPEND), parameters).get
     for ref in entry.payloads:
         digest = _digest_of(ref)
         if digest is not None:
@@ -250,8 +250,8 @@ def read_rows(
     connection: apsw.Connection, log: LogId, *, after: int = -1, limit: int | None = None
 ) -> list[Row]:
     """Return messages as they are stored, in order, those after a position."""
-    given = {"log": log.digest, "after": after, "limit": _ALL if limit is None else limit}
-    rows: Any = connection.execute(tables_of(log).sql(_READ), given)
+    parameters = {"log": log.digest, "after": after, "limit": _ALL if limit is None else limit}
+    rows: Any = connection.execute(tables_of(log).sql(_READ), parameters)
     return [Row(*row) for row in rows]
 
 
@@ -259,8 +259,8 @@ def walk_back(
     connection: apsw.Connection, log: LogId, *, before: int, after: int = -1
 ) -> Iterator[Row]:
     """Yield messages between two positions, the newest first, read as they are asked for."""
-    given = {"log": log.digest, "before": before, "after": after}
-    rows: Any = connection.execute(tables_of(log).sql(_BACKWARDS), given)
+    parameters = {"log": log.digest, "before": before, "after": after}
+    rows: Any = connection.execute(tables_of(log).sql(_BACKWARDS), parameters)
     return (Row(*row) for row in rows)
 
 
@@ -282,8 +282,8 @@ def add_fold(
         raise NothingToFold("there are no messages yet")
     if expected_head is not None and expected_head != head:
         raise HeadStale(expected=expected_head, found=head)
-    given = (log.digest, head, summary, actor, now_ns)
-    connection.execute(tables_of(log).sql(_FOLD), given)
+    parameters = (log.digest, head, summary, actor, now_ns)
+    connection.execute(tables_of(log).sql(_FOLD), parameters)
     return Fold(log, head, summary, actor, now_ns)
 
 
@@ -297,11 +297,11 @@ def add_mark(connection: apsw.Connection, log: LogId, mark: Mark) -> None:
     """Mark a message; raises NotFoundError where there is none at that position."""
     if not 0 <= mark.position <= head_of(connection, log):
         raise NotFoundError("message", f"{log} {mark.position}")
-    given = (
+    parameters = (
         log.digest, mark.position, mark.kind, mark.superseded_by, mark.reason, mark.actor,
         mark.created_ns,
     )  # fmt: skip
-    connection.execute(tables_of(log).sql(_MARK), given)
+    connection.execute(tables_of(log).sql(_MARK), parameters)
 
 
 def list_marks(connection: apsw.Connection, log: LogId) -> list[Mark]:

@@ -124,11 +124,13 @@ class SqliteTranscripts:
 
     def ensure(self, name: str) -> Conversation:
         """Return the conversation of this name; made where there is none."""
-        kept = self._kept(name)
+        retained = self._kept(name)
         try:
-            return self.conversation(ConversationId.named(kept))
+            return self.conversation(ConversationId.named(retained))
         except NotFoundError:
-            return self._write(lambda to: rows.ensure_conversation(to, kept, now_ns=self._clock()))
+            return self._write(
+                lambda to: rows.ensure_conversation(to, retained, now_ns=self._clock())
+            )
 
     def conversation(self, log: LogId) -> Conversation:
         """Return the conversation that a log belongs to; raises NotFoundError."""
@@ -180,7 +182,7 @@ class SqliteTranscripts:
     def _payload(self, original: Original) -> PreparedPayload:
         made = prepare_payload(
             original.data,
-            wanted=parse_payload_ref(original.ref),
+            expected=parse_payload_ref(original.ref),
             media_type=original.media_type,
             received_ns=self._clock(),
             retain=lambda data, _media_type: Retained(data),  # it is redacted already
@@ -213,8 +215,8 @@ class SqliteTranscripts:
         Raises NothingToFold, also while a tool call has no result: it would come after the fold
         and answer to nothing.
         """
-        kept = self._kept(summary)
-        if not kept.strip():
+        retained = self._kept(summary)
+        if not retained.strip():
             raise NothingToFold("the summary is empty")
 
         def add(to: apsw.Connection) -> Fold:
@@ -223,7 +225,7 @@ class SqliteTranscripts:
             made = rows.add_fold(
                 to,
                 log,
-                kept,
+                retained,
                 expected_head=expected_head,
                 actor=self._kept(actor),
                 now_ns=self._clock(),
@@ -282,8 +284,10 @@ class SqliteTranscripts:
 
     def spawn(self, parent: LogId, name: str) -> Branch:
         """Begin the log of a sub-agent at the head of its parent's."""
-        made, kept = BranchId(secrets.token_bytes(16)), self._kept(name)
-        return self._write(lambda to: rows.add_branch(to, parent, made, kept, now_ns=self._clock()))
+        made, retained = BranchId(secrets.token_bytes(16)), self._kept(name)
+        return self._write(
+            lambda to: rows.add_branch(to, parent, made, retained, now_ns=self._clock())
+        )
 
     def branch(self, branch: BranchId) -> Branch:
         """Return a sub-agent; raises NotFoundError."""

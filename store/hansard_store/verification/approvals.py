@@ -109,12 +109,12 @@ def _page(connection: apsw.Connection, rows: Sequence[dict[str, Any]]) -> Found:
     claims = {row["approval_id"]: row for row in _dicts(connection, _CLAIMS, _OF_CLAIM, (ids,))}
     for row in rows:
         key = row["approval_id"]
-        told = events.get(key, [])
-        if not told or told[0].type != EventType.ACTION_CREATED:
+        history = events.get(key, [])
+        if not history or history[0].type != EventType.ACTION_CREATED:
             message = f"is {row['status']}, and the audit log knows nothing of it"
             yield "approval", key.hex(), message
             continue
-        expected = expected_of(told)
+        expected = expected_of(history)
         row = row | {
             "arguments": _as_content(row["arguments"]),
             "requested_by": _json(row["requested_by"] or "[]"),
@@ -150,9 +150,9 @@ def _draft(expected: _Expected, event: _Event) -> None:
         expires_ns=_number(event.body.get("expires_ns")), token_ends_ns=None, reason=None,
     )  # fmt: skip
     # Events of earlier versions say neither, and a new draft changes them where rules do.
-    told = {name: event.body[name] for name in ("approvers", "approvals_required")
+    changes = {name: event.body[name] for name in ("approvers", "approvals_required")
             if name in event.body}  # fmt: skip
-    _set(expected, event, **told)
+    _set(expected, event, **changes)
     draft = event.contents.get("draft")
     for name in ("arguments", "description"):
         expected.approval.pop(name, None)
@@ -203,19 +203,19 @@ def _approval_added(expected: _Expected, event: _Event) -> None:
     grant = {
         "name": event.name, "method": event.body.get("auth_method"), "at_ns": str(event.time_ns),
     }  # fmt: skip
-    given = expected.approval.get("approved_by", [])
-    if any(looks_like(one["name"], event.name) for one in given):
+    grants = expected.approval.get("approved_by", [])
+    if any(looks_like(one["name"], event.name) for one in grants):
         problem = f"event {event.seq} approves in the name {_shown(event.name)} a second time"
         expected.problems.append(problem)
-    _set(expected, event, approved_by=[*given, grant])
+    _set(expected, event, approved_by=[*grants, grant])
 
 
 def _approved(expected: _Expected, event: _Event) -> None:
     _approval_added(expected, event)
     _decided("approved")(expected, event)
     _set(expected, event, token_ends_ns=_number(event.body.get("token_ends_ns")))
-    required, given = _required(expected), expected.approval.get("approved_by", [])
-    people = distinct(one["name"] for one in given)
+    required, grants = _required(expected), expected.approval.get("approved_by", [])
+    people = distinct(one["name"] for one in grants)
     if len(people) < required != 1:
         expected.problems.append(
             f"was approved by event {event.seq} with {len(people)} of {required} approvals"
@@ -319,8 +319,8 @@ def _differences(
         if name in ("status", "state"):
             yield table, key.hex(), f"is {_shown(row[name])}, and {_shown(value)} by {log}"
         else:
-            told = f"has {name} {_shown(row[name])}, and {_shown(value)} by {log}"
-            yield table, key.hex(), told
+            difference = f"has {name} {_shown(row[name])}, and {_shown(value)} by {log}"
+            yield table, key.hex(), difference
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -338,10 +338,10 @@ def _events_of(connection: apsw.Connection, ids: str) -> dict[bytes, list[_Event
         contents.setdefault(seq, {})[name] = _json(body)
     found: dict[bytes, list[_Event]] = {}
     for key, seq, time_ns, type, actor, who, action, trace_id, span_id, body in rows:
-        told = _json(body)
+        fields = _json(body)
         event = _Event(
             seq, time_ns, type, who or actor, action, trace_id, span_id,
-            told if isinstance(told, dict) else {}, contents.get(seq, {}),
+            fields if isinstance(fields, dict) else {}, contents.get(seq, {}),
         )  # fmt: skip
         found.setdefault(key, []).append(event)
     return found

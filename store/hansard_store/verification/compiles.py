@@ -53,20 +53,20 @@ def check_compiles(connection: apsw.Connection, folder: DataFolder) -> Found:
         rows: list[Any] = connection.execute(_COMPILES, (after, _AT_ONCE)).fetchall()
         if not rows:
             return
-        for span, *told in rows:
-            *hashes, ref, count = told[:5]
+        for span, *columns in rows:
+            *hashes, ref, count = columns[:5]
             receipts: list[Any] = connection.execute(_RECEIPTS, (span,)).fetchall()
-            yield from _check_counts(span, count, told[5:], receipts)
+            yield from _check_counts(span, count, columns[5:], receipts)
             result = _result(connection, folder, ref)
             if result is not None:
                 yield from _check_result(span, hashes, receipts, result)
         after = rows[-1][0]
 
 
-def _check_counts(span: int, count: int, told: list[int], receipts: list[Any]) -> Found:
+def _check_counts(span: int, count: int, counts: list[int], receipts: list[Any]) -> Found:
     if count != len(receipts):
         return  # another check says so
-    for (decision, column), number in zip(_COUNTS, told, strict=True):
+    for (decision, column), number in zip(_COUNTS, counts, strict=True):
         found = sum(one[2] == decision for one in receipts)
         if found != number:
             message = f"tells of {number} {column}, and {found} of its receipts are"
@@ -78,8 +78,8 @@ def _check_result(
 ) -> Found:
     for name, value in zip(_HASHES, hashes, strict=True):
         if value is not None and result.get(name) not in (None, value):
-            told = f"has {name} {value}, and {result[name]} in its stored result"
-            yield "compilation", str(span), told
+            problem = f"has {name} {value}, and {result[name]} in its stored result"
+            yield "compilation", str(span), problem
     decisions = result.get("decisions")
     if not isinstance(decisions, list) or len(decisions) != len(receipts):
         return
@@ -88,8 +88,8 @@ def _check_result(
             continue  # its id was redacted in one of the two
         for (column, name), value in zip(_FACTS, facts, strict=True):
             if value is not None and decided.get(name) not in (None, value):
-                told = f"has {column} {value}, and {decided[name]} in the stored result"
-                yield "receipt", f"{span},{ordinal}", told
+                problem = f"has {column} {value}, and {decided[name]} in the stored result"
+                yield "receipt", f"{span},{ordinal}", problem
 
 
 def _result(
@@ -100,7 +100,7 @@ def _result(
         payload = get_payload(connection, bytes.fromhex((ref or "").partition(":")[2]))
         if payload.size > _MOST_RESULT_BYTES:
             return None
-        told = json.loads(read_payload(folder, payload))
+        result = json.loads(read_payload(folder, payload))
     except (ValueError, NotFoundError, StoreError, OSError):
         return None
-    return told if isinstance(told, dict) else None
+    return result if isinstance(result, dict) else None

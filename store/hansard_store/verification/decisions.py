@@ -95,8 +95,8 @@ def _decided_tasks(connection: apsw.Connection) -> Found:
             for method, by in (("decided_method", "decided_by"), ("done_method", "done_by")):
                 # Without a method it is of a version whose decisions were no events.
                 if row[method] is not None and method not in expected.columns:
-                    told = f"has {by} {row[by]}, and the audit log knows nothing of it"
-                    yield "task", task_id, told
+                    problem = f"has {by} {row[by]}, and the audit log knows nothing of it"
+                    yield "task", task_id, problem
             yield from _differences("task", task_id, row, expected)
 
 

@@ -201,15 +201,15 @@ def _differences(name: str, old: apsw.Connection, new: apsw.Connection) -> Found
         elif key not in missing:
             yield Difference(name, row, "was added: its spans do not give it")
         else:
-            told = differences(columns, extra[key], missing[key], is_too=is_too)
-            if told:
-                yield Difference(name, row, f"has {told} as its spans give it")
+            names = differences(columns, extra[key], missing[key], is_too=is_too)
+            if names:
+                yield Difference(name, row, f"has {names} as its spans give it")
 
 
 def differences(
     columns: Sequence[str],
     found: Sequence[Any],
-    given: Sequence[Any],
+    expected: Sequence[Any],
     *,
     is_too: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
@@ -219,7 +219,7 @@ def differences(
     """
     return "; ".join(
         f"{column} {_text(one)}, and {_text(other)}"
-        for column, one, other in zip(columns, found, given, strict=True)
+        for column, one, other in zip(columns, found, expected, strict=True)
         if one != other and (column not in is_too or one != is_too[column])
     )
 

@@ -329,7 +329,7 @@ def _events(store: _Store) -> _Found:
     anchors = Anchors(store.folder, store.key, copy=store.heads_copy)
     report = verify_with_heads(
         store.folder,
-        lambda kept: verify_events(store.connection, kept=kept),
+        lambda heads: verify_events(store.connection, heads=heads),
         latest=lambda: [one.head for one in anchors.kept()],
         given_up=accepted_heads(store.connection, store.key),
     )

@@ -135,26 +135,26 @@ class SealCheck:
     def _read_chain(self, leaves: Leaves) -> Found:
         for seq, time_ns, body, prev_hash in self.connection.execute(_SEALS, (self._seq,)):
             self._seq = seq
-            told = _object(body)
-            if told.get("key") not in (None, leaves.key_id):
+            seal = _object(body)
+            if seal.get("key") not in (None, leaves.key_id):
                 self._is_of_another_key = True
                 yield "seal_row", "", "cannot be checked: the seals are of another key than `key`"
                 return
-            if not is_signed(leaves, told, prev_hash):
+            if not is_signed(leaves, seal, prev_hash):
                 yield "event", str(seq), "is no seal of Hansard's: its signature does not fit"
                 continue
-            yield from self._replaced(told.get("was", {}))
-            for name, blocks in told["blocks"].items():
+            yield from self._replaced(seal.get("was", {}))
+            for name, blocks in seal["blocks"].items():
                 self._blocks |= {(name, int(one)): text for one, text in blocks.items()}
-            self._buckets |= {int(one): text for one, text in told["buckets"].items()}
+            self._buckets |= {int(one): text for one, text in seal["buckets"].items()}
             self.report.since_ns = self.report.since_ns or time_ns
             self.report.last_ns = time_ns
-            for name, key in told.get("lost", ()):
+            for name, key in seal.get("lost", ()):
                 yield current_table(name), shown(key), _LOST
-            if told.get("lost_count", 0) > len(told.get("lost", ())):
-                yield "event", str(seq), f"names {told['lost_count']} rows: each {_LOST}"
-            if altered := told.get("altered"):
-                self.report.altered_rows += int(told["rows"])
+            if seal.get("lost_count", 0) > len(seal.get("lost", ())):
+                yield "event", str(seq), f"names {seal['lost_count']} rows: each {_LOST}"
+            if altered := seal.get("altered"):
+                self.report.altered_rows += int(seal["rows"])
                 self.report.altered_events += altered
 
     def _replaced(self, was: dict[str, dict[str, str]]) -> Found:
@@ -258,12 +258,12 @@ class _Numbered:
             with snapshot(connection):
                 self.check.refresh(self.leaves)
                 last = last_leaf(connection, self.name)
-                wanted = [
+                positions = [
                     one
                     for (name, one), text in self.check._blocks.items()
                     if name == self.name and text
                 ]
-                end = max([last // BLOCK, *wanted], default=0)
+                end = max([last // BLOCK, *positions], default=0)
                 for number in range(block, min(block + _BLOCKS_AT_ONCE, end + 1)):
                     yield from self._block(number, last)
                 block += _BLOCKS_AT_ONCE
@@ -320,7 +320,7 @@ def _leaf_at(leaves: bytes, at: int) -> bytes:
 
 def _object(text: str) -> Any:
     try:
-        told = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return value if isinstance(value, dict) else {}

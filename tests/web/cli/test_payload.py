@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
         put_payload(
             folder,
             data,
-            wanted=digest_of(data),
+            expected=digest_of(data),
             media_type="application/json",
             received_ns=1,
             retain=retain,
@@ -173,7 +173,7 @@ def damaged(tmp_path: Path) -> DataFolder:
         put_payload(
             folder,
             data,
-            wanted=digest_of(data),
+            expected=digest_of(data),
             media_type="text/plain",
             received_ns=1,
             retain=Retention.of(folder, RetentionMode.FULL_PAYLOADS).payload,

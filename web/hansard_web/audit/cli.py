@@ -150,12 +150,12 @@ def accept_head(*, note: str, by: str | None, as_json: bool, **told: Any) -> Non
         given_up = desk.accept_head(by=by or user_name(), note=note)
         found = desk.head()
     if as_json:
-        gone = [{"head": one.head.text, "file": str(one.place)} for one in given_up]
+        gone = [{"head": one.head.text, "file": str(one.path)} for one in given_up]
         print_json({**head_json(found), "discarded": gone})
         return
     print_facts(
         [
-            *(("given up", f"{one.head.seq} of {one.folder}, in {one.place}") for one in given_up),
+            *(("given up", f"{one.head.seq} of {one.folder}, in {one.path}") for one in given_up),
             ("head", found.text),
         ]
     )

@@ -111,7 +111,7 @@ def _store(site: Site, digest: bytes, data: bytes, *, media_type: str) -> Answer
     retention = Retention.of(site.folder, site.settings.retention)
     made = prepare_payload(
         data,
-        wanted=digest,
+        expected=digest,
         media_type=retention.media_type(media_type),
         received_ns=time.time_ns(),
         retain=retention.payload,

@@ -248,7 +248,7 @@ class Recording:
     def _store_large(self, ref: str, data: bytes, media_type: str) -> None:
         made = prepare_payload(
             data,
-            wanted=bytes.fromhex(ref.removeprefix("sha256:")),
+            expected=bytes.fromhex(ref.removeprefix("sha256:")),
             media_type=media_type or BINARY,
             received_ns=time.time_ns(),
             retain=self._outlet.retention.payload,

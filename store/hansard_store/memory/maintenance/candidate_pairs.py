@@ -178,7 +178,7 @@ def prefilter(connection: apsw.Connection, *, judge: str, now_ns: int) -> Prefil
     Needs a connection that may write temporary tables, outside of a transaction.
     """
     began = time.perf_counter()
-    told = {
+    parameters = {
         "judge": judge,
         "now": now_ns,
         "types": orjson.dumps(COMPARED_TYPES).decode(),
@@ -187,8 +187,8 @@ def prefilter(connection: apsw.Connection, *, judge: str, now_ns: int) -> Prefil
     connection.execute(_DROP)
     try:
         connection.execute(_ENTRIES)
-        connection.execute(_PLACES, told)
-        connection.execute(_ADD_ENTRIES, told)
+        connection.execute(_PLACES, parameters)
+        connection.execute(_ADD_ENTRIES, parameters)
         counted: Any = connection.execute(_COUNTS).fetchone()
         pairs = _pairs(connection) if counted[1] else []
     finally:
@@ -198,13 +198,15 @@ def prefilter(connection: apsw.Connection, *, judge: str, now_ns: int) -> Prefil
 
 def new_entries(connection: apsw.Connection, *, judge: str, now_ns: int) -> list[int]:
     """Return the numbers of the records that a judge has not compared, the oldest first."""
-    told = {
+    parameters = {
         "judge": judge,
         "now": now_ns,
         "types": orjson.dumps(COMPARED_TYPES).decode(),
         "origins": orjson.dumps(LEFT_ORIGINS).decode(),
     }
-    rows: Any = connection.execute(f"SELECT doc FROM ({_ENTRY_ROWS}) WHERE is_new ORDER BY 1", told)
+    rows: Any = connection.execute(
+        f"SELECT doc FROM ({_ENTRY_ROWS}) WHERE is_new ORDER BY 1", parameters
+    )
     return [number for (number,) in rows]
 
 
@@ -212,13 +214,13 @@ def _pairs(connection: apsw.Connection) -> list[CandidatePair]:
     for sql in (_INDEX_ENTRIES, _NEW_TERMS, _POSTINGS, _OVERLAPS):
         connection.execute(sql)
     connection.execute(_ADD_OVERLAPS, {"rare": _RARE})
-    given = {
+    parameters = {
         "most": _MOST_OF_ENTRY,
         "of_subject": _OF_SUBJECT,
         "of_attribute": _OF_ATTRIBUTE,
         "of_words": _OF_WORDS,
     }
-    rows: Any = connection.execute(_PAIRS, given)
+    rows: Any = connection.execute(_PAIRS, parameters)
     return [
         CandidatePair(first, second, bool(subject), bool(attribute), share)
         for first, second, subject, attribute, share in rows

@@ -135,7 +135,7 @@ def add(
     task: bytes | None = None,
 ) -> int:
     """Record a supersession and return its number; `by` is a person who decided it."""
-    given: Mapping[str, Any] = {
+    parameters: Mapping[str, Any] = {
         "older": new.older,
         "newer": new.newer,
         "cause": new.cause,
@@ -150,23 +150,23 @@ def add(
         "decided_method": None if by is None else by.method,
         "decided_ns": None if by is None else now_ns,
     }
-    return int(connection.execute(_ADD, given).get)
+    return int(connection.execute(_ADD, parameters).get)
 
 
 def decide(
     connection: apsw.Connection, one: Supersession, state: State, *, by: Who, now_ns: int
 ) -> None:
     """Apply, refuse or let lapse a proposal, in a person's name."""
-    given = {"id": one.id, "state": state, "by": by.name, "method": by.method, "now": now_ns}
-    connection.execute(_DECIDE, given)
+    parameters = {"id": one.id, "state": state, "by": by.name, "method": by.method, "now": now_ns}
+    connection.execute(_DECIDE, parameters)
 
 
 def undo(
     connection: apsw.Connection, older: int, newer: int, *, by: Who, reason: str, now_ns: int
 ) -> None:
     """Record that a person took back that one record supersedes another."""
-    given = {"older": older, "newer": newer, "by": by.name, "method": by.method, "now": now_ns}
-    connection.execute(_UNDO, {**given, "reason": reason})
+    parameters = {"older": older, "newer": newer, "by": by.name, "method": by.method, "now": now_ns}
+    connection.execute(_UNDO, {**parameters, "reason": reason})
 
 
 def superseding(connection: apsw.Connection, numbers: Sequence[int]) -> list[Supersession]:
@@ -194,8 +194,8 @@ def settled_pairs(
     connection: apsw.Connection, pairs: Sequence[tuple[int, int]]
 ) -> set[tuple[int, int]]:
     """Return those of the pairs that wait for a person, or about which one decided."""
-    told = orjson.dumps([list(pair) for pair in pairs]).decode()
-    rows: Any = connection.execute(_SETTLED, {"pairs": told})
+    pairs_json = orjson.dumps([list(pair) for pair in pairs]).decode()
+    rows: Any = connection.execute(_SETTLED, {"pairs": pairs_json})
     return {(first, second) for first, second in rows}
 
 
@@ -205,8 +205,8 @@ def forget_words(connection: apsw.Connection, number: int) -> None:
         connection.execute(sql, (number,))
 
 
-def _read(connection: apsw.Connection, sql: str, given: str | bytes) -> list[Supersession]:
-    rows: list[Any] = connection.execute(sql, (given,)).fetchall()
+def _read(connection: apsw.Connection, sql: str, parameter: str | bytes) -> list[Supersession]:
+    rows: list[Any] = connection.execute(sql, (parameter,)).fetchall()
     return [Supersession(*row) for row in rows]
 
 
@@ -311,17 +311,17 @@ def unsupersede(
     row: Any = connection.execute(_FOUND, (memory_id,)).fetchone()
     number, _, key, state, newer = row
     if state != "superseded":
-        raise NotCurrent(memory_id.hex(), state=state, wanted="superseded")
+        raise NotCurrent(memory_id.hex(), state=state, expected="superseded")
     if based_on is not None and based_on.hex() != _id_of(connection, newer):
         raise NotCurrent(
-            memory_id.hex(), state="superseded by another record", wanted="by that one"
+            memory_id.hex(), state="superseded by another record", expected="by that one"
         )
     in_place: Any = connection.execute(_IN_PLACE, (key,)).fetchone()
     body: dict[str, Any] = {"superseded_by": _id_of(connection, newer)}
     if in_place is not None:
         if in_place[0] != newer:
             state = f"superseded, and {in_place[1].hex()} was written in its place since"
-            raise NotCurrent(memory_id.hex(), state=state, wanted="the version before it")
+            raise NotCurrent(memory_id.hex(), state=state, expected="the version before it")
         body["superseded"] = [in_place[1].hex()]
         connection.execute(_SUPERSEDE, {"older": newer, "newer": number})
     connection.execute(_STAND, (number,))
@@ -345,8 +345,8 @@ def _change(
     *,
     task_id: str | None = None,
 ) -> bool:
-    given = {"older": link.older, "newer": link.newer, "now": applying.now_ns}
-    if connection.execute(_STANDING, given).get != 2:
+    parameters = {"older": link.older, "newer": link.newer, "now": applying.now_ns}
+    if connection.execute(_STANDING, parameters).get != 2:
         return False
     connection.execute(_SUPERSEDE, {"older": link.older, "newer": link.newer})
     body = {

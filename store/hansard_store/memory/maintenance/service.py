@@ -69,9 +69,9 @@ def count_stale(connection: apsw.Connection, *, length_ns: int, now_ns: int) -> 
 
     A read is one by an agent, with its step or without; looking at pages and lists is none.
     """
-    given = {"before": now_ns - length_ns, "now": now_ns}
-    row: Any = connection.execute(_COUNT, given).fetchone()
-    names: Any = connection.execute(_NAMES, {**given, "limit": _MOST_NAMED})
+    parameters = {"before": now_ns - length_ns, "now": now_ns}
+    row: Any = connection.execute(_COUNT, parameters).fetchone()
+    names: Any = connection.execute(_NAMES, {**parameters, "limit": _MOST_NAMED})
     return Stale(row[0], row[1], tuple(memory_id for (memory_id,) in names))
 
 
@@ -148,10 +148,10 @@ class MaintenanceService:
         """Return records by their numbers. Looking at them is not recorded as reading."""
         connection, now_ns = self._connections.get(), self._clock()
         found: dict[int, Memory] = {}
-        wanted = list(dict.fromkeys(numbers))
+        distinct = list(dict.fromkeys(numbers))
         with snapshot(connection):
-            for at in range(0, len(wanted), _AT_ONCE):
-                part = wanted[at : at + _AT_ONCE]
+            for at in range(0, len(distinct), _AT_ONCE):
+                part = distinct[at : at + _AT_ONCE]
                 found |= memories_by_number(connection, part, now_ns=now_ns)
         return found
 

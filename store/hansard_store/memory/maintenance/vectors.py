@@ -72,8 +72,8 @@ def unlinked_corrections(
     connection: apsw.Connection, *, judge: str, now_ns: int, most: int
 ) -> list[int]:
     """Return numbers of corrections without a link, the oldest first."""
-    given = {"judge": judge, "now": now_ns, "most": most}
-    rows: Any = connection.execute(_UNLINKED, given)
+    parameters = {"judge": judge, "now": now_ns, "most": most}
+    rows: Any = connection.execute(_UNLINKED, parameters)
     return [number for (number,) in rows]
 
 
@@ -89,7 +89,7 @@ def correctable(
     One look at all that stands: some 50 ms of 10,000 records.
     """
     project, user, agent = namespace
-    given = {
+    parameters = {
         "project": project,
         "user": user,
         "agent": agent,
@@ -98,7 +98,7 @@ def correctable(
         "types": orjson.dumps(COMPARED_TYPES).decode(),
         "origins": orjson.dumps(LEFT_ORIGINS).decode(),
     }
-    rows: Any = connection.execute(_CORRECTABLE, given)
+    rows: Any = connection.execute(_CORRECTABLE, parameters)
     return dict(rows.fetchall())
 
 
@@ -120,14 +120,14 @@ def add_vectors(
 
 
 def nearest(
-    wanted: Sequence[float], vectors: Mapping[int, Sequence[float]], *, most: int = 2
+    target: Sequence[float], vectors: Mapping[int, Sequence[float]], *, most: int = 2
 ) -> list[Near]:
     """Return the records whose vectors are nearest, the nearest first, then the later one."""
     # Most numbers of a short text's vector are 0, and say nothing.
-    places = [place for place, number in enumerate(wanted) if number]
+    places = [position for position, number in enumerate(target) if number]
     if len(places) < _FEWEST_PLACES:
         return []
-    taken, chosen = itemgetter(*places), [wanted[place] for place in places]
+    taken, chosen = itemgetter(*places), [target[position] for position in places]
     rated = {number: sum(map(mul, chosen, taken(vector))) for number, vector in vectors.items()}
     # Only what may be among the nearest is rounded and put in order.
     least = min(nlargest(most, rated.values()), default=0.0) - _ROUNDING

@@ -53,8 +53,8 @@ def known_pairs(
     connection: apsw.Connection, classifier: str, pairs: Sequence[tuple[int, int]]
 ) -> set[tuple[int, int]]:
     """Return those of the pairs that a classifier has judged."""
-    told = orjson.dumps([list(pair) for pair in pairs]).decode()
-    rows: Any = connection.execute(_KNOWN, {"pairs": told, "classifier": classifier})
+    pairs_json = orjson.dumps([list(pair) for pair in pairs]).decode()
+    rows: Any = connection.execute(_KNOWN, {"pairs": pairs_json, "classifier": classifier})
     return {(first, second) for first, second in rows}
 
 
