@@ -71,7 +71,7 @@ def count_calls(
     connection: apsw.Connection, *, since_ns: int, until_ns: int, length_ns: int
 ) -> Sequence[CallCount]:
     """Count calls by subject and stretch of time, counted back from the end."""
-    parameters = _given(connection, since_ns, until_ns) | {"length": length_ns}
+    parameters = _window(connection, since_ns, until_ns) | {"length": length_ns}
     rows: Any = connection.execute(_COUNTS, parameters)
     return [CallCount(*row) for row in rows]
 
@@ -83,7 +83,7 @@ def count_durations(
     since_ns, *later = times_ns
     bounds = {f"bound{number}": bound for number, bound in enumerate(later)}
     stretch = " + ".join(f"(sort_ns > :{name})" for name in bounds) or "0"
-    parameters = _given(connection, since_ns, until_ns) | bounds
+    parameters = _window(connection, since_ns, until_ns) | bounds
     rows: Any = connection.execute(_DURATIONS.format(stretch=stretch), parameters)
     return [
         DurationCount(kind, name, times_ns[number], step, calls)
@@ -91,7 +91,7 @@ def count_durations(
     ]
 
 
-def _given(connection: apsw.Connection, since_ns: int, until_ns: int) -> dict[str, Any]:
+def _window(connection: apsw.Connection, since_ns: int, until_ns: int) -> dict[str, Any]:
     newest: int = connection.execute(_NEWEST).get
     # What begins within the time was received in it too, but for clocks that differ by an hour.
     first = first_span_since(connection, since_ns - 3_600 * 10**9)

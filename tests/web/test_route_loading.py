@@ -95,7 +95,7 @@ def test_a_server_that_is_asked_for_nothing_loads_them_by_itself(app: FastAPI) -
         while not is_loaded(app) and time.monotonic() < deadline_s:
             threading.Event().wait(0.05)
         loaded = is_loaded(app)
-    app.state.books.close()
+    app.state.services.close()
     app.state.site.close()
 
     assert loaded

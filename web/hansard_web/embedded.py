@@ -38,8 +38,8 @@ def make_replay(
     config = Config(data=data, retention=retention.value)
     with replaying(DataFolder(data), config) as (replays, readers, _):
         if goes_on is None:
-            asked = _read(ReplayInput, body)
-            row, wait_s = replays.start(asked), asked.timeout_s * asked.n
+            request = _read(ReplayInput, body)
+            row, wait_s = replays.start(request), request.timeout_s * request.n
         else:
             more = _read(GoOn, body)
             row, wait_s = replays.go_on(goes_on, more, by=more.by or _BY), more.timeout_s

@@ -86,7 +86,9 @@ def saved_diff(
     2,000 rows of steps and 200 items at most; what was left out is said in it.
     """
     state = whole_state(connection, left, right, {})
-    view = diff_view(connection, state, trees=trees, kept=Recent(1), now_ns=now_ns, is_saved=True)
+    view = diff_view(
+        connection, state, trees=trees, comparisons=Recent(1), now_ns=now_ns, is_saved=True
+    )
     names = "-".join(side.short_id for side in view.sides)
     return saved_file(f"diff-{names}.html", "saved/diff.html", view.title, view, now_ns=now_ns)
 
@@ -132,8 +134,8 @@ def saved_run(connection: apsw.Connection, run_id: str, *, trees: Trees, now_ns:
     """
     run = get_run(connection, run_id, now_ns=now_ns)
     tree = trees(connection, run.run_id)
-    wanted = range(min(len(tree.tree), MOST_STEPS))
-    rows = tree_rows(connection, tree, wanted, now_ns=now_ns)
+    saved_rows = range(min(len(tree.tree), MOST_STEPS))
+    rows = tree_rows(connection, tree, saved_rows, now_ns=now_ns)
     writer = _Writer(connection, run)
     steps = tuple(writer.step(row) for row in rows)
     view = SavedRun(run, steps, tuple(writer.left_out(len(tree.tree) - len(rows))))
@@ -183,8 +185,8 @@ class _Writer:
         except StoreCorruptError as error:
             return (), (str(error),)
         repeated = self._repeated(reading)
-        told = self._texts(reading) if row.step.role != "compile" else self._decisions(row)
-        texts = tuple(self._cut(title, text) for title, text in told if text)
+        content = self._texts(reading) if row.step.role != "compile" else self._decisions(row)
+        texts = tuple(self._cut(title, text) for title, text in content if text)
         note = f"{plural(repeated, 'message')} of the prompt stand above" if repeated else ""
         return texts, (*((note,) if note else ()), *reading.normal.notes)
 
@@ -206,8 +208,8 @@ class _Writer:
     def _texts(self, reading: StepReading) -> Iterator[tuple[str, str]]:
         normal = reading.normal
         if normal.error is not None or reading.view.status_message:
-            told = normal.error.message if normal.error else None
-            yield "Error", told or reading.view.status_message
+            error = normal.error.message if normal.error else None
+            yield "Error", error or reading.view.status_message
         if normal.call is not None:
             for message in (*normal.call.input, *normal.call.output):
                 if message.hash not in self._seen:

@@ -107,7 +107,7 @@ def approve(
             raise refusal.error  # rules ask others about the new draft: nothing of it stays
     elif refusal := _refusal_of_second(approval, who):
         return refusal
-    notes = [work.keeper.content("note", text)] if (text := _said(work, comment)) else []
+    notes = [work.keeper.content("note", text)] if (text := _comment_text(work, comment)) else []
     if approval.approvals_left > 1:
         return _add_approval(work, approval, who, is_edit=is_edit, notes=notes)
     return _grant(work, approval, who, is_edit=is_edit, notes=notes)
@@ -168,7 +168,7 @@ def _count(approval: Approval) -> dict[str, Any]:
     }
 
 
-def _said(work: Work, comment: str | None) -> str | None:
+def _comment_text(work: Work, comment: str | None) -> str | None:
     return work.keeper.words("note", comment.strip()) if comment and comment.strip() else None
 
 

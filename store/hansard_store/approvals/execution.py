@@ -345,12 +345,12 @@ def _refuse_too_few(work: Work, approval: Approval) -> ClaimRefused | None:
         return work.log.read(filters, limit=_MOST_EVENTS)
 
     drafts = [*read(EventType.ACTION_CREATED), *read(EventType.ACTION_REPROPOSED)]
-    required = max((_told(one, "approvals_required") or 1 for one in drafts), default=1)
+    required = max((_number_in(one, "approvals_required") or 1 for one in drafts), default=1)
     if required == approval.approvals_required == 1:
         return None
     events = [*read(EventType.ACTION_APPROVAL_ADDED), *read(_GRANTED)]
     names = distinct(
-        one.who or one.actor for one in events if _told(one, "revision") == approval.revision
+        one.who or one.actor for one in events if _number_in(one, "revision") == approval.revision
     )
     if len(names) >= required == approval.approvals_required:
         return None
@@ -361,7 +361,7 @@ def _refuse_too_few(work: Work, approval: Approval) -> ClaimRefused | None:
     )
 
 
-def _told(event: StoredEvent, name: str) -> int | None:
+def _number_in(event: StoredEvent, name: str) -> int | None:
     try:
         found = json_of(event.body).get(name)
     except (ValueError, AttributeError):  # it was altered: nothing is known by it

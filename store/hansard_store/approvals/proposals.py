@@ -114,7 +114,7 @@ def propose(
         "undo_of": approval.undo_of,
         "replaces": list(replaced) or None,
         "requested_by": list(approval.requested_by) or None,
-        **_asked_of(approval),
+        **_approvers_of(approval),
     }
     work.tell_of(
         EventType.ACTION_CREATED, who, approval, body=body, contents=[draft_content(work, approval)]
@@ -143,7 +143,7 @@ def _requested_again(work: Work, known: Approval, who: Who) -> Approval:
     return changed
 
 
-def _asked_of(approval: Approval) -> dict[str, Any]:
+def _approvers_of(approval: Approval) -> dict[str, Any]:
     """Return what the event of a draft says of who is to approve it."""
     several = approval.approvals_required > 1
     return {
@@ -203,7 +203,7 @@ def repropose(
         "arguments": changed.arguments_hash,
         "expires_ns": str(changed.expires_ns),
         "requested_by": list(changed.requested_by) or None,
-        **_asked_of(changed),
+        **_approvers_of(changed),
     }
     content = [draft_content(work, changed)]
     work.tell_of(

@@ -134,7 +134,7 @@ def count_events(connection: apsw.Connection, filters: EventFilter, *, at_most: 
 
 def events_query(filters: EventFilter) -> tuple[str, dict[str, Any]]:
     """Return the statement of a list of events, and what it is filtered by."""
-    parameters = _given(filters)
+    parameters = _filter_values(filters)
     conditions = [_FILTERS[name] for name in parameters]
     is_told = filters.type is None and not filters.with_seals
     if is_told:
@@ -151,7 +151,7 @@ def events_query(filters: EventFilter) -> tuple[str, dict[str, Any]]:
     return " UNION ALL ".join(parts) + _NEWEST, parameters
 
 
-def _given(filters: EventFilter) -> dict[str, Any]:
+def _filter_values(filters: EventFilter) -> dict[str, Any]:
     """Return what is asked for by name of its filter, the narrowest first."""
     fields = {name: getattr(filters, name, None) for name in _FILTERS}
     usual = {"type": _USUAL_TYPES, "source": _USUAL_SOURCES, "actor": _USUAL_ACTORS}

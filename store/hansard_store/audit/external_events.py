@@ -34,10 +34,12 @@ def note_event(approvals: ApprovalService, fields: Mapping[str, Any]) -> int:
     _refuse_future(approvals, fields.get("time_ns"))
     match fields.get("type"):
         case EventType.TOOL_CALLED:
-            more = _given(fields, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN)
+            more = _fields_of(
+                fields, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN
+            )
             return approvals.tool_called(_needed(fields, "tool"), fields.get("arguments"), **more)
         case EventType.TOOL_RETURNED:
-            more = _given(
+            more = _fields_of(
                 fields, "agent", "call_id", "effect", "approval_id", "result", "result_ref",
                 "error", "time_ns", *_OF_RUN,
             )  # fmt: skip
@@ -45,23 +47,23 @@ def note_event(approvals: ApprovalService, fields: Mapping[str, Any]) -> int:
                 _needed(fields, "tool"), ok=fields.get("ok", True), **more
             )
         case EventType.MESSAGE_INBOUND:
-            more = _given(fields, "ref", "text", "time_ns", *_OF_RUN)
+            more = _fields_of(fields, "ref", "text", "time_ns", *_OF_RUN)
             return approvals.message_in(_conversation(fields), by=_name(fields, "by"), **more)
         case EventType.MESSAGE_OUTBOUND:
-            more = _given(fields, "ref", "text", "time_ns", *_OF_RUN)
+            more = _fields_of(fields, "ref", "text", "time_ns", *_OF_RUN)
             agent = _name(fields, "agent")
             return approvals.message_out(_conversation(fields), agent=agent, **more)
         case EventType.POLICY_BLOCKED:
-            more = _given(fields, "agent", "rule_ids", *_OF_RUN)
+            more = _fields_of(fields, "agent", "rule_ids", *_OF_RUN)
             arguments, reason = fields.get("arguments") or {}, _name(fields, "reason")
             return approvals.blocked(_needed(fields, "tool"), arguments, reason=reason, **more)
         case EventType.ACTION_RECEIPTED:
-            more = _given(fields, "agent", *_OF_RUN)
+            more = _fields_of(fields, "agent", *_OF_RUN)
             more["rule_ids"] = tuple(fields.get("rule_ids") or ())
             ref = approvals.receipt(_needed(fields, "tool"), fields.get("arguments") or {}, **more)
             return int(ref.partition(":")[2])
         case EventType.FAILURE:
-            more = _given(fields, "subject", "time_ns", *_OF_RUN)
+            more = _fields_of(fields, "subject", "time_ns", *_OF_RUN)
             more["agent"] = _name(fields, "agent")  # never nobody's, which is Hansard's own
             action = fields.get("action") or _needed(fields, "tool")
             return approvals.failed(action, _name(fields, "error"), **more)
@@ -89,7 +91,7 @@ def _refuse_future(approvals: ApprovalService, time_ns: Any) -> None:
         )
 
 
-def _given(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _fields_of(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: fields[name] for name in names if fields.get(name) is not None}
 
 

@@ -153,8 +153,8 @@ def _judge(
     """Count the calls of one run, except those that a preferred run reports."""
     if not calls:
         return
-    position = _place(calls)
-    preferred = [call for other in others if _place(other) < position for call in other]
+    position = _position(calls)
+    preferred = [call for other in others if _position(other) < position for call in other]
     for call in calls:
         is_elsewhere = call.stands_in_its_run and _repeats_one(call, preferred)
         if is_elsewhere != call.is_elsewhere:
@@ -165,7 +165,7 @@ def _judge(
                 )
 
 
-def _place(calls: Sequence[_Call]) -> tuple[Any, ...]:
+def _position(calls: Sequence[_Call]) -> tuple[Any, ...]:
     """Return the place of a run among those that report a call.
 
     First one that counts the call in a step that does not name the response id: nothing could take

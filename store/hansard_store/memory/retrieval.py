@@ -62,7 +62,7 @@ def read_durable(
     named = [token for token in place_tokens(names) if len(token) > len("p0")]
     namespace = [f"({token} OR {token[0]}0)" for token in named]
     match = f"place : ({' AND '.join(namespace)})"
-    words = _said(request.text)
+    words = _query_words(request.text)
     search = _Search(clauses, {**parameters, "now": now_ns}, match, words, request)
     found = _best(connection, search, state="current", limit=request.limit)
     if request.hidden:
@@ -238,7 +238,7 @@ def read_working(
     return [*standing.values(), *hidden[:_MOST_HIDDEN]]
 
 
-def _said(text: str | None) -> list[str]:
+def _query_words(text: str | None) -> list[str]:
     """Return the words of a question as the index is asked for them; none for no text.
 
     They are stems, so that what was "rounded" is found by who asks about rounding.

@@ -124,7 +124,7 @@ class SqliteTranscripts:
 
     def ensure(self, name: str) -> Conversation:
         """Return the conversation of this name; made where there is none."""
-        retained = self._kept(name)
+        retained = self._retained(name)
         try:
             return self.conversation(ConversationId.named(retained))
         except NotFoundError:
@@ -146,7 +146,7 @@ class SqliteTranscripts:
 
         Raises InvalidMessage, MessageIdUsed, NotFoundError, ResultWithoutCall, StoreBusyError.
         """
-        clean = None if self._retention.is_full else self._kept
+        clean = None if self._retention.is_full else self._retained
         self._refuse_withheld()
         entries = [enter(one, clean, clip_bytes=clip_bytes) for one in messages]
         originals = [self._payload(one) for entry in entries for one in entry.originals]
@@ -215,7 +215,7 @@ class SqliteTranscripts:
         Raises NothingToFold, also while a tool call has no result: it would come after the fold
         and answer to nothing.
         """
-        retained = self._kept(summary)
+        retained = self._retained(summary)
         if not retained.strip():
             raise NothingToFold("the summary is empty")
 
@@ -227,7 +227,7 @@ class SqliteTranscripts:
                 log,
                 retained,
                 expected_head=expected_head,
-                actor=self._kept(actor),
+                actor=self._retained(actor),
                 now_ns=self._clock(),
             )
             events.append(to, self._fold_event(conversation, made))
@@ -265,7 +265,12 @@ class SqliteTranscripts:
     ) -> Mark:
         """Show a message as redacted or superseded from now on, or as it is again."""
         made = Mark(
-            position, kind, self._kept(reason), self._kept(actor), self._clock(), superseded_by
+            position,
+            kind,
+            self._retained(reason),
+            self._retained(actor),
+            self._clock(),
+            superseded_by,
         )
 
         def add(to: apsw.Connection) -> Mark:
@@ -284,7 +289,7 @@ class SqliteTranscripts:
 
     def spawn(self, parent: LogId, name: str) -> Branch:
         """Begin the log of a sub-agent at the head of its parent's."""
-        made, retained = BranchId(secrets.token_bytes(16)), self._kept(name)
+        made, retained = BranchId(secrets.token_bytes(16)), self._retained(name)
         return self._write(
             lambda to: rows.add_branch(to, parent, made, retained, now_ns=self._clock())
         )
@@ -343,7 +348,7 @@ class SqliteTranscripts:
 
     # ---- the store
 
-    def _kept(self, text: str) -> str:
+    def _retained(self, text: str) -> str:
         """Return a text without its secrets; in metadata_only nothing is taken at all."""
         self._refuse_withheld()
         return self._retention.clean_text(text)

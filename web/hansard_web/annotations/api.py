@@ -41,8 +41,8 @@ from hansard_web.approvals.worker import person
 # async: see `site_of`.
 async def annotations_of_app(request: Request) -> AnnotationService:
     """Return the annotations of the app that serves a request."""
-    book: AnnotationService = request.app.state.annotations
-    return book
+    service: AnnotationService = request.app.state.annotations
+    return service
 
 
 AnnotationsDep = Annotated[AnnotationService, Depends(annotations_of_app)]
@@ -81,9 +81,9 @@ class GiveScore(TopLevel):
     status_code=HTTPStatus.CREATED,
     responses=answers("annotations.schemas.AnnotationAnswer", status=201),
 )
-def annotate(request: Request, book: AnnotationsDep, asked: Annotate) -> Answer:
+def annotate(request: Request, service: AnnotationsDep, body: Annotate) -> Answer:
     """Add a note, a score or a tag; a newer score of one name and author replaces the older."""
-    made = book.write(asked, by=person(request, None))
+    made = service.write(body, by=person(request, None))
     return Answer({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
 
 
@@ -93,9 +93,9 @@ def annotate(request: Request, book: AnnotationsDep, asked: Annotate) -> Answer:
     status_code=HTTPStatus.CREATED,
     responses=answers("annotations.schemas.AnnotationAnswer", status=201),
 )
-def give_score(book: AnnotationsDep, asked: GiveScore) -> Answer:
+def give_score(service: AnnotationsDep, body: GiveScore) -> Answer:
     """Add a score that a program measured, never in a person's name: `ingest` is enough for it."""
-    made = book.write(asked.annotate())
+    made = service.write(body.annotate())
     return Answer({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
 
 
@@ -104,9 +104,11 @@ def give_score(book: AnnotationsDep, asked: GiveScore) -> Answer:
     response_class=Answer,
     responses=answers("annotations.schemas.AnnotationAnswer"),
 )
-def withdraw(request: Request, book: AnnotationsDep, annotation_id: str, asked: Withdraw) -> Answer:
+def withdraw(
+    request: Request, service: AnnotationsDep, annotation_id: str, body: Withdraw
+) -> Answer:
     """Take an annotation back: it stays in the history, with who did it and why."""
-    made = book.withdraw(annotation_id, asked, by=person(request, None))
+    made = service.withdraw(annotation_id, body, by=person(request, None))
     return Answer({"annotation": annotation_json(made)})
 
 
@@ -164,8 +166,8 @@ def export(
     run: Annotated[str | None, Query(description="of one run and its steps")] = None,
 ) -> Response:
     """Write every run and step on which an annotation stands, with input, output and judgements."""
-    wanted = DatasetWanted.read(tuple(tag), tuple(score), run or None)
-    body = open_dataset(site.readers, wanted)
+    selection = DatasetWanted.read(tuple(tag), tuple(score), run or None)
+    body = open_dataset(site.readers, selection)
     headers = {"Content-Disposition": 'attachment; filename="dataset.jsonl"'}
     return StreamingResponse(body, media_type=Lines.media_type, headers=headers)
 

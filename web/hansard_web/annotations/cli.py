@@ -32,7 +32,7 @@ from hansard_web.cli.base import (
     user_name,
     write_bytes,
 )
-from hansard_web.cli.store import lent_readers, opened_book, reading
+from hansard_web.cli.store import lent_readers, opened_service, reading
 from hansard_web.cli.tables import Column, print_lines, print_table
 from hansard_web.ui import format as fmt
 
@@ -70,10 +70,10 @@ def list_(
     """
     with reading(data) as connection:
         field, whole_id = ("run_id", None) if target is None else _target(connection, target)
-        place = {"run": None, "step": None} | {field[:-3]: whole_id}
+        target_ids = {"run": None, "step": None} | {field[:-3]: whole_id}
         page = list_annotations(
             connection,
-            target=read_target(connection, run=place["run"], step=place["step"]),
+            target=read_target(connection, run=target_ids["run"], step=target_ids["step"]),
             with_steps=field == "run_id",
             kind=read_kind(kind),
             name=name,
@@ -97,12 +97,12 @@ def _writing(function: Any) -> Any:
 @_writing
 @click.argument("text")
 @click.option("--expected", help="What the output should have been.")
-def note(*, text: str, expected: str | None, **given: Any) -> None:
+def note(*, text: str, expected: str | None, **options: Any) -> None:
     """Write a note on TARGET: a run, or a step.
 
     Example: hansard annotations note 4bf92f35 "asked twice for the same file"
     """
-    _write({"kind": "note", "text": text, "expected": expected}, **given)
+    _write({"kind": "note", "text": text, "expected": expected}, **options)
 
 
 @annotations_.command()
@@ -121,7 +121,7 @@ def score(
     why: str | None,
     expected: str | None,
     source: str,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Give TARGET a score: VALUE is a number, or a word such as pass.
 
@@ -130,20 +130,20 @@ def score(
     Example: hansard annotations score 4bf92f35 correctness 0.9 --why "missed one case"
     """
     number = _number(value)
-    said = {"value": number, "label": label if number is not None else label or value}
-    told = {"kind": "score", "name": name, "score": said, "explanation": why}
-    _write({**told, "expected": expected, "source": source}, **given)
+    score_fields = {"value": number, "label": label if number is not None else label or value}
+    fields = {"kind": "score", "name": name, "score": score_fields, "explanation": why}
+    _write({**fields, "expected": expected, "source": source}, **options)
 
 
 @annotations_.command()
 @_writing
 @click.argument("tag")
-def tag(*, tag: str, **given: Any) -> None:
+def tag(*, tag: str, **options: Any) -> None:
     """Put a tag on TARGET; `withdraw` takes it off again.
 
     Example: hansard annotations tag 4bf92f35 needs-review
     """
-    _write({"kind": "tag", "tag": tag}, **given)
+    _write({"kind": "tag", "tag": tag}, **options)
 
 
 @annotations_.command()
@@ -165,9 +165,9 @@ def withdraw(
 
     Example: hansard annotations withdraw 1f8b2c3d --reason "of another run"
     """
-    with opened_book(AnnotationService, data, retention) as book:
-        told = {"reason": reason, "by": by or user_name()}
-        made = book.withdraw_json(annotation_id, told)
+    with opened_service(AnnotationService, data, retention) as service:
+        fields = {"reason": reason, "by": by or user_name()}
+        made = service.withdraw_json(annotation_id, fields)
     if as_json:
         print_json({"annotation": annotation_json(made)})
     else:
@@ -196,20 +196,20 @@ def export(
 
     Example: hansard annotations export --tag golden --score "correctness>=0.8" -o set.jsonl
     """
-    wanted = DatasetWanted.read(tags, scores, run)
+    selection = DatasetWanted.read(tags, scores, run)
     with lent_readers(data) as readers:
-        write_bytes(open_dataset(readers, wanted), output)
+        write_bytes(open_dataset(readers, selection), output)
 
 
 def _write(
-    told: Json, *, target: str, by: str | None, data: str | None, retention: str | None,
+    fields: Json, *, target: str, by: str | None, data: str | None, retention: str | None,
     as_json: bool,
 ) -> None:  # fmt: skip
     with reading(data) as connection:
         field, whole_id = _target(connection, target)
-    said = {name: value for name, value in told.items() if value is not None}
-    with opened_book(AnnotationService, data, retention) as book:
-        made = book.write_json({**said, field: whole_id}, by=by or user_name())
+    body = {name: value for name, value in fields.items() if value is not None}
+    with opened_service(AnnotationService, data, retention) as service:
+        made = service.write_json({**body, field: whole_id}, by=by or user_name())
     if as_json:
         print_json({"annotation": annotation_json(made)})
     else:

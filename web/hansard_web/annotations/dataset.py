@@ -49,17 +49,17 @@ class DatasetWanted:
     @classmethod
     def read(cls, tags: tuple[str, ...], scores: tuple[str, ...], run: str | None) -> DatasetWanted:
         """Return what was asked for in words; raises InvalidQueryError."""
-        given = (tuple(filter(None, tags)), tuple(filter(None, scores)))
-        return cls(mark_conditions(read_tags(given[0]), read_scores(given[1])), run)
+        conditions = (tuple(filter(None, tags)), tuple(filter(None, scores)))
+        return cls(mark_conditions(read_tags(conditions[0]), read_scores(conditions[1])), run)
 
 
-def open_dataset(readers: Readers, wanted: DatasetWanted) -> Iterator[bytes]:
+def open_dataset(readers: Readers, selection: DatasetWanted) -> Iterator[bytes]:
     """Begin to write a data set; what cannot be meant is refused before the first line."""
     run = None
-    if wanted.run is not None:
+    if selection.run is not None:
         with readers.read() as connection:
-            run = find_trace_id(connection, wanted.run)
-    return _lines(readers, wanted.conditions, run)
+            run = find_trace_id(connection, selection.run)
+    return _lines(readers, selection.conditions, run)
 
 
 def _lines(
@@ -128,7 +128,7 @@ def _step(connection: apsw.Connection, step_id: str, side: str, now_ns: int) -> 
 
 def _of_step(connection: apsw.Connection, step: StepSkeleton) -> Body:
     reading = read_step(connection, step.id)
-    given = _given(reading)
+    content = _content_of(reading)
     return {
         "step_id": step.step_id,
         "name": step.name,
@@ -136,20 +136,20 @@ def _of_step(connection: apsw.Connection, step: StepSkeleton) -> Body:
         "status": step.status,
         "model": step.model,
         "started_at": time_text(step.start_ns),
-        "input": given["input"],
-        "tools": given["tools"],
-        "output": given["output"],
+        "input": content["input"],
+        "tools": content["tools"],
+        "output": content["output"],
     }
 
 
 def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
     """Of a whole run: what its first model call was given, and what its last one answered."""
     first, last = first_call(connection, run.id), last_call(connection, run.id)
-    given: dict[str, Any] = {"input": [], "tools": [], "output": []}
+    content: dict[str, Any] = {"input": [], "tools": [], "output": []}
     model = None
     if first is not None and last is not None:
-        given = _given(read_step(connection, first))
-        given["output"] = _given(read_step(connection, last))["output"]
+        content = _content_of(read_step(connection, first))
+        content["output"] = _content_of(read_step(connection, last))["output"]
         model = steps_by_number(connection, [last], now_ns=time.time_ns())[last].model
     return {
         "step_id": None,
@@ -158,11 +158,11 @@ def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
         "status": run.status,
         "model": model,
         "started_at": time_text(run.started_ns),
-        **given,
+        **content,
     }
 
 
-def _given(reading: StepReading) -> dict[str, Any]:
+def _content_of(reading: StepReading) -> dict[str, Any]:
     """Return what a step was given and what it gave: messages of a call, else whatever it told."""
     normal = reading.normal
     if normal.call is not None:
@@ -204,5 +204,5 @@ def _judgements(standing: Sequence[Annotation]) -> Body:
 
 def _by(one: Annotation) -> Body:
     row = one.row
-    told = {"source": row.source, "author": row.author or None}
-    return {**told, "created_at": time_text(row.created_ns)}
+    fields = {"source": row.source, "author": row.author or None}
+    return {**fields, "created_at": time_text(row.created_ns)}

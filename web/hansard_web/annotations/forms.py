@@ -37,7 +37,7 @@ class AnnotationsPage:
 def annotate(
     request: Request,
     site: SiteDep,
-    book: AnnotationsDep,
+    service: AnnotationsDep,
     kind: Annotated[str, Form()] = "",
     run_id: Annotated[str, Form()] = "",
     step_id: Annotated[str, Form()] = "",
@@ -58,18 +58,18 @@ def annotate(
     with site.readers.read() as connection:
         target = _found(connection, run_id, step_id)
     try:
-        told = {**_told(typed), target[0]: target[1]}
-        book.through("page").write_json(told, by=person(request, by.strip()))
+        fields = {**_fields_of(typed), target[0]: target[1]}
+        service.through("page").write_json(fields, by=person(request, by.strip()))
     except AnnotationRefused as error:
-        return _answer(request, site, target, back, error=error, typed=typed)
-    return _answer(request, site, target, back)
+        return _response(request, site, target, back, error=error, typed=typed)
+    return _response(request, site, target, back)
 
 
 @router.post("/annotations/{annotation_id}/withdraw", dependencies=[OwnForm])
 def withdraw(
     request: Request,
     site: SiteDep,
-    book: AnnotationsDep,
+    service: AnnotationsDep,
     annotation_id: str,
     reason: Annotated[str, Form()] = "",
     by: Annotated[str, Form()] = "",
@@ -80,26 +80,26 @@ def withdraw(
         found = get_annotation(connection, annotation_id)
     target = ("step_id", found.step_id) if found.step_id else ("run_id", found.run_id)
     try:
-        told = {"reason": reason.strip() or None, "by": person(request, by.strip())}
-        book.through("page").withdraw_json(annotation_id, told)
+        fields = {"reason": reason.strip() or None, "by": person(request, by.strip())}
+        service.through("page").withdraw_json(annotation_id, fields)
     except AnnotationRefused as error:
-        return _answer(request, site, target, back, error=error)
-    return _answer(request, site, target, back)
+        return _response(request, site, target, back, error=error)
+    return _response(request, site, target, back)
 
 
-def _told(typed: dict[str, str]) -> dict[str, Any]:
+def _fields_of(typed: dict[str, str]) -> dict[str, Any]:
     """Return what a form says, as the API takes it; empty fields are not said."""
-    said: dict[str, Any] = {name: typed[name].strip() for name in ("expected", "tag")}
+    fields: dict[str, Any] = {name: typed[name].strip() for name in ("expected", "tag")}
     if typed["kind"] == "score":
         score = {"value": _number(typed["value"]), "label": typed["label"].strip() or None}
-        said |= {
+        fields |= {
             "name": typed["name"].strip(),
             "score": score,
             "explanation": typed["text"].strip(),
         }
     elif typed["kind"] == "note":
-        said["text"] = typed["text"].strip()
-    return {"kind": typed["kind"], **{name: one for name, one in said.items() if one}}
+        fields["text"] = typed["text"].strip()
+    return {"kind": typed["kind"], **{name: one for name, one in fields.items() if one}}
 
 
 def _number(text: str) -> float | None:
@@ -118,7 +118,7 @@ def _found(connection: apsw.Connection, run_id: str, step_id: str) -> tuple[str,
     return "run_id", get_run(connection, run_id, now_ns=now_ns).run_id
 
 
-def _answer(
+def _response(
     request: Request,
     site: Site,
     target: tuple[str, str],
@@ -131,17 +131,17 @@ def _answer(
     here = way_back(back) if back else f"/{field[:-3]}s/{whole_id}"
     is_fragment = request.headers.get("hx-request") == "true"
     if error is None and not is_fragment:
-        place = here.partition("#")[0]
-        return RedirectResponse(f"{place}#annotations-{field[:-3]}-added", HTTPStatus.SEE_OTHER)
+        path = here.partition("#")[0]
+        return RedirectResponse(f"{path}#annotations-{field[:-3]}-added", HTTPStatus.SEE_OTHER)
     with site.readers.read() as connection:
         panel = _panel(connection, field, whole_id, here)
     problem = "" if error is None else str(error)
     page = AnnotationsPage(replace(panel, problem=problem, typed=typed or {}, is_open=True))
     status = _status(error)
     if is_fragment:
-        answer = site.renderer.fragment(request, "annotations/_panel_only.html", page=page)
-        answer.status_code = status
-        return answer
+        response = site.renderer.fragment(request, "annotations/_panel_only.html", page=page)
+        response.status_code = status
+        return response
     return site.renderer.page(request, "annotations.html", here="runs", page=page, status=status)
 
 

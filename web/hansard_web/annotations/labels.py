@@ -46,9 +46,9 @@ def share_pct(value: float | None) -> float | None:
     return round(value * 100, 1) if value is not None and 0 <= value <= 1 else None
 
 
-def list_href(**wanted: str) -> str:
+def list_href(**query: str) -> str:
     """Return the address of the runs list, narrowed."""
-    return f"/?{urlencode(wanted)}"
+    return f"/?{urlencode(query)}"
 
 
 def score_chips(marks: RunMarks) -> tuple[ScoreChip, ...]:

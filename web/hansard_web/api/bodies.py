@@ -93,7 +93,7 @@ def hit_body(hit: SearchHit) -> Body:
         "field": hit.field,
         "message_role": hit.role,
         "snippet": hit.snippet.text,
-        "highlights": [list(place) for place in hit.snippet.highlights],
+        "highlights": [list(span) for span in hit.snippet.highlights],
         "uses": hit.uses,
         "uses_truncated": hit.uses >= USES_COUNTED,
         "step": skeleton_body(hit.step),

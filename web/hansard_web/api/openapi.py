@@ -35,9 +35,9 @@ _BODIES: Final = (
 )
 
 
-def answers(*models: str, status: int = 200, **told: str) -> Responses:
+def answers(*models: str, status: int = 200, **response: str) -> Responses:
     """Return how a route answers: `noun.schemas.Model`, one of those named."""
-    return {status: {_NAMED: models, **told}}
+    return {status: {_NAMED: models, **response}}
 
 
 def model_of(response: Mapping[str, Any]) -> Any:
@@ -45,7 +45,7 @@ def model_of(response: Mapping[str, Any]) -> Any:
     return reduce(or_, map(_load, response[_NAMED]))
 
 
-def openapi_of(app: FastAPI, told: Sequence[BaseRoute]) -> dict[str, Any]:
+def openapi_of(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
     """Return the document of the routes told of; takes a third of a second the first time."""
     if app.openapi_schema is None:
         app.openapi_schema = get_openapi(
@@ -53,7 +53,7 @@ def openapi_of(app: FastAPI, told: Sequence[BaseRoute]) -> dict[str, Any]:
             version=app.version,
             summary=app.summary,
             description="\n".join([_BODIES, *(f"- `{key}`: {it}" for key, it in FORMATS.items())]),
-            routes=[_twin(route) for route in told if isinstance(route, APIRoute)],
+            routes=[_twin(route) for route in routes if isinstance(route, APIRoute)],
         )
         _tell_errors_as_json(app.openapi_schema)
     return app.openapi_schema
@@ -61,7 +61,7 @@ def openapi_of(app: FastAPI, told: Sequence[BaseRoute]) -> dict[str, Any]:
 
 def _twin(route: APIRoute) -> APIRoute:
     """Return the same route with the models of its answers, to be described and not served."""
-    told: Responses = {**dict.fromkeys(_ERRORS, _ERROR), **route.responses}
+    responses: Responses = {**dict.fromkeys(_ERRORS, _ERROR), **route.responses}
     return APIRoute(
         route.path,
         route.endpoint,
@@ -73,7 +73,7 @@ def _twin(route: APIRoute) -> APIRoute:
         deprecated=route.deprecated,
         status_code=route.status_code,
         response_class=_described_class(route),
-        responses={status: _with_model(response) for status, response in told.items()},
+        responses={status: _with_model(response) for status, response in responses.items()},
         dependencies=route.dependencies,
         openapi_extra=route.openapi_extra,
         include_in_schema=route.include_in_schema,
@@ -97,16 +97,16 @@ def _tell_errors_as_json(document: dict[str, Any]) -> None:
     for methods in document["paths"].values():
         for operation in methods.values():
             for status in _ERRORS:
-                told = operation["responses"][status]
-                [schema] = told["content"].values()
-                told["content"] = {_JSON: schema}
+                response = operation["responses"][status]
+                [schema] = response["content"].values()
+                response["content"] = {_JSON: schema}
 
 
 def _with_model(response: dict[str, Any]) -> dict[str, Any]:
     if _NAMED not in response:
         return response
-    told = {name: value for name, value in response.items() if name != _NAMED}
-    return {"model": model_of(response), **told}
+    fields = {name: value for name, value in response.items() if name != _NAMED}
+    return {"model": model_of(response), **fields}
 
 
 def _load(name: str) -> Any:

@@ -71,10 +71,10 @@ class UnknownSchemaError(InvalidQueryError):
 
     code = "schema_version_unknown"
 
-    def __init__(self, wanted: str) -> None:
+    def __init__(self, version: str) -> None:
         super().__init__(
             "schema_version",
-            f"schema_version {wanted!r} is not known; this API speaks {SCHEMA_VERSION!r}",
+            f"schema_version {version!r} is not known; this API speaks {SCHEMA_VERSION!r}",
         )
 
 

@@ -72,21 +72,21 @@ def run_filter_of(
 ) -> RunFilter:
     """Return the filter of a list of runs; an empty value means that it was not given."""
     several = (status, agent, model, tool, service, tag, score, attribute)
-    check_filters(sum(len(_given(values)) for values in several))
+    check_filters(sum(len(_distinct(values)) for values in several))
     return RunFilter(
         q=q.strip(),
         kind=parse_kind(kind),
-        status=_given(status),
-        agent=_given(agent),
-        model=_given(model),
-        tool=_given(tool),
-        service=_given(service),
+        status=_distinct(status),
+        agent=_distinct(agent),
+        model=_distinct(model),
+        tool=_distinct(tool),
+        service=_distinct(service),
         conversation=conversation or None,
         group=parse_group(group),
         user=user or None,
-        attributes=tuple(map(_attribute, _given(attribute))),
-        tag=read_tags(_given(tag)),
-        score=read_scores(_given(score)),
+        attributes=tuple(map(_attribute, _distinct(attribute))),
+        tag=read_tags(_distinct(tag)),
+        score=read_scores(_distinct(score)),
         since_ns=_time("since", since),
         until_ns=_time("until", until),
         min_duration_ns=_amount("min_duration_ms", min_duration_ms, unit_ns=1_000_000),
@@ -99,7 +99,7 @@ def read_times(since: str | None, until: str | None) -> tuple[int | None, int | 
     return _time("since", since), _time("until", until)
 
 
-def _given(values: Sequence[str]) -> tuple[str, ...]:
+def _distinct(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in values if value))
 
 

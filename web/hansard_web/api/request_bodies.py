@@ -90,10 +90,10 @@ def raw_body(request: Request) -> bytes:
 
 
 async def _read(request: Request, share: _Share) -> bytes:
-    told = request.headers.get("content-type", "")
-    kind = told.partition(";")[0].strip().lower()
+    content_type = request.headers.get("content-type", "")
+    kind = content_type.partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
-        raise InvalidJson(told)
+        raise InvalidJson(content_type)
     body = bytearray()
     try:
         with fail_after(_WAIT_S):

@@ -41,7 +41,7 @@ from hansard_web.audit.chain_state import Chains
 from hansard_web.health.api import router as ledger_router
 from hansard_web.live import RunFeed
 from hansard_web.mcp.sessions import keeping_sessions
-from hansard_web.policy.decider import make_desk
+from hansard_web.policy.decider import make_decider
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.dependencies import FormTokens
 from hansard_web.sidecar.request import make_sidecar
@@ -177,14 +177,14 @@ def _add_services(app: FastAPI, site: Site) -> None:
     """Put what routes ask for into the application's state."""
     app.state.site = site
     app.state.sidecar = make_sidecar(site)
-    app.state.desk = make_desk(site)
+    app.state.decider = make_decider(site)
     outlet = None if app.state.sidecar is None else app.state.sidecar.sidecar.outlet
-    app.state.accounts = make_accounts(site, app.state.desk, outlet)
+    app.state.accounts = make_accounts(site, app.state.decider, outlet)
     app.state.chains = Chains()
-    app.state.books = ExitStack()
+    app.state.services = ExitStack()
 
 
-def _add_books(app: FastAPI, site: Site) -> None:
+def _add_loaded_services(app: FastAPI, site: Site) -> None:
     """Put there what only routes use that are loaded later; imported when they are."""
     from hansard_store.annotations.service import AnnotationService
     from hansard_store.memory.service import MemoryService
@@ -196,11 +196,11 @@ def _add_books(app: FastAPI, site: Site) -> None:
     state.memory = MemoryService(store, mode, origin="api", decide=decide)
     state.annotations = AnnotationService(store, mode)
     state.tasks = TaskService(store, mode, decide=decide)
-    state.replays = make_replays(state.sidecar, state.desk, state.accounts.store)
+    state.replays = make_replays(state.sidecar, state.decider, state.accounts.store)
     for one in (state.tasks, state.annotations, state.memory):
-        state.books.callback(one.close)
+        state.services.callback(one.close)
     if state.replays is not None:
-        state.books.callback(state.replays.close)
+        state.services.callback(state.replays.close)
 
 
 def _add_routes(app: FastAPI, site: Site, *, shows: bool, loads: Loads) -> None:
@@ -211,7 +211,7 @@ def _add_routes(app: FastAPI, site: Site, *, shows: bool, loads: Loads) -> None:
 
     def all_routes() -> list[BaseRoute]:
         if shows:
-            _add_books(app, site)
+            _add_loaded_services(app, site)
         return [*otlp, *described, *(shown_routes() if shows else ledger_router.routes)]
 
     app.state.loading = None
@@ -234,7 +234,7 @@ def _openapi(app: FastAPI, *, shows: bool) -> dict[str, Any]:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with keeping_sessions() as app.state.mcp_sessions:
         yield
-    app.state.books.close()
+    app.state.services.close()
     app.state.accounts.close()
     app.state.site.close()
 

@@ -457,30 +457,30 @@ def _closest(name: str) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _read_argument(row: Setting, given: Any, _: str) -> Any:
-    return _read(row, given, row.flag)
+def _read_argument(row: Setting, raw: Any, _: str) -> Any:
+    return _read(row, raw, row.flag)
 
 
-def _read(row: Setting, given: Any, source: str) -> Any:
+def _read(row: Setting, raw: Any, source: str) -> Any:
     if not row.is_list:
-        return _read_one(row, given, source)
+        return _read_one(row, raw, source)
     # In the environment values are apart by spaces, which no token, name or origin contains.
-    values = given.split() if isinstance(given, str) else given
+    values = raw.split() if isinstance(raw, str) else raw
     if not isinstance(values, list | tuple):
-        raise ConfigError(f"{source} is {given!r}; expected a list of texts")
+        raise ConfigError(f"{source} is {raw!r}; expected a list of texts")
     return tuple(_read_one(row, value, source) for value in values)
 
 
-def _read_one(row: Setting, given: Any, source: str) -> Any:
-    is_number = isinstance(given, int) and not isinstance(given, bool)
-    text = str(given) if is_number else given
+def _read_one(row: Setting, raw: Any, source: str) -> Any:
+    is_number = isinstance(raw, int) and not isinstance(raw, bool)
+    text = str(raw) if is_number else raw
     try:
         if not isinstance(text, str):
             raise ValueError(row.kind)
         return row.read(text)
     except ValueError as error:
         raise ConfigError(
-            f"{source}: {shown(row, given)} is no {row.kind}; expected {error}"
+            f"{source}: {shown(row, raw)} is no {row.kind}; expected {error}"
         ) from None
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
@@ -522,8 +522,8 @@ def judges_of(config: Config) -> Judges:
 def judge_arguments(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the flags that give another process the same judges, with their values."""
     for name in JUDGE_SETTINGS:
-        given = getattr(config, name)
-        for one in given if isinstance(given, tuple) else (given,):
+        value = getattr(config, name)
+        for one in value if isinstance(value, tuple) else (value,):
             if one is not None:
                 yield setting(name).flag, str(one)
 

@@ -148,8 +148,8 @@ class Janitor:
     def _clean(self, stop: threading.Event) -> None:
         from hansard_store.memory.service import MemoryService  # with all that reads memory
 
-        with closing(MemoryService(self._folder, origin="api")) as book:
-            book.expire_due()
+        with closing(MemoryService(self._folder, origin="api")) as memory:
+            memory.expire_due()
         if not self._limits.any:
             return
         connection = open_for_maintenance(self._folder)

@@ -283,8 +283,8 @@ def _details_of(error: HansardError) -> dict[str, Any]:
         case VersionConflictError():
             return {"expected": error.expected, "found": error.found}
         case NotReplayable():
-            told = {"reason": error.reason.value, "replay_id": error.replay_id}
-            return {**error.facts, **told}
+            details = {"reason": error.reason.value, "replay_id": error.replay_id}
+            return {**error.facts, **details}
     return sidecar_details(error) or transcript_details(error)
 
 
@@ -338,7 +338,7 @@ def answer_problem(request: Request, problem: Problem) -> Response:
             status_code=problem.status,
             headers=dict(problem.headers),
         )
-    answer: Response = request.app.state.site.renderer.page(
+    response: Response = request.app.state.site.renderer.page(
         request,
         "error.html",
         here="",
@@ -346,7 +346,7 @@ def answer_problem(request: Request, problem: Problem) -> Response:
         status=problem.status,
         headers=problem.headers,
     )
-    return answer
+    return response
 
 
 def _without_secrets(request: Request, error: bytes) -> bytes:
@@ -365,10 +365,10 @@ def add_handlers(app: FastAPI) -> None:
 
     async def handle_unforeseen(request: Request, error: Exception) -> Response:
         # Starlette answers these outside of every middleware, the protecting one included.
-        answer = answer_problem(request, problem_of(error))
+        response = answer_problem(request, problem_of(error))
         for name, value in HEADERS.items():
-            answer.headers.setdefault(name, value)
-        return answer
+            response.headers.setdefault(name, value)
+        return response
 
     for kind in (HansardError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, handle)

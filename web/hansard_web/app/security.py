@@ -67,17 +67,17 @@ class InForce:
         ended: ASGIApp,
     ) -> None:
         """Serve one request. `is_in_force` runs in a thread; `ended` answers what had not begun."""
-        answer = _Answer(scope["method"], send)
+        response = _Answer(scope["method"], send)
         failed: Exception | None = None
         is_cut = False
 
         async def watch() -> None:
             nonlocal is_cut
-            while not answer.is_uncut:
+            while not response.is_uncut:
                 await anyio.sleep(LOOK_S)
-                if not answer.may_be_cut:
+                if not response.may_be_cut:
                     continue
-                if await self._has_ended(is_in_force) and answer.may_be_cut:
+                if await self._has_ended(is_in_force) and response.may_be_cut:
                     is_cut = True
                     tasks.cancel_scope.cancel()
                     return
@@ -85,7 +85,7 @@ class InForce:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
             try:
-                await self._app(scope, receive, answer.send)
+                await self._app(scope, receive, response.send)
             except Exception as error:  # as it is: the group would wrap it
                 failed = error
             tasks.cancel_scope.cancel()
@@ -94,9 +94,9 @@ class InForce:
                 raise failed
         finally:
             failed = None  # or it would hold this frame, which holds it
-        if is_cut and not answer.has_begun:
+        if is_cut and not response.has_begun:
             await ended(scope, receive, send)
-        elif is_cut and not answer.has_ended:
+        elif is_cut and not response.has_ended:
             await send(_END)
 
     async def _has_ended(self, is_in_force: Callable[[], bool]) -> bool:

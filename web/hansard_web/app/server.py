@@ -472,8 +472,8 @@ def _data_folder(path: Path) -> DataFolder:
 
 
 def _seal_the_rest(folder: DataFolder, heads_copy: str | None) -> None:
-    with ApprovalService(folder, heads_copy=heads_copy) as desk:
-        SealSchedule(desk.seal).end()
+    with ApprovalService(folder, heads_copy=heads_copy) as approvals:
+        SealSchedule(approvals.seal).end()
 
 
 def _check_tls(config: Config) -> None:

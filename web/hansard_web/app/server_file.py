@@ -68,14 +68,14 @@ def withdraw(endpoints: Endpoints) -> None:
 def find_server(data: Path) -> Endpoints | None:
     """Return where the server of a data folder listens, None when none answers."""
     try:
-        told: dict[str, Any] = json.loads((data / _FILE).read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads((data / _FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    unix = told["socket"]
-    instance = str(told.get("instance", ""))
-    settings = told.get("settings", {})
-    place = Path(unix) if unix else None
-    endpoints = Endpoints(told["http"], told["grpc"], place, data, instance, settings=settings)
+    unix = record["socket"]
+    instance = str(record.get("instance", ""))
+    settings = record.get("settings", {})
+    socket = Path(unix) if unix else None
+    endpoints = Endpoints(record["http"], record["grpc"], socket, data, instance, settings=settings)
     return endpoints if answers(endpoints.http) else None
 
 
@@ -96,5 +96,5 @@ def answers(http: str) -> bool:
 
 
 def _text(endpoints: Endpoints) -> str:
-    told = {name: value for name, value in asdict(endpoints).items() if name != "link"}
-    return json.dumps({**told, "pid": os.getpid()}, default=str)
+    record = {name: value for name, value in asdict(endpoints).items() if name != "link"}
+    return json.dumps({**record, "pid": os.getpid()}, default=str)

@@ -23,12 +23,12 @@ def parse_json(data: bytes) -> Any:
     except UnicodeDecodeError:
         raise InvalidBody("the body is not UTF-8") from None
     except ValueError as error:
-        raise InvalidBody(f"the body is not JSON: {_told(error)}") from None
+        raise InvalidBody(f"the body is not JSON: {_problem_text(error)}") from None
     _check(value)
     return value
 
 
-def _told(error: ValueError) -> str:
+def _problem_text(error: ValueError) -> str:
     # The decoder's own sentence tells place and problem; others may repeat the input.
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} (line {error.lineno}, column {error.colno})"

@@ -57,13 +57,13 @@ _PATH = "/v1/approvals/{approval_id}"
     status_code=201,
     responses=answers("approvals.schemas.Proposed", "approvals.schemas.ProposedBatch", status=201),
 )
-def propose(accounts: AccountsDep, asked: bodies.Propose) -> Answer:
+def propose(accounts: AccountsDep, request: bodies.Propose) -> Answer:
     """Propose an action, or a batch of them; 403 `blocked` where policy denies it.
 
     Keep the `proposal_key`: it fetches the token once the action is approved.
     """
-    proposals = asked.proposals()
-    if not asked.batch:
+    proposals = request.proposals()
+    if not request.batch:
         body = _proposed(accounts.store.propose(proposals[0]))
         return Answer(body, status_code=HTTPStatus.CREATED)
     made = accounts.store.propose_batch(proposals)
@@ -99,7 +99,7 @@ def list_approvals(
     cursor: Cursor = None,
 ) -> Answer:
     """List approvals, the newest first."""
-    wanted = ApprovalFilter(
+    filters = ApprovalFilter(
         status=tuple(_status(one) for one in status if one),
         channel=channel or None,
         run_id=run_id_of(site, run) if run else None,
@@ -108,7 +108,7 @@ def list_approvals(
         batch_id=batch or None,
         execution=_execution(execution) if execution else None,
     )
-    found = accounts.store.approvals(wanted, before=read_cursor(cursor), limit=limit)
+    found = accounts.store.approvals(filters, before=read_cursor(cursor), limit=limit)
     return Answer(
         {
             "items": [approval_json(one) for one in found],
@@ -160,7 +160,7 @@ async def get_approval(
     response_class=Answer,
     responses=answers("approvals.schemas.Approval", "approvals.schemas.ApprovedBatch"),
 )
-def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> Answer:
+def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> Answer:
     """Grant an action; 409 with the first decision where somebody was first.
 
     One that has had several drafts takes the `revision` that was looked at, else it is 409
@@ -168,27 +168,27 @@ def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> A
 
     Where it requires several approvals it stays `awaiting` until the last of them.
     """
-    by = given.by or ME
-    if given.batch:
+    by = body.by or ME
+    if body.batch:
         batch_id = accounts.store.approval(approval_id).batch_id
         if batch_id is None:
             raise InvalidQueryError("batch", "this approval is of no batch")
-        _refuse_of_one(given)
+        _refuse_of_one(body)
         # Without them: its proposer may have added to it since.
-        granted = accounts.store.approve_batch(batch_id, by=by, revisions=given.revisions or {})
+        granted = accounts.store.approve_batch(batch_id, by=by, revisions=body.revisions or {})
         return Answer({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
-    if given.revisions is not None:
+    if body.revisions is not None:
         raise InvalidQueryError(
             "revisions", "revisions is of a batch: set `batch`, or give the `revision`"
         )
-    return _told(
+    return _approval_answer(
         accounts,
         accounts.store.approve(
             approval_id,
             by=by,
-            arguments=given.arguments,
-            revision=given.revision,
-            comment=given.note,
+            arguments=body.arguments,
+            revision=body.revision,
+            comment=body.note,
         ),
     )
 
@@ -196,24 +196,24 @@ def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> A
 @router.post(
     _PATH + "/reject", response_class=Answer, responses=answers("approvals.schemas.Approval")
 )
-def reject(accounts: AccountsDep, approval_id: str, given: bodies.Reject) -> Answer:
+def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> Answer:
     """End an action; nothing runs."""
-    by = given.by or ME
-    return _told(
+    by = body.by or ME
+    return _approval_answer(
         accounts,
-        accounts.store.reject(approval_id, by=by, reason=given.reason, revision=given.revision),
+        accounts.store.reject(approval_id, by=by, reason=body.reason, revision=body.revision),
     )
 
 
 @router.post(
     _PATH + "/revise", response_class=Answer, responses=answers("approvals.schemas.Approval")
 )
-def revise(accounts: AccountsDep, approval_id: str, given: bodies.Revise) -> Answer:
+def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> Answer:
     """Send an action back to its agent with a note."""
-    by = given.by or ME
-    return _told(
+    by = body.by or ME
+    return _approval_answer(
         accounts,
-        accounts.store.revise(approval_id, by=by, note=given.note, revision=given.revision),
+        accounts.store.revise(approval_id, by=by, note=body.note, revision=body.revision),
     )
 
 
@@ -223,7 +223,7 @@ def revise(accounts: AccountsDep, approval_id: str, given: bodies.Revise) -> Ans
 def repropose(
     accounts: AccountsDep,
     approval_id: str,
-    given: bodies.Repropose,
+    body: bodies.Repropose,
     proposal_key: ProposalKey = None,
 ) -> Answer:
     """Bring a revised action back with a new draft; its time begins anew.
@@ -232,18 +232,18 @@ def repropose(
     """
     if proposal_key is None:
         raise ClaimRefused("bad_token", "the key of the proposal is needed")
-    if given.tool is not None and given.tool != accounts.store.approval(approval_id).tool:
+    if body.tool is not None and body.tool != accounts.store.approval(approval_id).tool:
         raise InvalidQueryError("tool", "a new draft is of the same tool; propose another action")
     made = accounts.store.repropose(
         approval_id,
-        given.arguments,
-        description=given.description,
-        flags=given.all_flags(),
-        by=given.agent,
+        body.arguments,
+        description=body.description,
+        flags=body.all_flags(),
+        by=body.agent,
         proposal_key=proposal_key,
-        step_id=given.step_id,
+        step_id=body.step_id,
     )
-    return _told(accounts, made)
+    return _approval_answer(accounts, made)
 
 
 @router.post(
@@ -252,16 +252,16 @@ def repropose(
 def claim(
     accounts: AccountsDep,
     approval_id: str,
-    given: bodies.ClaimBody,
+    body: bodies.ClaimBody,
     proposal_key: ProposalKey = None,
 ) -> Answer:
     """Take the right to run an approved action, once, with exactly the approved arguments."""
     taken = accounts.store.claim(
         approval_id,
-        given.arguments,
-        token=given.token,
-        proposal_key=given.proposal_key or proposal_key,
-        lease_s=given.lease_s,
+        body.arguments,
+        token=body.token,
+        proposal_key=body.proposal_key or proposal_key,
+        lease_s=body.lease_s,
         holder="http",
         is_trusted=False,
     )
@@ -277,37 +277,37 @@ def claim(
 @router.post(
     _PATH + "/result", response_class=Answer, responses=answers("approvals.schemas.Approval")
 )
-def tell_result(accounts: AccountsDep, approval_id: str, given: bodies.Result) -> Answer:
+def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) -> Answer:
     """Tell how a claimed action ended, also after its outcome was believed unknown."""
     full_id = accounts.store.approval(approval_id).approval_id
     ended = accounts.store.finish(
-        given.claim_id,
-        ok=given.ok,
-        result_ref=given.result_ref,
-        error=given.error,
-        undo=bodies.action_of(given.undo),
+        body.claim_id,
+        ok=body.ok,
+        result_ref=body.result_ref,
+        error=body.error,
+        undo=bodies.action_of(body.undo),
         approval_id=full_id,
-        result_digest=given.result_digest,
+        result_digest=body.result_digest,
     )
-    return _told(accounts, ended)
+    return _approval_answer(accounts, ended)
 
 
 @router.post(
     _PATH + "/settle", response_class=Answer, responses=answers("approvals.schemas.Approval")
 )
-def settle(accounts: AccountsDep, approval_id: str, given: bodies.Settle) -> Answer:
+def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> Answer:
     """Say whether an action of unknown outcome had run; nothing runs by that.
 
     409 `outcome_known` where it is not unknown, or somebody was first.
     """
     settled = accounts.store.settle_outcome(
         approval_id,
-        given.outcome,
-        note=given.note,
-        by=given.by or ME,
-        result_ref=given.result_ref,
+        body.outcome,
+        note=body.note,
+        by=body.by or ME,
+        result_ref=body.result_ref,
     )
-    return _told(accounts, settled)
+    return _approval_answer(accounts, settled)
 
 
 @router.post(
@@ -316,22 +316,22 @@ def settle(accounts: AccountsDep, approval_id: str, given: bodies.Settle) -> Ans
     status_code=201,
     responses=answers("approvals.schemas.Proposed", status=201),
 )
-def undo(accounts: AccountsDep, approval_id: str, given: bodies.Undo) -> Answer:
+def undo(accounts: AccountsDep, approval_id: str, body: bodies.Undo) -> Answer:
     """Propose the action that undoes an executed one; it is approved like any other."""
-    made = accounts.store.undo(approval_id, by=given.by or ME)
+    made = accounts.store.undo(approval_id, by=body.by or ME)
     return Answer(_proposed(made), status_code=HTTPStatus.CREATED)
 
 
-def _refuse_of_one(given: bodies.Approve) -> None:
+def _refuse_of_one(body: bodies.Approve) -> None:
     """Raise InvalidQueryError where the approval of a batch says what is for one action alone."""
     for name in ("arguments", "note", "revision"):
-        if getattr(given, name) is not None:
+        if getattr(body, name) is not None:
             raise InvalidQueryError(
                 name, f"{name} is of one action: approve it alone, or the batch without {name}"
             )
 
 
-def _told(accounts: Accounts, approval: Approval) -> Answer:
+def _approval_answer(accounts: Accounts, approval: Approval) -> Answer:
     return Answer(_whole(accounts, approval.approval_id, None))
 
 

@@ -150,7 +150,7 @@ class ProposalInput(_Part):
             ],
             approvals_required=self.approvals_required,
             batch_id=self.batch_id,
-            proposer_policy=_told(self.policy),
+            proposer_policy=_policy_note(self.policy),
             proposal_key=self.proposal_key,
             facts=self.facts,
         )
@@ -330,19 +330,19 @@ class NoteEvent(BaseModel):
     )
 
 
-def action_of(having: ActionInput | None) -> Action | None:
+def action_of(action: ActionInput | None) -> Action | None:
     """Return an action as the store has it."""
-    return None if having is None else Action(having.tool, having.arguments)
+    return None if action is None else Action(action.tool, action.arguments)
 
 
-def _told(having: PolicyNoteInput | None) -> PolicyNote | None:
-    if having is None:
+def _policy_note(note: PolicyNoteInput | None) -> PolicyNote | None:
+    if note is None:
         return None
     return PolicyNote(
-        rule_ids=tuple(having.rule_ids),
-        reason=having.reason,
-        obligations=tuple(having.obligations),
-        receipts=tuple(having.receipts),
+        rule_ids=tuple(note.rule_ids),
+        reason=note.reason,
+        obligations=tuple(note.obligations),
+        receipts=tuple(note.receipts),
     )
 
 

@@ -65,22 +65,22 @@ SETTINGS = ("data", "policy", "retention", "heads_copy")
 
 @contextmanager
 def accounting(
-    told: dict[str, Any], *, source: str = "cli", creates: bool = False
+    options: dict[str, Any], *, source: str = "cli", creates: bool = False
 ) -> Iterator[ApprovalService]:
     """Open accountability for the block, judged by the rules that a server here would use.
 
     `told` holds the settings of the command, and loses them.
     """
-    given = {name: told.pop(name) for name in SETTINGS if name in told}
-    config = read_config(**given)
+    settings = {name: options.pop(name) for name in SETTINGS if name in options}
+    config = read_config(**settings)
     if creates and not DataFolder(config.data).has_store:
         open_for_ingest(DataFolder(config.data)).close()
-    folder = use_store(given.get("data"))
+    folder = use_store(settings.get("data"))
     readers = Readers(folder)
     retention = Retention.of(folder, config.retention)
-    book = PolicyService(folder, readers.read, config.policy)
-    policy = policy_of(book, retention, folder)
-    desk = ApprovalService(
+    rules = PolicyService(folder, readers.read, config.policy)
+    policy = policy_of(rules, retention, folder)
+    service = ApprovalService(
         folder,
         retention=retention.mode,
         policy=policy,
@@ -89,9 +89,9 @@ def accounting(
         decide="anyone" if config.decide == "anyone" else "claimed",
     )
     try:
-        yield desk.acting(CLAIMED)
+        yield service.acting(CLAIMED)
     finally:
-        desk.close()
+        service.close()
         readers.close()
 
 
@@ -100,8 +100,8 @@ def read_arguments(text: str) -> Json:
     try:
         value = parse_json(text.encode("utf-8", "surrogateescape"))
     except InvalidBody as error:
-        told = str(error).replace("the body is", "they are", 1)
-        raise ConfigError(f"the arguments cannot be read: {told}") from None
+        message = str(error).replace("the body is", "they are", 1)
+        raise ConfigError(f"the arguments cannot be read: {message}") from None
     if not isinstance(value, dict):
         raise ConfigError("the arguments are a JSON object: names and values")
     return value
@@ -138,7 +138,7 @@ def _by(function: Any) -> Any:
 @page_options
 def list_(
     *, status: str, run: str | None, batch: str | None, execution: Any, limit: str,
-    cursor: str | None, as_json: bool, **told: Any,
+    cursor: str | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """List approvals, the newest first: those that wait, unless told otherwise.
 
@@ -146,25 +146,25 @@ def list_(
     """
     run_id = None
     if run:
-        with reading(told["data"]) as connection:
+        with reading(options["data"]) as connection:
             run_id = find_trace_id(connection, run).hex()
-    wanted = ApprovalFilter(
+    filters = ApprovalFilter(
         status=_statuses(status if execution is None else "all"),
-        channel=told.pop("channel"),
-        agent=told.pop("agent"),
-        tool=told.pop("tool"),
+        channel=options.pop("channel"),
+        agent=options.pop("agent"),
+        tool=options.pop("tool"),
         run_id=run_id,
         batch_id=batch,
         execution=execution,
     )
     many = limit_of(limit)
-    with accounting(told) as desk:
-        found = desk.approvals(wanted, before=read_cursor(cursor), limit=many)
+    with accounting(options) as service:
+        found = service.approvals(filters, before=read_cursor(cursor), limit=many)
     next_cursor = cursor_after(found, limit=many)
     if as_json:
         print_json({"items": [approval_json(one) for one in found], "next_cursor": next_cursor})
         return
-    if not found and wanted.status == _statuses("pending"):
+    if not found and filters.status == _statuses("pending"):
         click.echo("Nothing waits for a decision. With --status all: what was decided.", err=True)
     print_table(
         [Column("id"), Column("status"), Column("agent"), Column("action", may_cut=True),
@@ -177,15 +177,15 @@ def list_(
 @click.argument("approval_id")
 @setting_options(*SETTINGS)
 @json_option
-def show(*, approval_id: str, as_json: bool, **told: Any) -> None:
+def show(*, approval_id: str, as_json: bool, **options: Any) -> None:
     """Show an approval: every argument, every draft with its note, and what happened.
 
     Example: hansard approvals show 70045045
     """
-    with accounting(told) as desk:
-        found = desk.approval(approval_id, with_drafts=True)
-        events = desk.history(found.approval_id)
-        memories = [one.memory_id for one in desk.memories(found.approval_id)]
+    with accounting(options) as service:
+        found = service.approval(approval_id, with_drafts=True)
+        events = service.history(found.approval_id)
+        memories = [one.memory_id for one in service.memories(found.approval_id)]
     if as_json:
         told_events = [event_json(one) for one in events]
         print_json({**approval_json(found), "memories": memories, "events": told_events})
@@ -205,7 +205,7 @@ def show(*, approval_id: str, as_json: bool, **told: Any) -> None:
 @json_option
 def approve(
     *, approval_id: str, arguments: str | None, revision: int | None, batch: bool,
-    note: str | None, yes: bool, by: str | None, as_json: bool, **told: Any,
+    note: str | None, yes: bool, by: str | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Let an action run, once, with exactly the arguments that are shown.
 
@@ -215,17 +215,19 @@ def approve(
 
     Example: hansard approvals approve 70045045
     """
-    given = None if arguments is None else read_arguments(arguments)
-    if batch and not (given is None and revision is None and note is None):
+    edited = None if arguments is None else read_arguments(arguments)
+    if batch and not (edited is None and revision is None and note is None):
         raise Misused("--batch approves what is listed: it goes with no other draft, nor a note")
-    with accounting(told) as desk:
+    with accounting(options) as service:
         if batch:
-            _tell(_approve_batch(desk, approval_id, by=by or user_name(), yes=yes), as_json=as_json)
+            _tell(
+                _approve_batch(service, approval_id, by=by or user_name(), yes=yes), as_json=as_json
+            )
             return
-        if revision is None and given is None:
-            revision = _shown_revision(desk.approval(approval_id), yes=yes)
-        granted = desk.approve(
-            approval_id, by=by or user_name(), arguments=given, revision=revision, comment=note
+        if revision is None and edited is None:
+            revision = _shown_revision(service.approval(approval_id), yes=yes)
+        granted = service.approve(
+            approval_id, by=by or user_name(), arguments=edited, revision=revision, comment=note
         )
     _tell([granted], as_json=as_json)
 
@@ -246,13 +248,13 @@ def _shown_revision(found: Approval, *, yes: bool) -> int | None:
 
 
 def _approve_batch(
-    desk: ApprovalService, approval_id: str, *, by: str, yes: bool
+    service: ApprovalService, approval_id: str, *, by: str, yes: bool
 ) -> list[Approval]:
     """List what waits of a batch, and approve exactly that."""
-    batch_id = desk.approval(approval_id).batch_id
+    batch_id = service.approval(approval_id).batch_id
     if batch_id is None:
         raise Misused(f"{approval_id} is of no batch")
-    found = _awaiting_of_batch(desk, batch_id)
+    found = _awaiting_of_batch(service, batch_id)
     _show(found)
     if sys.stdin.isatty() and found:
         confirm(f"Approve {plural(len(found), 'action')}?", yes=yes)
@@ -267,17 +269,17 @@ def _approve_batch(
         found = [one for one in found if one.revision == 1]
     if not found:
         return []
-    return desk.approve_batch(
+    return service.approve_batch(
         batch_id, by=by, revisions={one.approval_id: one.revision for one in found}
     )
 
 
-def _awaiting_of_batch(desk: ApprovalService, batch_id: str) -> list[Approval]:
+def _awaiting_of_batch(service: ApprovalService, batch_id: str) -> list[Approval]:
     """Return all of a batch that awaits a decision, the oldest first."""
-    wanted = ApprovalFilter(status=(str(Status.AWAITING),), batch_id=batch_id)
+    filters = ApprovalFilter(status=(str(Status.AWAITING),), batch_id=batch_id)
     found: list[Approval] = []
     before = ABOVE_ALL
-    while page := desk.approvals(wanted, before=before, limit=_AT_ONCE):
+    while page := service.approvals(filters, before=before, limit=_AT_ONCE):
         found += page
         before = page[-1].number
     return found[::-1]
@@ -302,14 +304,14 @@ def _show(found: Sequence[Approval]) -> None:
 @json_option
 def reject(
     *, approval_id: str, reason: str | None, revision: int | None, by: str | None, as_json: bool,
-    **told: Any,
+    **options: Any,
 ) -> None:  # fmt: skip
     """End an action: it does not run.
 
     Example: hansard approvals reject 70045045 --reason "not this customer"
     """
-    with accounting(told) as desk:
-        ended = desk.reject(approval_id, by=by or user_name(), reason=reason, revision=revision)
+    with accounting(options) as service:
+        ended = service.reject(approval_id, by=by or user_name(), reason=reason, revision=revision)
     _tell([ended], as_json=as_json)
 
 
@@ -321,14 +323,20 @@ def reject(
 @setting_options(*SETTINGS)
 @json_option
 def revise(
-    *, approval_id: str, note: str, revision: int | None, by: str | None, as_json: bool, **told: Any
+    *,
+    approval_id: str,
+    note: str,
+    revision: int | None,
+    by: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Send an action back to its agent with a note; it comes again with a new draft.
 
     Example: hansard approvals revise 70045045 "less formal, add a greeting"
     """
-    with accounting(told) as desk:
-        back = desk.revise(approval_id, note=note, by=by or user_name(), revision=revision)
+    with accounting(options) as service:
+        back = service.revise(approval_id, note=note, by=by or user_name(), revision=revision)
     _tell([back], as_json=as_json)
 
 
@@ -342,15 +350,15 @@ def revise(
 @json_option
 def settle(
     *, approval_id: str, outcome: str, note: str, result_ref: str | None, by: str | None,
-    as_json: bool, **told: Any,
+    as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Say whether an action whose outcome nobody knows had run, and how you know; nothing runs.
 
     Example: hansard approvals settle 70045045 ran "the e-mail is in the sent folder"
     """
     found: Outcome = "ran" if outcome == "ran" else "did_not_run"
-    with accounting(told) as desk:
-        settled = desk.settle_outcome(
+    with accounting(options) as service:
+        settled = service.settle_outcome(
             approval_id, found, note=note, by=by or user_name(), result_ref=result_ref
         )
     if as_json:
@@ -365,13 +373,13 @@ def settle(
 @_by
 @setting_options(*SETTINGS)
 @json_option
-def undo(*, approval_id: str, by: str | None, as_json: bool, **told: Any) -> None:
+def undo(*, approval_id: str, by: str | None, as_json: bool, **options: Any) -> None:
     """Propose the action that undoes one that ran; it is approved like any other.
 
     Example: hansard approvals undo 70045045
     """
-    with accounting(told) as desk:
-        made = desk.undo(approval_id, by=by or user_name()).approval
+    with accounting(options) as service:
+        made = service.undo(approval_id, by=by or user_name()).approval
     if as_json:
         print_json(approval_json(made))
         return
@@ -404,8 +412,8 @@ def _action(one: Approval) -> str:
 
 def _tell(changed: list[Approval], *, as_json: bool) -> None:
     if as_json:
-        told = [approval_json(one) for one in changed]
-        print_json(told[0] if len(told) == 1 else {"items": told})
+        bodies = [approval_json(one) for one in changed]
+        print_json(bodies[0] if len(bodies) == 1 else {"items": bodies})
         return
     for one in changed:
         by = f" by {_decided_by(one)}" if one.decided_by else ""

@@ -135,19 +135,19 @@ def _draft(
 
 
 def _point(event: StoredEvent) -> Entry:
-    said, quoted = _SAID[event.type]
+    text, quoted = _SAID[event.type]
     if event.type == EventType.ACTION_EXECUTED and body_of(event).get("ok") is False:
-        said = "failed"
+        text = "failed"
     if cause := body_of(event).get("caused_by"):
-        said = f"ended it for a newer action of {person_of(str(cause))} in its channel"
+        text = f"ended it for a newer action of {person_of(str(cause))} in its channel"
     if "approvals" in body_of(event):
-        said = f"{said}, {body_of(event)['approvals']} of {body_of(event)['approvals_required']}"
+        text = f"{text}, {body_of(event)['approvals']} of {body_of(event)['approvals_required']}"
     if event.type == EventType.ACTION_SETTLED and body_of(event).get("outcome") != "ran":
-        said = "looked, and settled that it did not run"
+        text = "looked, and settled that it did not run"
     return Entry(
         kind="me" if event.actor == "me" else "agent",
         title=_who(event),
-        said=said,
+        said=text,
         time_ns=event.time_ns,
         seq=event.seq,
         note=clean(str(event.contents.get(quoted, ""))),
@@ -292,7 +292,7 @@ def read_ask(store: ApprovalService, approval_id: str) -> Ask:
     now_ns = store.now_ns()
     history = store.history(approval.approval_id)
     members = _members(store, approval, now_ns=now_ns)
-    asked = tuple(one.name for one in approval.approvers[: approval.asked])
+    requested = tuple(one.name for one in approval.approvers[: approval.asked])
     return Ask(
         approval=approval,
         short_id=short_id(approval.approval_id),
@@ -309,8 +309,8 @@ def read_ask(store: ApprovalService, approval_id: str) -> Ask:
         members=members,
         waiting_members=sum(one.may_remove for one in members),
         approvers=_approvers(approval),
-        asked=asked,
-        stands_for=_stands_for(approval, asked),
+        asked=requested,
+        stands_for=_stands_for(approval, requested),
         progress=clean(progress_text(approval)),
         run_href=f"/runs/{approval.run_id}" if approval.run_id else None,
         step_href=f"/steps/{approval.step_id}" if approval.step_id else None,
@@ -337,10 +337,10 @@ def _argument(field: Field) -> Argument:
     )
 
 
-def _stands_for(approval: Approval, asked: Sequence[str]) -> str:
+def _stands_for(approval: Approval, requested: Sequence[str]) -> str:
     """Return the last of those asked who has not approved this draft."""
-    given = [one.name for one in approval.approved_by]
-    left = [one for one in asked if not any(is_same(one, other) for other in given)]
+    approved = [one.name for one in approval.approved_by]
+    left = [one for one in requested if not any(is_same(one, other) for other in approved)]
     return left[-1] if left else ""
 
 
@@ -370,8 +370,8 @@ def _left(approval: Approval, now_ns: int) -> Left | None:
 def _members(store: ApprovalService, approval: Approval, *, now_ns: int) -> tuple[Member, ...]:
     if approval.batch_id is None:
         return ()
-    wanted = ApprovalFilter(batch_id=approval.batch_id)
-    found: Sequence[Approval] = store.approvals(wanted, limit=_MOST_MEMBERS)
+    filters = ApprovalFilter(batch_id=approval.batch_id)
+    found: Sequence[Approval] = store.approvals(filters, limit=_MOST_MEMBERS)
     if len(found) < 2:
         return ()
     return tuple(
@@ -390,12 +390,12 @@ def _members(store: ApprovalService, approval: Approval, *, now_ns: int) -> tupl
 
 
 def _approvers(approval: Approval) -> tuple[tuple[str, str], ...]:
-    told = []
+    texts = []
     for number, one in enumerate(approval.approvers):
         is_asked = number < approval.asked
         word = "is asked" if is_asked else "is asked next" if number == approval.asked else "later"
-        told.append((clean(name_text(one.name)), word))
-    return tuple(told)
+        texts.append((clean(name_text(one.name)), word))
+    return tuple(texts)
 
 
 def deciders_text(approval: Approval) -> str:

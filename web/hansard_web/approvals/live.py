@@ -47,8 +47,8 @@ async def live_approvals(
     seen: Annotated[str, Query()] = "",
     last_event_id: Annotated[str, Header()] = "",
 ) -> AsyncIterator[ServerSentEvent]:
-    place = _PLACE.fullmatch(last_event_id) or _PLACE.fullmatch(seen)
-    stream = _Stream(request, site, accounts, state, id, place)
+    match = _PLACE.fullmatch(last_event_id) or _PLACE.fullmatch(seen)
+    stream = _Stream(request, site, accounts, state, id, match)
     async with accounts.watch.watching() as watching:
         while not accounts.watch.is_closing:
             message = await to_thread.run_sync(stream.message)
@@ -69,15 +69,15 @@ class _Stream:
         accounts: Accounts,
         state: InboxState,
         approval_id: str,
-        place: re.Match[str] | None,
+        match: re.Match[str] | None,
     ) -> None:
         self._request = request
         self._site = site
         self._store = accounts.store
         self._state = state
         self._id = approval_id
-        self._mark = int(place[1]) if place else 0
-        self._is_read = place is not None and place[2] == "1"
+        self._mark = int(match[1]) if match else 0
+        self._is_read = match is not None and match[2] == "1"
         self._told = ""
         self._head = -1
         self._looked_s = 0.0
@@ -105,8 +105,8 @@ class _Stream:
         if text == self._told and not news:
             return None
         self._told = text
-        place = f"{self._mark}-{int(self._is_read)}"
-        return ServerSentEvent(id=place, raw_data=text + news)
+        event_id = f"{self._mark}-{int(self._is_read)}"
+        return ServerSentEvent(id=event_id, raw_data=text + news)
 
     def _may_be_new(self) -> bool:
         """Say whether to look closely: each change has an event, and times run out alone."""

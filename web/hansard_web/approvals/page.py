@@ -285,31 +285,39 @@ class Decision:
     seen: Mapping[str, int] = field(default_factory=dict)  # of a batch: approval -> its draft
 
 
-def decide(store: ApprovalService, approval_id: str, given: Decision) -> Approval:
+def decide(store: ApprovalService, approval_id: str, decision: Decision) -> Approval:
     """Take a decision, and return the approval to show then.
 
     Raises ApprovalConflict (with the first decision), InvalidProposal, ActionBlocked.
     """
-    note, revision = given.note.strip(), given.revision
-    match given.kind:
+    note, revision = decision.note.strip(), decision.revision
+    match decision.kind:
         case "approve":
-            edited = read_arguments(given.arguments) if given.arguments else None
+            edited = read_arguments(decision.arguments) if decision.arguments else None
             return store.approve(
-                approval_id, by=given.by, arguments=edited, revision=revision, comment=note or None
+                approval_id,
+                by=decision.by,
+                arguments=edited,
+                revision=revision,
+                comment=note or None,
             )
         case "reject":
-            return store.reject(approval_id, by=given.by, reason=note or None, revision=revision)
+            return store.reject(approval_id, by=decision.by, reason=note or None, revision=revision)
         case "revise":
-            return store.revise(approval_id, note=note, by=given.by, revision=revision)
+            return store.revise(approval_id, note=note, by=decision.by, revision=revision)
         case "approve_batch":
-            return _approve_batch(store, approval_id, given)
+            return _approve_batch(store, approval_id, decision)
         case "ran" | "did_not_run" as outcome:
             return store.settle_outcome(
-                approval_id, outcome, note=note, by=given.by, result_ref=given.result_ref or None
+                approval_id,
+                outcome,
+                note=note,
+                by=decision.by,
+                result_ref=decision.result_ref or None,
             )
         case "undo":
-            return store.undo(approval_id, by=given.by).approval
-    raise InvalidProposal("decision", f"there is no decision {clean(given.kind[:40])!r}")
+            return store.undo(approval_id, by=decision.by).approval
+    raise InvalidProposal("decision", f"there is no decision {clean(decision.kind[:40])!r}")
 
 
 def read_seen(texts: list[str]) -> dict[str, int]:
@@ -322,11 +330,11 @@ def read_seen(texts: list[str]) -> dict[str, int]:
     }
 
 
-def _approve_batch(store: ApprovalService, approval_id: str, given: Decision) -> Approval:
+def _approve_batch(store: ApprovalService, approval_id: str, decision: Decision) -> Approval:
     approval = store.approval(approval_id)
     if approval.batch_id is None:
         raise InvalidProposal("decision", "this action was proposed alone")
-    store.approve_batch(approval.batch_id, by=given.by, revisions=given.seen)
+    store.approve_batch(approval.batch_id, by=decision.by, revisions=decision.seen)
     return store.approval(approval_id)
 
 
@@ -413,7 +421,7 @@ def take_decision(
         looked = looked_at(store.approval(approval_id), arguments)
         status = HTTPStatus.UNPROCESSABLE_ENTITY if looked.problem else HTTPStatus.OK
         return _answer(request, site, store, state, approval_id, edit=looked, status=status)
-    given = Decision(
+    choice = Decision(
         kind=decision,
         by=by.strip() or ME,
         note=note,
@@ -423,7 +431,7 @@ def take_decision(
         seen=read_seen(seen),
     )
     try:
-        found = decide(store, approval_id, given)
+        found = decide(store, approval_id, choice)
     except (ApprovalConflict, InvalidProposal, ActionBlocked, PrincipalError) as error:
         status, refused = _refusal(error, note)
         edit = looked_at(store.approval(approval_id), arguments) if arguments else None
@@ -446,8 +454,8 @@ def page_of(
 ) -> ApprovalsPage:
     """Read what a page shows; without a choice, what stands first."""
     inbox = read_inbox(store, state)
-    wanted = approval_id or inbox.first_id
-    ask = read_ask(store, wanted) if wanted else None
+    selected = approval_id or inbox.first_id
+    ask = read_ask(store, selected) if selected else None
     shown = None if ask is None else ask.approval
     following = [
         one
@@ -479,9 +487,9 @@ def may_not(request: Request, site: Site, approval: Approval | None) -> str:
         return refused
     if read_as(principal.name, approval.requested_by) is not None:
         return f"{principal.name} requested this: another principal decides about it."
-    asked = [one.name for one in approval.approvers[: approval.asked]]
-    if asked and not any(is_same(principal.name, one) for one in asked):
-        names = clean(listed(asked))
+    requested = [one.name for one in approval.approvers[: approval.asked]]
+    if requested and not any(is_same(principal.name, one) for one in requested):
+        names = clean(listed(requested))
         return f"You are signed in as {principal.name}, and {names} decide about this."
     return ""
 

@@ -62,12 +62,14 @@ class InboxState:
 
 def read_state(query: Mapping[str, str]) -> InboxState:
     """Return what an address asks for; what it cannot mean is left out."""
-    given = {name: query.get(name, "").strip()[:_LONGEST] for name in ("status", *FIELDS, "cursor")}
-    if given["status"] not in STATUSES:
-        given["status"] = ""
-    if not _is_run(given["run"]):
-        given["run"] = ""
-    return InboxState(**given)
+    fields = {
+        name: query.get(name, "").strip()[:_LONGEST] for name in ("status", *FIELDS, "cursor")
+    }
+    if fields["status"] not in STATUSES:
+        fields["status"] = ""
+    if not _is_run(fields["run"]):
+        fields["run"] = ""
+    return InboxState(**fields)
 
 
 def terminal() -> tuple[str, ...]:

@@ -37,20 +37,20 @@ _SHOWN_EVENTS: Final = 50
 
 @click.command(cls=Command)
 @setting_options(*SETTINGS)
-def repl(**told: Any) -> None:
+def repl(**options: Any) -> None:
     """Propose and decide actions by hand: /plan /revise /approve /reject /pending /events.
 
     Works on the data folder itself. Lines may come from a pipe; then they are shown as well.
 
     Example: hansard repl
     """
-    with accounting(told, source="repl", creates=True) as desk:
-        talk = Repl(desk)
+    with accounting(options, source="repl", creates=True) as approvals:
+        talk = Repl(approvals)
         for line in _lines():
             if line.strip() in ("/quit", "/exit"):
                 return
-            for answer in talk.answer(line):
-                click.echo(plain(answer).plain)
+            for text in talk.answer(line):
+                click.echo(plain(text).plain)
 
 
 def _lines() -> Iterator[str]:
@@ -72,8 +72,8 @@ def _lines() -> Iterator[str]:
 class Repl:
     """Answers lines; what it says begins with `bot> `."""
 
-    def __init__(self, desk: ApprovalService) -> None:
-        self._desk = desk
+    def __init__(self, approvals: ApprovalService) -> None:
+        self._approvals = approvals
         self._shown: dict[str, int] = {}  # which draft of which approval was shown here
         self._verbs: dict[str, Callable[[str], list[str]]] = {
             "/plan": self._plan,
@@ -103,7 +103,9 @@ class Repl:
         tool, _, arguments = rest.partition(" ")
         if not tool:
             return ["bot> Usage: /plan TOOL JSON"]
-        made = self._desk.propose(Proposal(tool=tool, arguments=read_arguments(arguments or "{}")))
+        made = self._approvals.propose(
+            Proposal(tool=tool, arguments=read_arguments(arguments or "{}"))
+        )
         approval = self._note(made.approval)
         lasts = _span(approval.expires_ns - approval.created_ns)
         return [
@@ -113,18 +115,18 @@ class Repl:
 
     def _revise(self, rest: str) -> list[str]:
         approval_id, _, note = rest.partition(" ")
-        back = self._desk.revise(approval_id, note=note)
+        back = self._approvals.revise(approval_id, note=note)
         return [f"bot> Revised {_short(back)} — note: {back.note}"]
 
     def _repropose(self, rest: str) -> list[str]:
         approval_id, _, arguments = rest.partition(" ")
-        back = self._note(self._desk.repropose(approval_id, read_arguments(arguments or "{}")))
+        back = self._note(self._approvals.repropose(approval_id, read_arguments(arguments or "{}")))
         return [f"bot> Reproposed {_short(back)} — draft {back.revision}"]
 
     def _approve(self, rest: str) -> list[str]:
-        found = self._desk.approval(rest)
+        found = self._approvals.approval(rest)
         revision = self._shown.get(found.approval_id)
-        return [f"bot> Approved {_short(self._desk.approve(rest, revision=revision))}"]
+        return [f"bot> Approved {_short(self._approvals.approve(rest, revision=revision))}"]
 
     def _note(self, shown: Approval) -> Approval:
         self._shown[shown.approval_id] = shown.revision
@@ -132,13 +134,13 @@ class Repl:
 
     def _reject(self, rest: str) -> list[str]:
         approval_id, _, reason = rest.partition(" ")
-        ended = self._desk.reject(approval_id, reason=reason or None)
-        told = f" — reason: {ended.reason}" if ended.reason else ""
-        return [f"bot> Rejected {_short(ended)}{told}"]
+        ended = self._approvals.reject(approval_id, reason=reason or None)
+        reason_text = f" — reason: {ended.reason}" if ended.reason else ""
+        return [f"bot> Rejected {_short(ended)}{reason_text}"]
 
     def _pending(self, _: str) -> list[str]:
-        wanted = ApprovalFilter(status=tuple(str(one) for one in PENDING))
-        found = self._desk.approvals(wanted, limit=500)
+        filters = ApprovalFilter(status=tuple(str(one) for one in PENDING))
+        found = self._approvals.approvals(filters, limit=500)
         if not found:
             return ["bot> Nothing is pending."]
         lines = []
@@ -152,7 +154,7 @@ class Repl:
         return lines
 
     def _events(self, _: str) -> list[str]:
-        found = self._desk.events(limit=_SHOWN_EVENTS)
+        found = self._approvals.events(limit=_SHOWN_EVENTS)
         return [f"bot> {_event(one)}" for one in reversed(found)] or ["bot> Nothing happened yet."]
 
 

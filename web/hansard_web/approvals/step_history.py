@@ -130,11 +130,11 @@ def calls_not_run(connection: apsw.Connection, run_id: str) -> dict[str, tuple[s
 
 
 def _events_of(connection: apsw.Connection, run_id: str) -> list[StoredEvent]:
-    wanted = EventFilter(trace_id=bytes.fromhex(run_id))
+    filters = EventFilter(trace_id=bytes.fromhex(run_id))
     events: list[StoredEvent] = []
     before: int | None = None
     while len(events) < _MOST_EVENTS:
-        page = read_events(connection, wanted, before=before, limit=_AT_ONCE)
+        page = read_events(connection, filters, before=before, limit=_AT_ONCE)
         events += page
         if len(page) < _AT_ONCE:
             break
@@ -177,7 +177,7 @@ def gated(connection: apsw.Connection, step: StepSkeleton, reading: StepReading)
         return _of_draft(connection, step, reading, approval)
     if semconv.TOOL_EFFECT not in reading.view.attributes:
         return None
-    return Gated(states=_told(step, reading), href=None)
+    return Gated(states=_reported_states(step, reading), href=None)
 
 
 def _of_draft(
@@ -263,10 +263,10 @@ def _has_other_arguments(
     connection: apsw.Connection, step: StepSkeleton, reading: StepReading, approval: Approval
 ) -> bool:
     """Say whether a step is known to be a call with other arguments than an approval's draft."""
-    given = opened(reading.normal.tool.arguments) if reading.normal.tool else None
-    if not isinstance(given, dict) or not given or not approval.arguments:
+    arguments = opened(reading.normal.tool.arguments) if reading.normal.tool else None
+    if not isinstance(arguments, dict) or not arguments or not approval.arguments:
         return False
-    return given != approval.arguments and not redactions_of(connection, "traces", step.id)
+    return arguments != approval.arguments and not redactions_of(connection, "traces", step.id)
 
 
 def _policy(approval: Approval) -> tuple[State, ...]:
@@ -310,7 +310,7 @@ def _ran(approval: Approval) -> tuple[State, ...]:
     return (("ran", "todo"), ("returned", "todo"))
 
 
-def _told(step: StepSkeleton, reading: StepReading) -> tuple[State, ...]:
+def _reported_states(step: StepSkeleton, reading: StepReading) -> tuple[State, ...]:
     names = {one.name for one in reading.view.events}
     if semconv.EVENT_GATE_REFUSED in names:
         return (("requested", ""), ("blocked", "fail"))

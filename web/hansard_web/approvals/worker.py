@@ -23,7 +23,7 @@ from hansard_store.principals.model import Principal
 from hansard_web.app.site import Site
 from hansard_web.audit.chain_state import HeadKeeper, Tell, telling
 from hansard_web.live import StoreWatch
-from hansard_web.policy.decider import PolicyDesk
+from hansard_web.policy.decider import PolicyDecider
 from hansard_web.policy.service import policy_of
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.recorder import Outlet
@@ -83,12 +83,12 @@ class Accounts:
         if now_s < self._next_s or (failed := self._attempts.take()) is None:
             return
         self._next_s = now_s + _FAILURES_S
-        told = (
+        message = (
             f"{plural(failed.count, 'attempt')} to authenticate failed, "
             f"from {plural(failed.addresses, 'address')}"
         )
-        _log.warning("%s", told)
-        self.store.failed("authenticate", told, subject="principals")
+        _log.warning("%s", message)
+        self.store.failed("authenticate", message, subject="principals")
 
     def _work(self) -> None:
         while True:
@@ -104,7 +104,7 @@ class Accounts:
                 return
 
 
-def make_accounts(site: Site, desk: PolicyDesk, outlet: Outlet | None) -> Accounts:
+def make_accounts(site: Site, decider: PolicyDecider, outlet: Outlet | None) -> Accounts:
     """Return the accountability of an app, judged by the policy of its desk.
 
     The head of its log is told through `outlet`, where the app stores what is told.
@@ -112,7 +112,7 @@ def make_accounts(site: Site, desk: PolicyDesk, outlet: Outlet | None) -> Accoun
     store = ApprovalService(
         site.folder,
         retention=RetentionMode(site.settings.retention),
-        policy=policy_of(desk.book, desk.retention, site.folder),
+        policy=policy_of(decider.rules, decider.retention, site.folder),
         source="api",
         heads_copy=site.settings.heads_copy,
         decide=site.settings.decide_mode,

@@ -70,13 +70,13 @@ def read_event_filter(
 @router.get("/v1/events", response_class=Answer, responses=answers("approvals.schemas.Events"))
 def list_events(
     accounts: AccountsDep,
-    wanted: Annotated[EventFilter, Depends(read_event_filter)],
+    filters: Annotated[EventFilter, Depends(read_event_filter)],
     limit: LimitParam,
     cursor: Cursor = None,
 ) -> Answer:
     """List events, the newest first."""
     before = None if cursor is None else decode_cursor(_CURSOR, cursor, count=1)[0]
-    found = accounts.store.events(wanted, before=before, limit=limit)
+    found = accounts.store.events(filters, before=before, limit=limit)
     is_full = len(found) == limit
     next_cursor = encode_cursor(_CURSOR, found[-1].seq) if is_full else None
     return Answer({"items": [event_json(one) for one in found], "next_cursor": next_cursor})
@@ -88,10 +88,10 @@ def list_events(
     status_code=201,
     responses=answers("approvals.schemas.Noted", status=201),
 )
-def note(accounts: AccountsDep, told: NoteEvent) -> Answer:
+def note(accounts: AccountsDep, body: NoteEvent) -> Answer:
     """Log a message, a tool call, a result, a block or a failure; it is on disk when answered."""
-    given = told.model_dump(exclude={"schema_version"}, exclude_none=True)
-    return Answer({"seq": note_event(accounts.store, given)}, status_code=HTTPStatus.CREATED)
+    fields = body.model_dump(exclude={"schema_version"}, exclude_none=True)
+    return Answer({"seq": note_event(accounts.store, fields)}, status_code=HTTPStatus.CREATED)
 
 
 @router.get("/v1/events/head", response_class=Answer, responses=answers("approvals.schemas.Head"))

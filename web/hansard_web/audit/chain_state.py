@@ -72,7 +72,7 @@ class Chains:
             began_ns = time.perf_counter_ns()
             report = store.verify()
             took_ns = time.perf_counter_ns() - began_ns
-            self._last = _told(report, took_ns=took_ns)
+            self._last = _chain_of(report, took_ns=took_ns)
             self._at_s = time.monotonic()
             return self._last
 
@@ -99,7 +99,7 @@ def read_chain(
     return Chain("unknown", head, is_long=is_long)
 
 
-def _told(report: ChainReport, *, took_ns: int) -> Chain:
+def _chain_of(report: ChainReport, *, took_ns: int) -> Chain:
     broken = report.broken
     return Chain(
         state="whole" if broken is None else "broken",
@@ -134,9 +134,9 @@ class HeadKeeper:
             return
         self._next_s = time.monotonic() + _EVERY_S
         try:
-            kept = self._store.keep_head()
-            if kept is not None and self._tell is not None:
-                self._tell(kept)
+            head = self._store.keep_head()
+            if head is not None and self._tell is not None:
+                self._tell(head)
         except (HansardError, OSError) as error:
             _log.warning("the head of the audit log is kept later: %s", error)
 

@@ -63,15 +63,15 @@ def _filters(function: Any) -> Any:
 @setting_options(*SETTINGS)
 @_filters
 @page_options
-def list_(*, limit: str, cursor: str | None, as_json: bool, **told: Any) -> None:
+def list_(*, limit: str, cursor: str | None, as_json: bool, **options: Any) -> None:
     """List events, the newest first; all filters must be met.
 
     Example: hansard events list --actor me --since 2026-01-31
     """
     many = limit_of(limit)
     before = None if cursor is None else decode_cursor("events", cursor, count=1)[0]
-    with _asked(told) as (desk, wanted):
-        found = desk.events(wanted, before=before, limit=many)
+    with _opened_events(options) as (approvals, filters):
+        found = approvals.events(filters, before=before, limit=many)
     if as_json:
         next_cursor = encode_cursor("events", found[-1].seq) if len(found) == many else None
         print_json({"items": [event_json(one) for one in found], "next_cursor": next_cursor})
@@ -86,13 +86,13 @@ def list_(*, limit: str, cursor: str | None, as_json: bool, **told: Any) -> None
 @events.command()
 @setting_options(*SETTINGS)
 @json_option
-def head(*, as_json: bool, **told: Any) -> None:
+def head(*, as_json: bool, **options: Any) -> None:
     """Print the end of the chain, SEQ:HASH: kept elsewhere, it proves what came before it.
 
     Example: hansard events head
     """
-    with accounting(told) as desk:
-        found = desk.head()
+    with accounting(options) as approvals:
+        found = approvals.head()
     if as_json:
         print_json(head_json(found))
         return
@@ -103,18 +103,18 @@ def head(*, as_json: bool, **told: Any) -> None:
 @setting_options(*SETTINGS)
 @click.option("--anchor", help="A head that was kept, SEQ:HASH; without it a cut end is not seen.")
 @json_option
-def verify(*, anchor: str | None, as_json: bool, **told: Any) -> None:
+def verify(*, anchor: str | None, as_json: bool, **options: Any) -> None:
     """Check the whole chain; exit 1 and name the first row that is not as it was written.
 
     Example: hansard events verify --anchor "$(cat kept-head)"
     """
-    kept = read_anchor(anchor)
-    with accounting(told) as desk:
-        report = desk.verify(anchor=kept)
+    anchor_head = read_anchor(anchor)
+    with accounting(options) as approvals:
+        report = approvals.verify(anchor=anchor_head)
     if as_json:
         print_json(report_json(report))
     elif report.broken is None:
-        seen = _seen(kept, report.kept)
+        seen = _seen(anchor_head, report.kept)
         print_facts(
             [
                 ("events", f"{report.checked:,}"),
@@ -138,7 +138,7 @@ def verify(*, anchor: str | None, as_json: bool, **told: Any) -> None:
 @click.option("--by", help="Who decides; default: the user of this system.")
 @setting_options(*SETTINGS)
 @json_option
-def accept_head(*, note: str, by: str | None, as_json: bool, **told: Any) -> None:
+def accept_head(*, note: str, by: str | None, as_json: bool, **options: Any) -> None:
     """Take the log as it is for the valid one, though it had come further when a head was kept.
 
     A store that is older than a head that was kept of it runs no approved action: what it would
@@ -146,9 +146,9 @@ def accept_head(*, note: str, by: str | None, as_json: bool, **told: Any) -> Non
 
     Example: hansard events accept-head --note "the disk died; this is Friday's backup"
     """
-    with accounting(told) as desk:
-        given_up = desk.accept_head(by=by or user_name(), note=note)
-        found = desk.head()
+    with accounting(options) as approvals:
+        given_up = approvals.accept_head(by=by or user_name(), note=note)
+        found = approvals.head()
     if as_json:
         gone = [{"head": one.head.text, "file": str(one.path)} for one in given_up]
         print_json({**head_json(found), "discarded": gone})
@@ -167,13 +167,13 @@ def accept_head(*, note: str, by: str | None, as_json: bool, **told: Any) -> Non
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file, not stdout."
 )
-def export(*, output: Path | None, **told: Any) -> None:
+def export(*, output: Path | None, **options: Any) -> None:
     """Write events as JSON lines, the newest first; drafts, notes and seals included.
 
     Example: hansard events export --since 2026-01-01 -o events.jsonl
     """
-    with _asked(told) as (desk, wanted):
-        write_bytes(_lines(desk, replace(wanted, with_seals=True)), output)
+    with _opened_events(options) as (approvals, filters):
+        write_bytes(_lines(approvals, replace(filters, with_seals=True)), output)
 
 
 def _seen(anchor: Head | None, days: int) -> str:
@@ -186,10 +186,10 @@ def _seen(anchor: Head | None, days: int) -> str:
     return ", ".join(against) or "whether its end was cut off is not known: no head was kept"
 
 
-def _lines(desk: ApprovalService, wanted: EventFilter) -> Iterator[bytes]:
+def _lines(approvals: ApprovalService, filters: EventFilter) -> Iterator[bytes]:
     before: int | None = None
     while True:
-        page = desk.events(wanted, before=before, limit=_AT_ONCE)
+        page = approvals.events(filters, before=before, limit=_AT_ONCE)
         for one in page:
             yield dump(event_json(one)) + b"\n"
         if len(page) < _AT_ONCE:
@@ -198,17 +198,17 @@ def _lines(desk: ApprovalService, wanted: EventFilter) -> Iterator[bytes]:
 
 
 @contextmanager
-def _asked(told: dict[str, Any]) -> Iterator[tuple[ApprovalService, EventFilter]]:
+def _opened_events(options: dict[str, Any]) -> Iterator[tuple[ApprovalService, EventFilter]]:
     """Open accountability for a block, with the filter that the options say."""
-    data = told.get("data")
-    given = {name: told.pop(name) for name in _NAMES}
-    with accounting(told) as desk:
+    data = options.get("data")
+    filters = {name: options.pop(name) for name in _NAMES}
+    with accounting(options) as approvals:
         yield (
-            desk,
+            approvals,
             event_filter(
-                find_approval=lambda text: desk.approval(text).key,
+                find_approval=lambda text: approvals.approval(text).key,
                 find_run=lambda text: _find_run(data, text),
-                **given,
+                **filters,
             ),
         )
 

@@ -22,7 +22,7 @@ def event_filter(
     type: str | None,
     actor: str | None,
     with_seals: bool = False,
-    **told: str | None,
+    **fields: str | None,
 ) -> EventFilter:
     """Return a filter; an empty value means that it was not given. Raises InvalidQueryError."""
     since_ns, until_ns = read_times(since, until)
@@ -34,7 +34,7 @@ def event_filter(
         since_ns=since_ns,
         until_ns=until_ns,
         with_seals=with_seals,
-        **{name: value or None for name, value in told.items()},
+        **{name: value or None for name, value in fields.items()},
     )
 
 

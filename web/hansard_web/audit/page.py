@@ -94,29 +94,32 @@ def events(
     request: Request, site: SiteDep, accounts: AccountsDep, verify: Annotated[str, Query()] = ""
 ) -> Response:
     query = request.query_params
-    wanted = {name: query.get(name, "").strip()[:_LONGEST] for name in _FIELDS}
-    given = {name: value for name, value in wanted.items() if value}
+    fields = {name: query.get(name, "").strip()[:_LONGEST] for name in _FIELDS}
+    filters = {name: value for name, value in fields.items() if value}
     found, seals, problem = _found(
-        site, accounts.store, given, before=_before(query.get("before", ""))
+        site, accounts.store, filters, before=_before(query.get("before", ""))
     )
     chain = read_chain(_chains(request), site.readers, accounts.store, verify=bool(verify))
     page = EventsPage(
-        wanted=wanted,
+        wanted=fields,
         rows=_rows(site, found),
         chain=chain,
         problem=problem,
-        is_asked=bool(given.keys() - {"seals"}),
-        more_href=_address({**given, "before": str(found[-1].seq)})
+        is_asked=bool(filters.keys() - {"seals"}),
+        more_href=_address({**filters, "before": str(found[-1].seq)})
         if len(found) == _ROWS
         else None,
         types=tuple(EventType),
         actors=tuple(Actor),
         pills=(
-            ("all", "/events", not given.keys() - {"seals"}),
-            *((label, _address({"type": type}), given == {"type": type}) for label, type in _PILLS),
+            ("all", "/events", not filters.keys() - {"seals"}),
+            *(
+                (label, _address({"type": type}), filters == {"type": type})
+                for label, type in _PILLS
+            ),
         ),
-        verify_href=_address({**given, "verify": "1"}),
-        export_href=f"/v1/events?{urlencode({**given, 'limit': '500'})}",
+        verify_href=_address({**filters, "verify": "1"}),
+        export_href=f"/v1/events?{urlencode({**filters, 'limit': '500'})}",
         seals=seals,
     )
     return site.renderer.page(request, "events.html", here="events", page=page)
@@ -152,43 +155,45 @@ def event(request: Request, site: SiteDep, accounts: AccountsDep, seq: str) -> R
 
 
 def _found(
-    site: Site, store: ApprovalService, given: Mapping[str, str], *, before: int | None
+    site: Site, store: ApprovalService, fields: Mapping[str, str], *, before: int | None
 ) -> tuple[list[StoredEvent], Seals, str]:
     try:
-        wanted = _filter(site, store, given)
+        filters = _filter(site, store, fields)
     except (NotFoundError, AmbiguousIdError, InvalidQueryError) as error:
         return [], Seals(0, is_more=False, show_href="", hide_href=None), str(error)
-    found = list(store.events(wanted, before=before, limit=_ROWS))
-    return found, _seals(store, wanted, given), ""
+    found = list(store.events(filters, before=before, limit=_ROWS))
+    return found, _seals(store, filters, fields), ""
 
 
-def _seals(store: ApprovalService, wanted: EventFilter, given: Mapping[str, str]) -> Seals:
+def _seals(store: ApprovalService, filters: EventFilter, fields: Mapping[str, str]) -> Seals:
     """Return how many seals a list leaves out: their numbers are missing in it."""
     hidden = 0
-    if wanted.type is None and not wanted.with_seals:
-        only = replace(wanted, type=EventType.RECORD_SEALED)
+    if filters.type is None and not filters.with_seals:
+        only = replace(filters, type=EventType.RECORD_SEALED)
         hidden = store.count_events(only, at_most=_MOST_SEALS + 1)
-    without = {name: value for name, value in given.items() if name != "seals"}
+    without = {name: value for name, value in fields.items() if name != "seals"}
     return Seals(
         count=min(hidden, _MOST_SEALS),
         is_more=hidden > _MOST_SEALS,
-        show_href=_address({**given, "seals": "1"}),
-        hide_href=_address(without) if wanted.with_seals else None,
+        show_href=_address({**fields, "seals": "1"}),
+        hide_href=_address(without) if filters.with_seals else None,
     )
 
 
-def _filter(site: Site, store: ApprovalService, given: Mapping[str, str]) -> EventFilter:
-    since_ns, until_ns = read_times(given.get("since"), given.get("until"))
+def _filter(site: Site, store: ApprovalService, fields: Mapping[str, str]) -> EventFilter:
+    since_ns, until_ns = read_times(fields.get("since"), fields.get("until"))
     plain: dict[str, Any] = {
-        name: given[name] for name in ("type", "actor", "who", "action", "subject") if name in given
+        name: fields[name]
+        for name in ("type", "actor", "who", "action", "subject")
+        if name in fields
     }
     return EventFilter(
         **plain,
-        approval_id=store.approval(given["approval"]).key if "approval" in given else None,
-        trace_id=bytes.fromhex(run_id_of(site, given["run"])) if "run" in given else None,
+        approval_id=store.approval(fields["approval"]).key if "approval" in fields else None,
+        trace_id=bytes.fromhex(run_id_of(site, fields["run"])) if "run" in fields else None,
         since_ns=since_ns,
         until_ns=until_ns,
-        with_seals="seals" in given,
+        with_seals="seals" in fields,
     )
 
 
@@ -240,10 +245,10 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-def _older(given: Mapping[str, str], found: Sequence[StoredEvent]) -> str | None:
+def _older(fields: Mapping[str, str], found: Sequence[StoredEvent]) -> str | None:
     if len(found) < _ROWS:
         return None
-    return _address({**given, "before": str(found[-1].seq)})
+    return _address({**fields, "before": str(found[-1].seq)})
 
 
 def _before(text: str) -> int | None:

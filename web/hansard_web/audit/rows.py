@@ -93,8 +93,8 @@ def _say(event: StoredEvent, body: dict[str, Any]) -> str:
     action = one_line(event.action, 60)
     draft = event.contents.get("draft")
     if isinstance(draft, dict):
-        told = one_line(str(draft.get("description", "")), _SAY_CHARS)
-        return f"{action}, draft {draft.get('revision')}: {told}"
+        text = one_line(str(draft.get("description", "")), _SAY_CHARS)
+        return f"{action}, draft {draft.get('revision')}: {text}"
     for name in _QUOTED:
         if name in event.contents:
             return f"{action}: “{one_line(str(event.contents[name]), _SAY_CHARS)}”"

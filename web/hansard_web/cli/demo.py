@@ -85,7 +85,7 @@ def demo(
     from hansard_web.demo.coding.workspace import need_pytest
 
     need_pytest()
-    asked = model_of(provider, model, model_server=model_server, environment=os.environ)
+    chosen_model = model_of(provider, model, model_server=model_server, environment=os.environ)
     arguments = {
         "model_server": model_server,
         "http_port": http_port or str(_free_port(4318)),
@@ -98,7 +98,7 @@ def demo(
         repositories = folder / "repositories"
         if repositories.exists():
             raise DemoFolderUsed(folder)
-        golden = Settings(repositories, provider, asked, config.model_server, pace_s, asks)
+        golden = Settings(repositories, provider, chosen_model, config.model_server, pace_s, asks)
         _play(config, golden, is_temporary=is_temporary, exits=exits)
 
 
@@ -163,13 +163,13 @@ def _tell(endpoints: Endpoints, seen: Seen) -> None:
     )
 
 
-def _free_port(wanted: int) -> int:
+def _free_port(preferred: int) -> int:
     """Return the port if it is free, else 0: a demo beside a running server takes another."""
     try:
-        socket.create_server(("127.0.0.1", wanted)).close()
+        socket.create_server(("127.0.0.1", preferred)).close()
     except OSError:
         return 0
-    return wanted
+    return preferred
 
 
 @contextmanager

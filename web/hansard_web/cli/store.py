@@ -111,7 +111,7 @@ class MakeBook(Protocol[B_co]):
 
 
 @contextmanager
-def opened_book(
+def opened_service(
     make: MakeBook[B_co], data: str | None, retention: str | None = None
 ) -> Iterator[B_co]:
     """Open a book of the store for the block, under the retention mode that is in force.
@@ -120,5 +120,5 @@ def opened_book(
     """
     folder = use_store(data)
     config = read_config(data=data, retention=retention)
-    with closing(make(folder, RetentionMode(config.retention), origin="cli")) as book:
-        yield book
+    with closing(make(folder, RetentionMode(config.retention), origin="cli")) as service:
+        yield service

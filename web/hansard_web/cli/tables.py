@@ -60,9 +60,9 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]])
     Where a terminal is too narrow for what may not be cut, its lines go on in the next one: Rich by
     itself would leave whole columns out, the ids first.
     """
-    told = [[plain(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    cells = [[plain(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     needed = [
-        max([len(column.title), *(row[number].cell_len for row in told)])
+        max([len(column.title), *(row[number].cell_len for row in cells)])
         for number, column in enumerate(columns)
     ]
     out = console()
@@ -77,7 +77,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]])
         table.add_column(
             column.title, justify=justify, no_wrap=True, overflow="ellipsis", width=width
         )
-    for row in told:
+    for row in cells:
         table.add_row(*row)
     out.width = max(out.width, sum(widths) + _GAP * (len(columns) - 1))
     out.print(table)
@@ -85,8 +85,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]])
 
 def _most_wide(columns: Sequence[Column], needed: Sequence[int], width: int) -> int:
     """Return how wide each column that may be cut can be, so that the others are whole."""
-    kept = sum(width for width, column in zip(needed, columns, strict=True) if not column.may_cut)
-    left = width - kept - _GAP * (len(columns) - 1)
+    fixed = sum(width for width, column in zip(needed, columns, strict=True) if not column.may_cut)
+    left = width - fixed - _GAP * (len(columns) - 1)
     cut = sorted(width for width, column in zip(needed, columns, strict=True) if column.may_cut)
     share = left
     for number, one in enumerate(cut):  # what a short one leaves is for the long ones

@@ -53,9 +53,9 @@ def add(*, name: str, scopes: tuple[str, ...], data: str, config: str, as_json: 
 
     Example: hansard tokens add ana --scope decide
     """
-    wanted = frozenset(Scope(one) for one in scopes)
+    requested = frozenset(Scope(one) for one in scopes)
     with _principals(data, config, creates=True) as principals:
-        secret = principals.add(name, wanted, by=CLAIMED, who=user_name())
+        secret = principals.add(name, requested, by=CLAIMED, who=user_name())
     if as_json:
         print_json({"name": name, "secret": secret})
         return

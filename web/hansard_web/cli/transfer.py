@@ -62,18 +62,18 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
     folder.create()
     pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(folder.key())))
     pipeline.start()
-    book = AnnotationService(folder, RetentionMode(config.retention), origin="import")
+    service = AnnotationService(folder, RetentionMode(config.retention), origin="import")
     try:
         with progress_of() as tell:
             return import_files(
                 pipeline,
                 files,
-                restore=book.restore,
+                restore=service.restore,
                 progress=lambda _where, done, total: tell("files", done, total),
             )
     finally:
         pipeline.close()
-        book.close()
+        service.close()
 
 
 @click.command(cls=Command)

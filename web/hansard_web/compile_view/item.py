@@ -98,7 +98,7 @@ def inspect_item(
     pieces, trouble = _pieces(connection, one, state.text if changed else "original")
     before, after = one.tokens_before, one.tokens_after
     tells_share = bool(before) and after is not None and one.decision != "exclude"
-    asked = asked_of(connection, record.compilation.row.request_ref)
+    request = asked_of(connection, record.compilation.row.request_ref)
     note = record.result.note(one.item_id)
     return Inspected(
         item_id=one.item_id,
@@ -117,7 +117,7 @@ def inspect_item(
         pieces=pieces,
         text_say=trouble,
         stored=tuple(_stored(connection, one, changed=changed)),
-        facts=tuple(_named(connection, fact) for fact in facts_of(asked, one.item_id)),
+        facts=tuple(_named(connection, fact) for fact in facts_of(request, one.item_id)),
         trail=trail_of(one, note),
         history=tuple(_history(connection, record, one)),
         like_this_href=receipts_href(item=one.item_id, reason=one.reason),
@@ -131,14 +131,14 @@ def _named(connection: apsw.Connection, fact: Fact) -> Fact:
     """Give a step, run or memory of ours its name; what is not here stays text."""
     if not fact.href or fact.is_elsewhere:
         return fact
-    place, _, wanted = fact.href[1:].partition("/")
+    kind, _, wanted_id = fact.href[1:].partition("/")
     try:
-        if place == "steps":
-            name = get_step(connection, wanted, now_ns=0).name
-        elif place == "memory":
-            name = title_of(get_memory(connection, wanted, now_ns=0))
+        if kind == "steps":
+            name = get_step(connection, wanted_id, now_ns=0).name
+        elif kind == "memory":
+            name = title_of(get_memory(connection, wanted_id, now_ns=0))
         else:
-            name = agent_words(get_run(connection, wanted, now_ns=0).name or fact.text[:12])
+            name = agent_words(get_run(connection, wanted_id, now_ns=0).name or fact.text[:12])
     except (NotFoundError, AmbiguousIdError):
         return replace(fact, text=f"{fact.text[:12]}…, not here", href="")
     return replace(fact, text=name)
@@ -202,8 +202,8 @@ def _stored(connection: apsw.Connection, one: Receipt, *, changed: bool) -> list
 
 def _history(connection: apsw.Connection, record: Record, one: Receipt) -> list[Past]:
     """Return what the compiles of this run did with the item, the oldest first."""
-    wanted = ReceiptFilter(item=one.item_id, run=record.compilation.run_id)
-    page = list_receipts(connection, wanted, limit=_MOST_HISTORY)
+    filters = ReceiptFilter(item=one.item_id, run=record.compilation.run_id)
+    page = list_receipts(connection, filters, limit=_MOST_HISTORY)
     if len(page.items) < 2:
         return []
     state = ContextState(item=one.item_id)

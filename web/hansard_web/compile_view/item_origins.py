@@ -66,19 +66,19 @@ def asked_of(connection: apsw.Connection, ref: str | None) -> Asked:
 
 @lru_cache(maxsize=8)
 def _read(data: bytes) -> Asked:
-    told = any_json(data)
-    if not isinstance(told, dict):
+    document = any_json(data)
+    if not isinstance(document, dict):
         return NOTHING_ASKED
-    floor = _map(told.get("compile_config")).get("min_score")
+    floor = _map(document.get("compile_config")).get("min_score")
     return Asked(
-        items=_by_id(told.get("context_items")),
-        memories=_by_id(told.get("memory_records")),
+        items=_by_id(document.get("context_items")),
+        memories=_by_id(document.get("memory_records")),
         min_score=floor if type(floor) in (int, float) else None,
     )
 
 
-def _by_id(told: Any) -> dict[str, Told]:
-    found = told if isinstance(told, list) else []
+def _by_id(records: Any) -> dict[str, Told]:
+    found = records if isinstance(records, list) else []
     return {
         one["id"]: {key: value for key, value in one.items() if key != "content"}
         for one in found
@@ -86,9 +86,9 @@ def _by_id(told: Any) -> dict[str, Told]:
     }
 
 
-def facts_of(asked: Asked, item_id: str) -> Iterator[Fact]:
+def facts_of(request: Asked, item_id: str) -> Iterator[Fact]:
     """Yield what is known of where an item came from."""
-    item, memory = asked.items.get(item_id, {}), asked.memories.get(item_id, {})
+    item, memory = request.items.get(item_id, {}), request.memories.get(item_id, {})
     source = _map(item.get("source_ref"))
     remembered = {**_map(memory.get("metadata")), **memory}
     yield from _source_facts(source or _outside(remembered))
@@ -132,21 +132,21 @@ def _source_facts(source: Told) -> Iterator[Fact]:
             yield Fact(label, text)
 
 
-def _maker_facts(*told: Told) -> Iterator[Fact]:
+def _maker_facts(*records: Told) -> Iterator[Fact]:
     """Yield the steps, runs and memories that an item names as where it was made."""
     done: set[str] = set()
     for label, keys, form, path in (
         ("made by step", ("step_id", "source_step_id", "source_step_ids"), _STEP_ID, "/steps/"),
         ("made in run", ("run_id", "source_run_id"), _RUN_ID, "/runs/"),
     ):
-        for one in (one for each in told for key in keys for one in _ids(each.get(key))):
+        for one in (one for each in records for key in keys for one in _ids(each.get(key))):
             if one not in done:
                 done.add(one)
                 yield Fact(label, one[:_LONGEST], f"{path}{one}" if form.fullmatch(one) else "")
-    memories = [one for each in told for one in _ids(each.get("memory_id"))]
+    memories = [one for each in records for one in _ids(each.get("memory_id"))]
     for one in dict.fromkeys(memories):
         yield Fact("memory", one[:_LONGEST], f"/memory/{one}" if _RUN_ID.fullmatch(one) else "")
-    confidence = [_short(each.get("confidence")) for each in told if "confidence" in each]
+    confidence = [_short(each.get("confidence")) for each in records if "confidence" in each]
     yield from (Fact("confidence", one) for one in confidence)
 
 
@@ -163,23 +163,23 @@ def safe_address(uri: object) -> str:
     return uri if is_web and not has_credentials else ""
 
 
-def _ids(told: Any) -> list[str]:
-    found = told if isinstance(told, list) else [told]
+def _ids(value: Any) -> list[str]:
+    found = value if isinstance(value, list) else [value]
     return [one for one in found[:_MOST] if isinstance(one, str) and one]
 
 
-def _map(told: Any) -> Told:
-    return told if isinstance(told, dict) else {}
+def _map(value: Any) -> Told:
+    return value if isinstance(value, dict) else {}
 
 
-def _short(told: Any) -> str:
-    if told is None or isinstance(told, dict | list):
+def _short(value: Any) -> str:
+    if value is None or isinstance(value, dict | list):
         return ""
-    text = str(told)
+    text = str(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _joined(told: Any) -> str:
-    found = [_short(one) for one in told] if isinstance(told, list) else []
+def _joined(value: Any) -> str:
+    found = [_short(one) for one in value] if isinstance(value, list) else []
     more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
     return ", ".join(one for one in found[:_MOST] if one) + more

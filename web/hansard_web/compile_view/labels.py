@@ -97,8 +97,8 @@ def why(receipt: Receipt) -> Why:
 
 def plain_why(receipt: Receipt) -> str:
     """Return the sentence of a receipt as one text."""
-    said = why(receipt)
-    return f"{said.before} {said.related or ''}{said.after}".strip()
+    text = why(receipt)
+    return f"{text.before} {text.related or ''}{text.after}".strip()
 
 
 def meaning(reason: str) -> str:
@@ -188,12 +188,12 @@ class ItemNames:
         if made is None:
             return item_id
         item = self._items.get(item_id)
-        return (item and self._said(item)) or f"{kind_words(kind)} {made[1]}"
+        return (item and self._item_text(item)) or f"{kind_words(kind)} {made[1]}"
 
-    def _said(self, item: ContextItem) -> str:
+    def _item_text(self, item: ContextItem) -> str:
         parts = _parts(item)
-        said = " ".join(filter(None, map(_words, parts))) or _text(item.content)
-        quoted = f"“{shorten(said, _CHARS)}”" if said.strip() else ""
+        text = " ".join(filter(None, map(_words, parts))) or _text(item.content)
+        quoted = f"“{shorten(text, _CHARS)}”" if text.strip() else ""
         result = next((one for one in parts if one.get("type") == "tool_result"), None)
         if result is None:
             return f"{kind_words(item.kind)} {quoted}" if quoted else ""

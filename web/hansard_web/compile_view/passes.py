@@ -49,8 +49,8 @@ def passes_did(record: Record) -> tuple[PassDid, ...]:
     )
 
 
-def _did(record: Record, number: int, name: str, told: Sequence[Receipt]) -> PassDid:
-    decisions = Counter(one.decision for one in told)
+def _did(record: Record, number: int, name: str, receipts: Sequence[Receipt]) -> PassDid:
+    decisions = Counter(one.decision for one in receipts)
     parts = []
     if decisions["exclude"]:
         parts.append(f"{count(decisions['exclude'])} out")
@@ -59,7 +59,7 @@ def _did(record: Record, number: int, name: str, told: Sequence[Receipt]) -> Pas
     if decisions["compress"]:
         saved = sum(
             (one.tokens_before or 0) - (one.tokens_after or 0)
-            for one in told
+            for one in receipts
             if one.decision == "compress"
         )
         parts.append(f"{count(decisions['compress'])}, −{count(saved)} tokens")
@@ -68,7 +68,7 @@ def _did(record: Record, number: int, name: str, told: Sequence[Receipt]) -> Pas
         name=name,
         did=", ".join(parts) or _plain(record, name),
         changed=bool(parts),
-        is_linked=bool(told),
+        is_linked=bool(receipts),
     )
 
 
@@ -101,8 +101,8 @@ def trail_of(receipt: Receipt, note: str) -> tuple[Stage, ...]:
     for number, (name, _) in enumerate(PASSES, 1):
         if number == deciding:
             word = DECISIONS.get(receipt.decision, receipt.decision)
-            said = f"{word}: {plain_why(receipt)}"
-            found.append(Stage(number, name, "out" if is_out else "done", _with(said, note)))
+            text = f"{word}: {plain_why(receipt)}"
+            found.append(Stage(number, name, "out" if is_out else "done", _with(text, note)))
         elif deciding is None:
             found.append(Stage(number, name, "", "not recorded"))
         elif is_out and number > deciding:
@@ -122,5 +122,5 @@ def _let_through(receipt: Receipt, number: int, name: str) -> str:
     return {"render": "is in the payload", "record": "has its receipt"}.get(name, "let through")
 
 
-def _with(said: str, note: str) -> str:
-    return f"{said} ({note})" if note else said
+def _with(text: str, note: str) -> str:
+    return f"{text} ({note})" if note else text

@@ -55,9 +55,9 @@ class Record:
     def sent(self) -> list[Receipt]:
         """Return what was sent, in the order of the prompt where that is known."""
         found = [one for one in self.receipts if one.decision != "exclude"]
-        place = prompt_places(self.result)
-        last = len(place)
-        found.sort(key=lambda one: (place.get(one.item_id, last), one.ordinal))
+        positions = prompt_places(self.result)
+        last = len(positions)
+        found.sort(key=lambda one: (positions.get(one.item_id, last), one.ordinal))
         return found
 
     def find(self, item_id: str) -> Receipt | None:

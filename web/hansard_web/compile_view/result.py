@@ -92,18 +92,18 @@ class Result:
 
     def removed(self, item_id: str) -> tuple[str, ...]:
         """Return what was cut out of an item, as `rule:fingerprint`."""
-        told = self.decisions.get(item_id, {}).get("removed")
-        return tuple(map(_text, _list(told)[:_MOST_REMOVED]))
+        value = self.decisions.get(item_id, {}).get("removed")
+        return tuple(map(_text, _list(value)[:_MOST_REMOVED]))
 
     def breakdown(self, item_id: str) -> Breakdown | None:
         """Return the terms of an item's score; None where it has none, or none is told."""
-        told = _map(self.decisions.get(item_id, {}).get("score_breakdown"))
-        total = told.get("score")
+        value = _map(self.decisions.get(item_id, {}).get("score_breakdown"))
+        total = value.get("score")
         if type(total) is not int:
             return None
-        names = [name for name in TERMS if name in told]
-        names += [name for name in told if name not in TERMS and name != "score"]
-        terms = [_term(name, _map(told[name])) for name in names]
+        names = [name for name in TERMS if name in value]
+        names += [name for name in value if name not in TERMS and name != "score"]
+        terms = [_term(name, _map(value[name])) for name in names]
         return Breakdown(tuple(one for one in terms if one is not None), total)
 
 
@@ -112,23 +112,23 @@ NO_RESULT: Final = Result()
 
 def read_result(data: bytes, ref: str) -> Result | None:
     """Return what stored bytes tell; None where they are no result of a compile."""
-    told = any_json(data)
-    if not isinstance(told, dict) or not isinstance(told.get("decisions"), list):
+    document = any_json(data)
+    if not isinstance(document, dict) or not isinstance(document.get("decisions"), list):
         return None
-    allocation = _map(told.get("token_allocation"))
-    passes = [one for one in map(_pass, _list(told.get("passes"))) if one is not None]
+    allocation = _map(document.get("token_allocation"))
+    passes = [one for one in map(_pass, _list(document.get("passes"))) if one is not None]
     return Result(
         ref=ref,
         size=len(data),
-        sections=tuple(_sections(_list(told.get("layout")))),
+        sections=tuple(_sections(_list(document.get("layout")))),
         passes={one.name: one for one in passes},
         by_class=_counts(allocation.get("by_class")),
         counter=_text(allocation.get("counter")),
-        scorer=_text(told.get("scorer")),
-        rendered=told.get("rendered_payload"),
+        scorer=_text(document.get("scorer")),
+        rendered=document.get("rendered_payload"),
         decisions={
             one["item_id"]: one
-            for one in told["decisions"]
+            for one in document["decisions"]
             if isinstance(one, dict) and isinstance(one.get("item_id"), str)
         },
     )
@@ -143,23 +143,23 @@ def any_json(data: bytes) -> Any:
     return None
 
 
-def _sections(told: Sequence[Any]) -> Iterator[Section]:
-    for one in map(_map, told):
+def _sections(values: Sequence[Any]) -> Iterator[Section]:
+    for one in map(_map, values):
         if name := _text(one.get("name")):
             ids = tuple(each for each in _list(one.get("item_ids")) if isinstance(each, str))
             yield Section(name, _text(one.get("hash")), _number(one.get("tokens")), ids)
 
 
-def _pass(told: Any) -> PassCount | None:
-    one = _map(told)
+def _pass(value: Any) -> PassCount | None:
+    one = _map(value)
     name = _text(one.get("name"))
     if not name:
         return None
     return PassCount(name, _number(one.get("seen")), _counts(one.get("reasons")))
 
 
-def _term(name: str, told: Json) -> Term | None:
-    amounts = [told.get(key) for key in ("value", "weight", "points")]
+def _term(name: str, fields: Json) -> Term | None:
+    amounts = [fields.get(key) for key in ("value", "weight", "points")]
     value, weight, points = amounts
     if type(value) is not int or type(weight) is not int or type(points) is not int:
         return None
@@ -190,21 +190,21 @@ def weight_text(term: Term) -> str:
     return decimal(term.weight, _MILLI_PLACES, shown)
 
 
-def _map(told: Any) -> Json:
-    return told if isinstance(told, dict) else {}
+def _map(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
-def _list(told: Any) -> list[Any]:
-    return told if isinstance(told, list) else []
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def _text(told: Any) -> str:
-    return told if isinstance(told, str) else ""
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
-def _number(told: Any) -> int:
-    return told if type(told) is int and told >= 0 else 0
+def _number(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 0
 
 
-def _counts(told: Any) -> dict[str, int]:
-    return {key: one for key, one in _map(told).items() if type(one) is int}
+def _counts(value: Any) -> dict[str, int]:
+    return {key: one for key, one in _map(value).items() if type(one) is int}

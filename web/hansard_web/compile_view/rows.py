@@ -241,12 +241,12 @@ def _ordering(record: Record, state: ContextState) -> Callable[[Receipt], Any]:
         return lambda one: (_missed_key(one), one.ordinal)
     if state.order == "item":
         return lambda one: (one.item_id.casefold(), one.ordinal)
-    place, last = prompt_places(record.result), len(record.receipts)
+    positions, last = prompt_places(record.result), len(record.receipts)
     # What is out: what came nearest first, that is what left latest and with the best score.
     return lambda one: (
         (1, -PASS_NUMBERS.get(one.pass_name or "", 0), -_or_less(one.score_nano), one.ordinal)
         if one.decision == "exclude"
-        else (0, place.get(one.item_id, last), 0, one.ordinal)
+        else (0, positions.get(one.item_id, last), 0, one.ordinal)
     )
 
 
@@ -304,12 +304,12 @@ def _label(state: ContextState, key: str) -> str:
 
 
 def _aside(record: Record, state: ContextState, key: str, total: int, shown: int) -> str:
-    said = f"{total:,} item{'' if total == 1 else 's'}"
+    text = f"{total:,} item{'' if total == 1 else 's'}"
     if shown < total:
-        said += f", {shown:,} on this page"
+        text += f", {shown:,} on this page"
     if state.group == "reason":
-        said += f" · {key}"
-    return said
+        text += f" · {key}"
+    return text
 
 
 # ------------------------------------------------------------------------------ rows
@@ -334,7 +334,7 @@ class _RowMaker:
 
     def row(self, one: Receipt) -> Row:
         breakdown = self._record.result.breakdown(one.item_id)
-        said, words = why(one), self._spoken(one)
+        reason, words = why(one), self._spoken(one)
         source = source_words(one)
         return Row(
             anchor=f"i{one.ordinal}",
@@ -354,8 +354,8 @@ class _RowMaker:
             score="" if one.score_nano is None else points(one.score_nano),
             exact_score="" if one.score_nano is None else exact(one.score_nano),
             sum=None if breakdown is None else sum_of(breakdown),
-            why=said,
-            related_href=self._item_href(said.related) if said.related in self._known else None,
+            why=reason,
+            related_href=self._item_href(reason.related) if reason.related in self._known else None,
             missed=missed(one) if one.decision == "exclude" else "",
             reason=one.reason,
             rules=tuple((rule, receipts_href(rule=rule)) for rule in one.rules),
@@ -371,6 +371,6 @@ def exact(nano: int) -> str:
     return decimal(nano, 9, places_of([nano], 9, least=3))
 
 
-def receipts_href(**wanted: str) -> str:
+def receipts_href(**query: str) -> str:
     """Return the address of the receipts that meet a filter, of all runs."""
-    return f"/receipts?{urlencode(wanted)}"
+    return f"/receipts?{urlencode(query)}"

@@ -188,13 +188,13 @@ class Paging:
 
 
 def choices(
-    said: Sequence[tuple[str, str, int]], total: int, state: ContextState, path: str
+    counts: Sequence[tuple[str, str, int]], total: int, state: ContextState, path: str
 ) -> tuple[Choice, ...]:
     """Return the filters by decision, with how many each would show."""
     found = [
         Choice(f"All {count(total)}", "", state.address(path, decision=""), not state.decision)
     ]
-    for name, word, number in said:
+    for name, word, number in counts:
         if number or state.decision == name:
             label = f"{word.capitalize()} {count(number)}"
             href = state.address(path, decision=name)
@@ -373,9 +373,9 @@ def spoken_words(connection: apsw.Connection, one: Receipt) -> str:
 def _of_message(head: bytes, text: str) -> str:
     message = any_json(head)
     parts = message.get("parts") if isinstance(message, dict) else None
-    said = [_of_part(part) for part in parts] if isinstance(parts, list) else []
-    if any(said):
-        return " ".join(one for one in said if one)
+    texts = [_of_part(part) for part in parts] if isinstance(parts, list) else []
+    if any(texts):
+        return " ".join(one for one in texts if one)
     found = _FIRST_TEXT.search(text)
     return found[1] if found else text
 
@@ -525,7 +525,7 @@ def native_view(
         path=path,
         state=state,
         pairs=tuple(pair for pair in state.pairs() if pair[0] in _KEPT),
-        said=_said(record),
+        said=_decision_counts(record),
         total=compilation.row.item_total,
         budget=budget,
         used_text=_used_text(budget),
@@ -536,7 +536,7 @@ def native_view(
         keys=_keys(record, budget, before),
         billed=_billed(record, budget),
         passes=passes_did(record),
-        choices=choices(_said(record), len(record.receipts), state, path),
+        choices=choices(_decision_counts(record), len(record.receipts), state, path),
         chips=chips(state, path),
         sorts=sorts(state, path),
         orders=tuple(ORDERS.items()),
@@ -563,7 +563,7 @@ _KEPT: Final = ("decision", "reason", "pass", "kind")
 # ------------------------------------------------------------------------------ sentences
 
 
-def _said(record: Record) -> tuple[tuple[str, str, int], ...]:
+def _decision_counts(record: Record) -> tuple[tuple[str, str, int], ...]:
     counts = Counter(one.decision for one in record.receipts)
     known = [(name, word, counts.pop(name, 0)) for name, word in DECISIONS.items()]
     return (*known, *((name, name, number) for name, number in counts.items()))

@@ -29,7 +29,7 @@ from hansard_web.api.request_bodies import JsonRoute, raw_body
 from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import SCHEMA_VERSION, dump
 from hansard_web.app.problems import problem_of
-from hansard_web.policy.decider import PolicyDeskDep
+from hansard_web.policy.decider import PolicyDeciderDep
 from hansard_web.sidecar.compile_bodies import CompileInput, ModelInput
 from hansard_web.sidecar.compiles import compile_step, compiled_again
 from hansard_web.sidecar.errors import TooManyCalls
@@ -103,11 +103,13 @@ class StreamedCall(StreamingResponse):
 
         async with sender:
             try:
-                answer = await to_thread.run_sync(partial(self._work, tell), limiter=self._limiter)
+                response = await to_thread.run_sync(
+                    partial(self._work, tell), limiter=self._limiter
+                )
             except Exception as error:  # sent to the caller, of any type
                 await sender.send(error)
             else:
-                await sender.send(_Event("result", bytes(answer.body), is_last=True))
+                await sender.send(_Event("result", bytes(response.body), is_last=True))
 
     async def _send_all(
         self, receiver: MemoryObjectReceiveStream[_Event | Exception], send: Send
@@ -178,16 +180,16 @@ MOST_CALLS: Final = 32
 )
 def compile_context(
     service: SidecarDep,
-    desk: PolicyDeskDep,
+    policy: PolicyDeciderDep,
     request: Request,
-    asked: CompileInput,
+    body: CompileInput,
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """Choose, shorten and lay out the context of one model call, with a receipt for every item."""
     once = service.once("compile", idempotency_key, raw_body(request))
     return once.do(
-        lambda: compile_step(service, asked, desk.book.in_force()),
-        again=lambda kept: compiled_again(service, kept),
+        lambda: compile_step(service, body, policy.rules.in_force()),
+        again=lambda stored: compiled_again(service, stored),
     )
 
 
@@ -198,7 +200,7 @@ def compile_context(
     responses=answers("context.schemas.CalledModel"),
 )
 async def ask_model(
-    service: SidecarDep, request: Request, asked: ModelInput, idempotency_key: IdempotencyKey = None
+    service: SidecarDep, request: Request, body: ModelInput, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Ask a model through an adapter of the server, with its keys; both directions are kept.
 
@@ -212,10 +214,11 @@ async def ask_model(
 
     def work(tell: Tell | None = None) -> Answer:
         return once.do(
-            lambda: call_model(service, asked, tell), again=lambda kept: called_again(service, kept)
+            lambda: call_model(service, body, tell),
+            again=lambda stored: called_again(service, stored),
         )
 
-    if asked.stream:
+    if body.stream:
         return StreamedCall(work, limiter=limiter)
     return await to_thread.run_sync(work, limiter=limiter)
 

@@ -23,9 +23,9 @@ from hansard_web.receipts.bodies import receipt_body
 _OF_RESULT = {"score_breakdown": dict, "notes": str, "removed": list}
 
 
-def compilation_body(connection: apsw.Connection, wanted: str, *, now_ns: int) -> Body:
+def compilation_body(connection: apsw.Connection, compilation_id: str, *, now_ns: int) -> Body:
     """Return everything about a compile, as the API and the command line say it."""
-    found, *others = compilations_with_id(connection, wanted)
+    found, *others = compilations_with_id(connection, compilation_id)
     same = [one.step_id for one in others]
     return {**whole_body(connection, found, now_ns=now_ns), "same_compile": same}
 
@@ -173,7 +173,7 @@ def _sections(
 
 
 def _receipts(receipts: Sequence[Receipt], result: Mapping[str, Any]) -> list[Body]:
-    told = {
+    decisions = {
         one["item_id"]: one
         for one in _only(result.get("decisions"), list) or ()
         if isinstance(one, dict) and isinstance(one.get("item_id"), str)
@@ -182,7 +182,7 @@ def _receipts(receipts: Sequence[Receipt], result: Mapping[str, Any]) -> list[Bo
         {
             **receipt_body(receipt),
             **{
-                name: plain(_only(told.get(receipt.item_id, {}).get(name), kind))
+                name: plain(_only(decisions.get(receipt.item_id, {}).get(name), kind))
                 for name, kind in _OF_RESULT.items()
             },
         }

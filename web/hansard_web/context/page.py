@@ -132,14 +132,14 @@ class Inspected:
     hint: str
 
 
-def inspected(derived: DerivedContext, row: Row, *, title: str, place: str) -> Inspected:
+def inspected(derived: DerivedContext, row: Row, *, title: str, position: str) -> Inspected:
     """Look closely at one row: its text, and what changed in it."""
     old = "" if row.previous is None else _text(derived.previous[row.previous])
     new = "" if row.current is None else _text(derived.current[row.current])
     return Inspected(
         title=title,
         change=row.change.value,
-        place=place,
+        place=position,
         say=_say(row),
         pieces=word_diff(old, new) if row.previous is not None and row.current is not None
         else word_diff(new or old, new or old),
@@ -476,5 +476,5 @@ def _inspected(derived: DerivedContext, rows: Sequence[ContextRow], item: str) -
     if chosen is None:
         return None
     shown = rows[chosen]
-    place = f"message {shown.number}" if shown.number else "of the previous call"
-    return inspected(derived, derived.comparison.rows[chosen], title=shown.title, place=place)
+    position = f"message {shown.number}" if shown.number else "of the previous call"
+    return inspected(derived, derived.comparison.rows[chosen], title=shown.title, position=position)

@@ -66,30 +66,32 @@ class _Unrepeatable(Exception):
         self.reason = reason
 
 
-def recompile(connection: apsw.Connection, wanted: str) -> Recompiled:
+def recompile(connection: apsw.Connection, compilation_id: str) -> Recompiled:
     """Make a compile again, by its id or a unique beginning of it, and compare the hashes.
 
     Takes as long as the compile did. Raises NotFoundError or AmbiguousIdError for the id.
     """
-    compilation = compilations_with_id(connection, wanted)[0]
+    compilation = compilations_with_id(connection, compilation_id)[0]
     try:
         data = _request(connection, compilation)
         result = _compiled(connection, compilation, data)
     except _Unrepeatable as why:
-        return _told(compilation, why.verdict, None, [why.reason])
+        return _recompiled(compilation, why.verdict, None, [why.reason])
     if result.compile_hash == compilation.row.hash:
-        return _told(compilation, Verdict.EQUAL, result, [])
+        return _recompiled(compilation, Verdict.EQUAL, result, [])
     if not _is_whole(connection, compilation, data):
         reason = "the stored request is without its secrets, or what was above its clearance"
-        return _told(compilation, Verdict.REDACTED, result, [reason])
+        return _recompiled(compilation, Verdict.REDACTED, result, [reason])
     reasons = list(_differences(receipts_of(connection, compilation.span), result))
     if not reasons and compilation.row.redacted:
         reason = "every decision is equal; secrets were cut out under the key of another machine"
-        return _told(compilation, Verdict.REDACTED, result, [reason])
-    return _told(compilation, Verdict.DIFFERS, result, reasons or ["the prompt itself differs"])
+        return _recompiled(compilation, Verdict.REDACTED, result, [reason])
+    return _recompiled(
+        compilation, Verdict.DIFFERS, result, reasons or ["the prompt itself differs"]
+    )
 
 
-def _told(
+def _recompiled(
     compilation: Compilation, verdict: Verdict, result: CompileResult | None, reasons: Sequence[str]
 ) -> Recompiled:
     return Recompiled(
@@ -125,8 +127,8 @@ def _bytes(connection: apsw.Connection, payload: Payload) -> bytes:
 def _compiled(connection: apsw.Connection, compilation: Compilation, data: bytes) -> CompileResult:
     attributes: Any = read_span(connection, compilation.span).view().attributes
     policy = _policy(connection, attributes.get(_POLICY_KEY))
-    given = [one for one in (compilation.row.ports or "").split(",") if one]
-    missing = [one for one in given if one != "policy" or policy is None]
+    ports = [one for one in (compilation.row.ports or "").split(",") if one]
+    missing = [one for one in ports if one != "policy" or policy is None]
     if missing:
         raise _Unrepeatable(
             Verdict.MISSING,
@@ -174,22 +176,22 @@ def _differences(recorded: Sequence[Receipt], result: CompileResult) -> Iterator
     """Yield what came out otherwise, item by item."""
     found = {one.item_id: one for one in result.receipts}
     known = {one.item_id for one in recorded}
-    told = 0
+    reported = 0
     for one in recorded:
         now = found.get(one.item_id)
         was = (one.decision, one.reason, one.score_nano)
         if now is None:
-            told += 1
+            reported += 1
             yield f"{one.item_id}: is no candidate now"
         elif was != (
             now.decision, now.reason.value, None if now.score is None else now.score.total
         ):  # fmt: skip
-            told += 1
+            reported += 1
             yield (
                 f"{one.item_id}: was {one.decision} ({one.reason}), "
                 f"now {now.decision} ({now.reason.value})"
             )
-        if told == _MOST_DIFFERENCES:
+        if reported == _MOST_DIFFERENCES:
             yield "and more"
             return
     yield from (f"{item}: was no candidate" for item in found if item not in known)

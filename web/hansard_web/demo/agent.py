@@ -153,8 +153,8 @@ def _post(url: str, body: Mapping[str, Any]) -> dict[str, Any]:
     )
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
-            answer: dict[str, Any] = json.load(response)
-            return answer
+            reply: dict[str, Any] = json.load(response)
+            return reply
     except urllib.error.HTTPError as error:
-        said = json.load(error)["error"]["message"]
-        raise ModelError(f"HTTP {error.code}: {said}") from None
+        message = json.load(error)["error"]["message"]
+        raise ModelError(f"HTTP {error.code}: {message}") from None

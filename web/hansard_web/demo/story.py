@@ -62,8 +62,8 @@ class ScriptedModel:
         """Return the reply to the last user message, given what tools have answered since."""
         last = max(i for i, message in enumerate(messages) if message["role"] == "user")
         answered = sum(message["role"] == "tool" for message in messages[last:])
-        asked = messages[last]["content"]
-        fitting = (r for r in self.script if r.when in asked and r.after_tools == answered)
+        prompt = messages[last]["content"]
+        fitting = (r for r in self.script if r.when in prompt and r.after_tools == answered)
         return next(fitting, None)
 
     def count_cached(self, model: str, messages: Sequence[Mapping[str, Any]]) -> int:
@@ -294,7 +294,7 @@ def _get(endpoints: Endpoints, path: str, **query: str) -> Mapping[str, Any]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=10) as response:
-            answer: dict[str, Any] = json.load(response)
-            return answer
+            body: dict[str, Any] = json.load(response)
+            return body
     except OSError as error:  # urllib's errors are OSErrors
         raise DemoFailed(f"GET {path}: {error}") from None

@@ -174,12 +174,12 @@ def trace_id_of(span: Span) -> str:
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message of the chat API in the shape of the GenAI conventions."""
     if message["role"] == "tool":
-        answer = {
+        part = {
             "type": "tool_call_response",
             "id": message["tool_call_id"],
             "response": message["content"],
         }
-        return {"role": "tool", "parts": [answer]}
+        return {"role": "tool", "parts": [part]}
     parts = [_text(message["content"])] if message["content"] else []
     parts += [
         {

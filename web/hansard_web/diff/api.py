@@ -71,7 +71,12 @@ def diff_runs(
     now_ns = time.time_ns()
     with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
         diff = find_run_diff(
-            connection, left, right, trees=site.pictures.tree, kept=site.comparisons, now_ns=now_ns
+            connection,
+            left,
+            right,
+            trees=site.pictures.tree,
+            comparisons=site.comparisons,
+            now_ns=now_ns,
         )
         steps = [one for one in diff.steps if not only or one.state != "same"]
         first = _first(diff, cursor) if cursor else 0

@@ -250,12 +250,12 @@ def _setting(one: Change) -> Body:
 def _message(diff: StepDiff, pair: MessagePair) -> Body:
     left = None if pair.left is None else diff.left.messages[pair.left]
     right = None if pair.right is None else diff.right.messages[pair.right]
-    said = right or left
+    message = right or left
     return {
         "state": pair.state,
         "left": pair.left,
         "right": pair.right,
-        "role": None if said is None else said.role,
+        "role": None if message is None else message.role,
         "left_hash": None if left is None else left.hash.hex(),
         "right_hash": None if right is None else right.hash.hex(),
         "text": [] if diff.message_text(pair) is None else _ops(diff.message_text(pair) or ()),

@@ -166,11 +166,11 @@ def _print_sides(*sides: tuple[str, str, int]) -> None:
 
 
 def _print_figures(figures: Iterable[Delta]) -> None:
-    said = [say(one) for one in figures]
+    texts = [say(one) for one in figures]
     print_lines([""])
     print_table(
         (Column("FIGURE"), Column("A", is_figure=True), Column("B", is_figure=True), Column("")),
-        ((one.label, one.left, one.right, _verdict(one.say, one)) for one in said),
+        ((one.label, one.left, one.right, _verdict(one.say, one)) for one in texts),
     )
 
 
@@ -185,11 +185,11 @@ def _print_parts(diff: StepDiff, *, with_same: bool) -> None:
     if changed:
         print_lines(["", f"messages: {fmt.plural(len(changed), 'difference')}"])
     for pair in changed:
-        place = pair.right if pair.right is not None else pair.left
+        position = pair.right if pair.right is not None else pair.left
         side = diff.right if pair.right is not None else diff.left
-        message = side.messages[place or 0]
+        message = side.messages[position or 0]
         state = STATES.get(pair.state, pair.state)
-        print_lines([f"  {(place or 0) + 1} {message.role}: {state}"])
+        print_lines([f"  {(position or 0) + 1} {message.role}: {state}"])
         _print_words(diff.message_text(pair) or ())
     for label, value in (("input", diff.input), ("output", diff.output)):
         if not value.is_empty:
@@ -243,8 +243,8 @@ def _print_words(ops: Sequence[TextOp]) -> None:
         return
     text = Text("    ")
     for op in ops:
-        said = op.text if op.kind != "same" else _shortened(op.text)
-        piece = plain({"del": f"[-{said}-]", "ins": f"{{+{said}+}}", "same": said}[op.kind])
+        shown = op.text if op.kind != "same" else _shortened(op.text)
+        piece = plain({"del": f"[-{shown}-]", "ins": f"{{+{shown}+}}", "same": shown}[op.kind])
         piece.stylize({"del": "yellow strike", "ins": "blue", "same": "dim"}[op.kind])
         text.append_text(piece)
     print_lines([text])

@@ -37,10 +37,10 @@ def step_figures(step: StepSkeleton, *, model: str | None) -> dict[str, Figure]:
 
 
 def _tokens(tokens: TokenSums | None) -> dict[str, Figure]:
-    told = tokens or TokenSums()
+    sums = tokens or TokenSums()
     return {
-        "tokens.input": told.input,
-        "tokens.output": told.output,
-        "tokens.reasoning": told.reasoning,
-        "cache_share": cache_share(told.cache_read, told.input),
+        "tokens.input": sums.input,
+        "tokens.output": sums.output,
+        "tokens.reasoning": sums.reasoning,
+        "cache_share": cache_share(sums.cache_read, sums.input),
     }

@@ -56,21 +56,21 @@ def compare_runs(
 
 def _deltas(left: RunItem, right: RunItem) -> list[str]:
     """Say in words what B took more or less than A; equal and unknown figures say nothing."""
-    said = []
+    texts = []
     if left.duration_ns is not None and right.duration_ns is not None:
         change = right.duration_ns - left.duration_ns
-        said.append(_say(change, figures.duration(abs(change)), "longer", "shorter"))
+        texts.append(_say(change, figures.duration(abs(change)), "longer", "shorter"))
     if left.tokens and right.tokens:
         change = right.tokens.total - left.tokens.total
-        said.append(_say(change, f"{figures.tokens(abs(change))} tokens", "more", "fewer"))
+        texts.append(_say(change, f"{figures.tokens(abs(change))} tokens", "more", "fewer"))
     if left.cost_usd_nano is not None and right.cost_usd_nano is not None:
         change = right.cost_usd_nano - left.cost_usd_nano
-        said.append(_say(change, figures.money(abs(change)), "more", "less"))
+        texts.append(_say(change, figures.money(abs(change)), "more", "less"))
     change = right.step_count - left.step_count
-    said.append(_say(change, figures.plural(abs(change), "step"), "more", "fewer"))
+    texts.append(_say(change, figures.plural(abs(change), "step"), "more", "fewer"))
     if left.status != right.status:
-        said.append(f"{right.status.replace('_', ' ')} instead of {left.status.replace('_', ' ')}")
-    return [text for text in said if text]
+        texts.append(f"{right.status.replace('_', ' ')} instead of {left.status.replace('_', ' ')}")
+    return [text for text in texts if text]
 
 
 def _say(change: int, amount: str, more: str, less: str) -> str:

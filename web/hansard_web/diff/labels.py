@@ -138,8 +138,8 @@ def _moved(delta: Delta) -> str:
     if delta.name == "cache_share":
         return f"{abs(amount):.0f} points {delta.direction}"
     word = delta.direction if delta.name in _SHAPES else _counted(delta.direction)
-    told = f"{value_text(delta.name, abs(amount))} {word}"
-    return told if share is None else f"{told}, {'+' if share > 0 else '−'}{abs(share):.0%}"
+    text = f"{value_text(delta.name, abs(amount))} {word}"
+    return text if share is None else f"{text}, {'+' if share > 0 else '−'}{abs(share):.0%}"
 
 
 def _counted(direction: str) -> str:

@@ -24,9 +24,9 @@ class MixedSidesError(InvalidQueryError):
         )
 
 
-def is_step_id(wanted: str) -> bool:
+def is_step_id(text: str) -> bool:
     """Return whether an id names a step: `<run>-<span>`, or a beginning with the dash in it."""
-    return "-" in wanted
+    return "-" in text
 
 
 def are_steps(left: str, right: str) -> bool:
@@ -42,7 +42,7 @@ def find_run_diff(
     right_id: str,
     *,
     trees: Trees,
-    kept: Comparisons,
+    comparisons: Comparisons,
     now_ns: int,
 ) -> RunDiff:
     """Return the comparison of two runs, made once for each version of the two."""
@@ -53,4 +53,4 @@ def find_run_diff(
     def made() -> RunDiff:
         return compare_runs(connection, left.run_id, right.run_id, trees=trees, now_ns=now_ns)
 
-    return kept.get(key, made)
+    return comparisons.get(key, made)

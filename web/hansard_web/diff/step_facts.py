@@ -43,31 +43,31 @@ class Understanding:
     def of(self, trace_id: bytes, spans: Sequence[int]) -> dict[int, Told]:
         """Return what steps of a run tell, by span.id; without those that cannot be read."""
         found = iter_stored(self._connection, trace_id, spans)
-        return {span: self._told(stored) for span, stored in found if stored is not None}
+        return {span: self._facts_of(stored) for span, stored in found if stored is not None}
 
-    def _told(self, stored: StoredSpan) -> Told:
+    def _facts_of(self, stored: StoredSpan) -> Told:
         if stored.logs or stored.contents:  # say what the span itself does not
             return told_of(reading_of(self._connection, stored))
-        key = _said(stored)
-        told = self._known.get(key)
-        if told is None:
-            told = self._known[key] = told_of(reading_of(self._connection, stored))
-        return told
+        key = _span_digest(stored)
+        facts = self._known.get(key)
+        if facts is None:
+            facts = self._known[key] = told_of(reading_of(self._connection, stored))
+        return facts
 
 
-def _said(stored: StoredSpan) -> bytes:
+def _span_digest(stored: StoredSpan) -> bytes:
     """Return a digest of all that a span says but for its ids and times."""
-    said, message = Span(), stored.message
-    said.CopyFrom(message)
-    said.trace_id = said.span_id = said.parent_span_id = b""
-    said.start_time_unix_nano = said.end_time_unix_nano = 0
+    decoded, message = Span(), stored.message
+    decoded.CopyFrom(message)
+    decoded.trace_id = decoded.span_id = decoded.parent_span_id = b""
+    decoded.start_time_unix_nano = decoded.end_time_unix_nano = 0
     stands = (
         stored.resource_id,
         stored.scope_id,
         bool(message.parent_span_id),
         bool(message.end_time_unix_nano),
     )
-    return hashlib.sha256(repr(stands).encode() + said.SerializeToString()).digest()
+    return hashlib.sha256(repr(stands).encode() + decoded.SerializeToString()).digest()
 
 
 def told_of(reading: StepReading) -> Told:
@@ -152,17 +152,19 @@ def steps_of(
     Costs up to a tenth of a millisecond a step.
     """
     shape = tree.tree
-    wanted = range(len(shape)) if top is None else range(top, top + shape.sizes[top])
-    rows = tree_rows(connection, tree, wanted, now_ns=now_ns)
+    chosen = range(len(shape)) if top is None else range(top, top + shape.sizes[top])
+    rows = tree_rows(connection, tree, chosen, now_ns=now_ns)
     calls = _calls(connection, tree.run)
     compiles = compile_outcomes(connection, tree.run)
     models = call_models(connection, tree.run)
     others = [row.step.id for row in rows[:MOST_READ] if row.step.id not in calls]
-    told = understanding.of(bytes.fromhex(tree.run_id), others) | calls
+    known = understanding.of(bytes.fromhex(tree.run_id), others) | calls
     facts = []
     for row in rows:
-        said = told.get(row.step.id) or summary_told(row.step.summary)
-        facts.append(_facts(row.step, said, compiles.get(row.step.id), models.get(row.step.id)))
+        step_facts = known.get(row.step.id) or summary_told(row.step.summary)
+        facts.append(
+            _facts(row.step, step_facts, compiles.get(row.step.id), models.get(row.step.id))
+        )
     base = min((row.depth for row in rows), default=0)
     marks = [_mark(row, one, base) for row, one in zip(rows, facts, strict=True)]
     return StepsOf(tree, tuple(rows), tuple(facts), tuple(marks), len(rows) > MOST_READ)
@@ -177,8 +179,8 @@ def _differs(name: str, left: Facts, right: Facts) -> bool:
     """Compare one fact; a model or number of tokens that one side does not tell is unknown."""
     one, other = getattr(left, name), getattr(right, name)
     if name in ("tokens", "model"):
-        told = zip(one, other, strict=False)
-        return any(a != b for a, b in told if a is not None and b is not None)
+        pairs = zip(one, other, strict=False)
+        return any(a != b for a, b in pairs if a is not None and b is not None)
     return bool(one != other)
 
 
@@ -196,7 +198,7 @@ def known_as(step: StepSkeleton) -> str:
 
 def _facts(
     step: StepSkeleton,
-    told: Told,
+    facts: Told,
     compiled: str | None,
     models: CallModels | None,
 ) -> Facts:
@@ -215,8 +217,8 @@ def _facts(
             tokens.cache_write,
             tokens.reasoning,
         ),
-        input=told.input,
-        output=told.output,
+        input=facts.input,
+        output=facts.output,
         compile=compiled,
     )
 

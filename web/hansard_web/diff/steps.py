@@ -322,8 +322,8 @@ def _placed(connection: apsw.Connection, side: StepSide) -> StepSide:
     """Return a side with its place among the calls of its run, where it is one."""
     if side.step.role not in _CALLS:
         return side
-    place = neighbours_of(connection, side.step, run=side.run.id).place
-    return side if place is None else replace(side, place=place + 1)
+    position = neighbours_of(connection, side.step, run=side.run.id).place
+    return side if position is None else replace(side, place=position + 1)
 
 
 def _parent_name(connection: apsw.Connection, step: StepSkeleton, *, now_ns: int) -> str:
@@ -397,8 +397,8 @@ def _told_diff(left: Any, right: Any) -> JsonDiff:
 def _tools(side: StepSide) -> Any:
     """Return tool definitions by name, so that their order says nothing."""
     call = side.reading.normal.call
-    told = call.tools if call is not None else ()
-    return {str(one.get("name", at)): plain(one) for at, one in enumerate(told)}
+    tools = call.tools if call is not None else ()
+    return {str(one.get("name", at)): plain(one) for at, one in enumerate(tools)}
 
 
 def _parameters(side: StepSide) -> Any:
@@ -411,9 +411,9 @@ def _notes(left: StepSide, right: StepSide) -> tuple[str, ...]:
     for letter, side in (("A", left), ("B", right)):
         compiled = side.compiled.notes if side.compiled is not None else ()
         notes += [f"{letter}: {note}" for note in (*side.notes, *compiled)]
-    for word, told in (("tools", _tools), ("settings", _parameters)):
-        if bool(told(left)) != bool(told(right)):
-            letter = "A" if not told(left) else "B"
+    for word, read in (("tools", _tools), ("settings", _parameters)):
+        if bool(read(left)) != bool(read(right)):
+            letter = "A" if not read(left) else "B"
             notes.append(f"{letter} does not tell the {word} of its call: they are not compared")
     if (left.compiled is None) != (right.compiled is None):
         letter = "A" if left.compiled is None else "B"

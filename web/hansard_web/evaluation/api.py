@@ -51,13 +51,13 @@ def evaluations(
     `hansard evaluate` judges them.
     """
     with site.readers.read() as connection:
-        wanted = VerdictFilter(
+        filters = VerdictFilter(
             run=None if run is None else find_trace_id(connection, run),
             verdict=read_verdict(verdict),
             tool=tool or None,
             memory=None if memory is None else find_number(connection, memory),
         )
-        page = list_verdicts(connection, wanted, limit=limit, cursor=cursor)
+        page = list_verdicts(connection, filters, limit=limit, cursor=cursor)
         names = memory_ids(connection, page.items)
         items = [verdict_json(one, names) for one in page.items]
     return Answer({"items": items, "next_cursor": page.next_cursor})

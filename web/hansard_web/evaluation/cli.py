@@ -95,8 +95,8 @@ def _json(data: str, found: Evaluated) -> Json:
 def _print(found: Evaluated) -> None:
     if found.new:
         print_table(_COLUMNS, [_cells(one) for one in _in_order(found.new)])
-    told = ", ".join(f"{count:,} {name}" for name, count in found.verdicts.items())
-    click.echo(f"claims of the window: {told}", err=True)
+    counts = ", ".join(f"{count:,} {name}" for name, count in found.verdicts.items())
+    click.echo(f"claims of the window: {counts}", err=True)
     for name, count in found.unverified:
         click.echo(f"unverified: {name}, {fmt.plural(count, 'claim')} without evidence", err=True)
     for name, count in found.unrecorded:

@@ -82,9 +82,9 @@ def _panel(
     shown = bad if is_step else bad[:_MOST_SHOWN]
     rest = [one for one in lines if one not in shown]
     counts: Counter[str] = Counter(one.verdict for one in rows)
-    told = [f"{counts[name]:,} {word}" for name, word in _LABELS.items() if counts[name]]
+    counts_text = [f"{counts[name]:,} {word}" for name, word in _LABELS.items() if counts[name]]
     return ClaimPanel(
-        say=f"{plural(len(rows), 'claim')}: {', '.join(told)}",
+        say=f"{plural(len(rows), 'claim')}: {', '.join(counts_text)}",
         open=tuple(shown),
         more=tuple(rest),
     )

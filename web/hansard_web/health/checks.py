@@ -64,17 +64,19 @@ def check_versions() -> Iterator[Finding]:
     """What runs here."""
     found = ".".join(map(str, sys.version_info[:3]))
     is_new = sys.version_info >= _OLDEST_PYTHON
-    wanted = "" if is_new else f"; {'.'.join(map(str, _OLDEST_PYTHON))} or newer is needed"
+    requirement = "" if is_new else f"; {'.'.join(map(str, _OLDEST_PYTHON))} or newer is needed"
     level = Level.OK if is_new else Level.FAIL
-    yield Finding(level, "python", f"{found} on {platform.system()} {platform.machine()}{wanted}")
+    yield Finding(
+        level, "python", f"{found} on {platform.system()} {platform.machine()}{requirement}"
+    )
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     yield Finding(Level.OK, "packages", packages)
     yield Finding(Level.OK, "sqlite", f"{apsw.sqlite_lib_version()}, brought along by apsw")
 
 
-def check_sdk(given: Mapping[str, str | None]) -> Iterator[Finding]:
+def check_sdk(options: Mapping[str, str | None]) -> Iterator[Finding]:
     """What `hansard.init()` would find when called here, and where each value comes from."""
-    settings = load_settings(given, os.environ)
+    settings = load_settings(options, os.environ)
     others = []
     for row in SDK_SETTINGS:
         source = settings.sources[row.name]
@@ -151,11 +153,11 @@ def check_heads(folder: DataFolder, setting: str | None) -> Iterator[Finding]:
     elif not folder.key_file.exists():
         return
     elif not _is_writable(copy):
-        told = f"cannot be copied to {copy}: a store that was put back whole is not noticed"
-        yield Finding(Level.WARN, "heads", told)
+        problem = f"cannot be copied to {copy}: a store that was put back whole is not noticed"
+        yield Finding(Level.WARN, "heads", problem)
     else:
-        kept = "is kept in" if (copy / store_id(folder.key())).exists() else "will be kept in"
-        yield Finding(Level.OK, "heads", f"a second copy {kept} {copy}")
+        state = "is kept in" if (copy / store_id(folder.key())).exists() else "will be kept in"
+        yield Finding(Level.OK, "heads", f"a second copy {state} {copy}")
 
 
 def _is_writable(path: Path) -> bool:
@@ -274,8 +276,8 @@ def check_transcripts(folder: DataFolder) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "transcripts", problem)
     if found.is_sound:
         versions = ", ".join(f"{count:,} of version {one}" for one, count in found.versions.items())
-        told = f"{found.messages:,} messages decoded" + (f": {versions}" if versions else "")
-        yield Finding(Level.OK, "transcripts", told)
+        message = f"{found.messages:,} messages decoded" + (f": {versions}" if versions else "")
+        yield Finding(Level.OK, "transcripts", message)
 
 
 def check_doors(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:

@@ -141,8 +141,8 @@ def _print_unsealed(report: Report) -> None:
             click.echo(f"{rows} sealed after the schema was altered: see event {numbers}")
         if seals.unsealed:
             last = fmt.day_time(seals.last_ns or 0)
-            told = fmt.plural(seals.unsealed, "row or change", "rows and changes")
-            click.echo(f"{told} since the last seal ({last} UTC) not sealed yet")
+            text = fmt.plural(seals.unsealed, "row or change", "rows and changes")
+            click.echo(f"{text} since the last seal ({last} UTC) not sealed yet")
 
 
 @verify.command("compile")
@@ -302,8 +302,8 @@ def restore(*, source: Path, data: str | None, heads_copy: str | None, as_json: 
         made = restore_store(source, folder, progress=tell)
     config = read_config(data=str(folder.path), heads_copy=heads_copy)
     open_store(folder).close()
-    with ApprovalService(folder, source="cli", heads_copy=config.heads_copy) as desk:
-        desk.accept_head(by=user_name(), note="restored from a backup")
+    with ApprovalService(folder, source="cli", heads_copy=config.heads_copy) as approvals:
+        approvals.accept_head(by=user_name(), note="restored from a backup")
     _report(made, f"restored to {folder.path}", as_json=as_json)
 
 

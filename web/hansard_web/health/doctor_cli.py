@@ -61,8 +61,8 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
     """
     config = read_config(**arguments)
     findings = []
-    given = {name: arguments.get(name) for name in ("data", "config")}
-    examined = _examine(config, given, send_test_span=send_test_span, offline=offline)
+    settings = {name: arguments.get(name) for name in ("data", "config")}
+    examined = _examine(config, settings, send_test_span=send_test_span, offline=offline)
     for finding in examined:
         findings.append(finding)
         if not as_json:
@@ -75,7 +75,7 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
 
 
 def _examine(
-    config: Config, given: Mapping[str, str | None], *, send_test_span: bool, offline: bool
+    config: Config, settings: Mapping[str, str | None], *, send_test_span: bool, offline: bool
 ) -> Iterator[Finding]:
     folder, endpoints = DataFolder(config.data), find_server(config.data)
     config, of = (
@@ -94,7 +94,7 @@ def _examine(
     yield from check_transcripts(folder)
     yield from check_doors(config, endpoints)
     yield from check_principals(config, endpoints)
-    yield from check_sdk(given)
+    yield from check_sdk(settings)
     yield from check_instrumentors()
     if send_test_span:
         yield from _send_test_spans(config, endpoints)

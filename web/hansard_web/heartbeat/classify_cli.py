@@ -76,43 +76,43 @@ def classify(
 
     Example: hansard classify --task irreversible < command.sh
     """
-    wanted = labels or _LABELS.get(task, ())
-    if not wanted:
+    allowed = labels or _LABELS.get(task, ())
+    if not allowed:
         raise Misused(f"the task {task} needs --label")
-    given = Question(task, _text_on_stdin(), wanted, other, subject)
+    question = Question(task, _text_on_stdin(), allowed, other, subject)
     try:
-        told = _classified(read_config(**arguments), given, timeout)
+        result = _classified(read_config(**arguments), question, timeout)
     except HansardError as error:
         if not as_json:
             raise
         print_json({"error": {"code": error.code, "message": str(error)}})
         sys.exit(1)
     if as_json:
-        print_json(told)
+        print_json(result)
     else:
-        label = told["label"] or "none of the labels"
-        line = f"{label} ({told['score']:.2f}, {told['classifier']}): {told['reason']}"
+        label = result["label"] or "none of the labels"
+        line = f"{label} ({result['score']:.2f}, {result['classifier']}): {result['reason']}"
         click.echo(fmt.printable(line))
 
 
 def _text_on_stdin() -> str:
-    given = sys.stdin.buffer.read(_MOST_BYTES + 1)
-    if len(given) > _MOST_BYTES:
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
         raise Misused(f"the text is longer than {fmt.file_size(_MOST_BYTES)}")
-    return given.decode("utf-8", "replace")
+    return data.decode("utf-8", "replace")
 
 
-def _classified(config: Config, given: Question, timeout_s: float) -> Json:
+def _classified(config: Config, question: Question, timeout_s: float) -> Json:
     folder = DataFolder(config.data)
     folder.create()  # a hook may be the first to use it
     trace = CallTrace(folder, RetentionMode(config.retention), _SERVICE)
     with (
         closing(judges_of(config)) as judges,
-        trace.span(f"classify {given.task}", always=False),
+        trace.span(f"classify {question.task}", always=False),
         _ending_after(timeout_s),
     ):
-        classifier = judges.recorded_by(trace.recorder).for_task(given.task)
-        verdict = _verdict(classifier, _without_secrets(given, Redactor(folder.key())))
+        classifier = judges.recorded_by(trace.recorder).for_task(question.task)
+        verdict = _verdict(classifier, _without_secrets(question, Redactor(folder.key())))
     usage = judges.usage
     return {
         "label": verdict.label,
@@ -124,9 +124,9 @@ def _classified(config: Config, given: Question, timeout_s: float) -> Json:
     }
 
 
-def _without_secrets(given: Question, redactor: Redactor) -> Question:
-    text, other = (redactor.redact_text(one).text for one in (given.text, given.other))
-    return Question(given.task, text, given.labels, other, given.subject)
+def _without_secrets(question: Question, redactor: Redactor) -> Question:
+    text, other = (redactor.redact_text(one).text for one in (question.text, question.other))
+    return Question(question.task, text, question.labels, other, question.subject)
 
 
 class _TimeIsOver(BaseException):

@@ -81,10 +81,10 @@ def _run_maintenance(config: Config, *, is_dry: bool) -> MaintenanceResult:
         closing(judges_of(config)) as judges,
         hold_lock(folder.heartbeat, HeartbeatRunning),
         trace.span("maintain", always=False),
-        closing(MaintenanceService(folder, mode)) as book,
+        closing(MaintenanceService(folder, mode)) as maintenance,
     ):
         recorded = judges.recorded_by(trace.recorder)
-        return Maintainer(book, recorded, maintenance_settings(config), is_dry).run()
+        return Maintainer(maintenance, recorded, maintenance_settings(config), is_dry).run()
 
 
 def _print_maintenance(result: MaintenanceResult) -> None:

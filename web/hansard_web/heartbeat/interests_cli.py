@@ -98,18 +98,18 @@ def _print(result: InterestsResult, *, is_dry: bool) -> None:
 
 
 def _cells(one: FoundTopic) -> Sequence[str]:
-    place = next((name for name in one.owner if name), "")
+    namespace = next((name for name in one.owner if name), "")
     support = " ".join(short_id(memory_id) for memory_id in one.entries)
-    return (one.text, one.outcome, place, f"{len(one.entries):,}", support)
+    return (one.text, one.outcome, namespace, f"{len(one.entries):,}", support)
 
 
 # ---- what stands
 
 
 def _print_list(data: str | None, *, as_json: bool) -> None:
-    wanted = MemoryFilter(memory_type="interest")
+    filters = MemoryFilter(memory_type="interest")
     with reading(data) as connection:
-        page = list_memories(connection, wanted, now_ns=time.time_ns(), limit=_MOST_LISTED)
+        page = list_memories(connection, filters, now_ns=time.time_ns(), limit=_MOST_LISTED)
     if as_json:
         print_json({"items": [_interest_json(one) for one in page.items]})
         return

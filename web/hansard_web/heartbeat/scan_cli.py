@@ -36,7 +36,7 @@ from hansard_web.cli.base import (
     read_config,
     setting_options,
 )
-from hansard_web.cli.store import find_store, opened_book, reading
+from hansard_web.cli.store import find_store, opened_service, reading
 from hansard_web.cli.tables import Column, print_lines, print_table, progress_of
 from hansard_web.ui import format as fmt
 
@@ -92,14 +92,14 @@ def scan(
     trace = CallTrace(folder, RetentionMode(config.retention), _SERVICE)
     with (
         closing(judges_of(config)) as judges,
-        opened_book(StoryService, str(config.data), config.retention) as book,
+        opened_service(StoryService, str(config.data), config.retention) as service,
         hold_lock(folder.scanning, ScanRunning),
         trace.span("scan", always=False),
         progress_of() as tell,
     ):
         classifier = judges.recorded_by(trace.recorder).for_task("topic")
         stories = SOURCES[source](url or config.scan_url)
-        scanner = Scanner(stories, book, classifier, threshold=threshold, is_dry=dry_run)
+        scanner = Scanner(stories, service, classifier, threshold=threshold, is_dry=dry_run)
         result = scanner.scan(limit=limit, progress=tell)
     if as_json:
         print_json(_result_json(result, is_dry=dry_run))

@@ -40,8 +40,8 @@ class Api:
 
     async def get(self, path: str, **query: Any) -> Json:
         """Return the body of an answer; raises Refused."""
-        given = {name: value for name, value in query.items() if value not in (None, "", [])}
-        return _body(await self._send("GET", path, params=given))
+        parameters = {name: value for name, value in query.items() if value not in (None, "", [])}
+        return _body(await self._send("GET", path, params=parameters))
 
     async def post(self, path: str, body: Json, *, headers: Mapping[str, str] = {}) -> Json:
         """Send a body and return that of the answer; raises Refused."""
@@ -49,15 +49,15 @@ class Api:
 
     async def head_of(self, path: str, *, most: int) -> httpx2.Response:
         """Return an answer with the first bytes of its content; raises Refused."""
-        told = await self._send("GET", path, headers={"Range": f"bytes=0-{most - 1}"})
-        if told.status_code >= 400:
-            _body(told)
-        return told
+        response = await self._send("GET", path, headers={"Range": f"bytes=0-{most - 1}"})
+        if response.status_code >= 400:
+            _body(response)
+        return response
 
     def key(self, nonce: str) -> str:
         """Return a key that this server makes again for the same caller and nonce."""
-        told = f"{nonce}\n{self.authorization}".encode("utf-8", "surrogateescape")
-        return hmac.new(self.secret, b"mcp-proposal\n" + told, hashlib.sha256).hexdigest()
+        material = f"{nonce}\n{self.authorization}".encode("utf-8", "surrogateescape")
+        return hmac.new(self.secret, b"mcp-proposal\n" + material, hashlib.sha256).hexdigest()
 
     async def _send(
         self, method: str, path: str, *, headers: Mapping[str, str] = {}, **more: Any
@@ -66,8 +66,8 @@ class Api:
         try:
             return await self.client.request(method, path, headers={**own, **headers}, **more)
         except httpx2.HTTPError as error:
-            said = f"the server of Hansard does not answer: {type(error).__name__}"
-            raise Refused("unreachable", said) from None
+            message = f"the server of Hansard does not answer: {type(error).__name__}"
+            raise Refused("unreachable", message) from None
 
 
 def app_client(app: ASGIApp) -> httpx2.AsyncClient:
@@ -80,22 +80,22 @@ def app_client(app: ASGIApp) -> httpx2.AsyncClient:
 
 def agent_name(context: Any, otherwise: str = "") -> str:
     """Return what a client calls itself, as the name of an agent."""
-    told = getattr(context.session, "client_params", None)
-    info = getattr(told, "client_info", None)
+    parameters = getattr(context.session, "client_params", None)
+    info = getattr(parameters, "client_info", None)
     name = otherwise if info is None else str(info.name)
     return f"mcp {_UNSEEN.sub('', name)[:80]}".strip()
 
 
-def _body(told: httpx2.Response) -> Json:
+def _body(response: httpx2.Response) -> Json:
     try:
-        body = told.json()
+        body = response.json()
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise Refused("no_json", f"the answer has status {told.status_code} and is no JSON")
-    if told.status_code < 400:
+        raise Refused("no_json", f"the answer has status {response.status_code} and is no JSON")
+    if response.status_code < 400:
         return body
     error = body.get("error")
     error = error if isinstance(error, dict) else {}
-    code, message = str(error.get("code", "error")), str(error.get("message", told.status_code))
-    raise Refused(code, message, error.get("details"), told.status_code)
+    code, message = str(error.get("code", "error")), str(error.get("message", response.status_code))
+    raise Refused(code, message, error.get("details"), response.status_code)

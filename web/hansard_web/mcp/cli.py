@@ -47,8 +47,8 @@ async def _url_api(url: str, token: str | None) -> AsyncIterator[Api]:
 
     from hansard_web.mcp.api_client import TIMEOUT_S, Api
 
-    told = token or os.environ.get("HANSARD_TOKEN")
-    authorization = f"Bearer {parse_token(told).secret}" if told else ""
+    credential = token or os.environ.get("HANSARD_TOKEN")
+    authorization = f"Bearer {parse_token(credential).secret}" if credential else ""
     try:
         made = httpx2.AsyncClient(base_url=url.rstrip("/"), timeout=TIMEOUT_S)
     except httpx2.InvalidURL as error:

@@ -72,8 +72,8 @@ def _no_session() -> Problem:
 
 
 def _missing(error: ModuleNotFoundError) -> Problem:
-    said = f"the package {error.name!r} is missing: pip install 'hansard[mcp]'"
-    return Problem(HTTPStatus.NOT_IMPLEMENTED, "mcp_missing", said)
+    message = f"the package {error.name!r} is missing: pip install 'hansard[mcp]'"
+    return Problem(HTTPStatus.NOT_IMPLEMENTED, "mcp_missing", message)
 
 
 def _server_of(app: Any) -> Server[Any]:

@@ -48,10 +48,10 @@ class _Cutter:
                 self._note(at, "levels", 0, 1)
                 return None
             case dict():
-                kept = list(value.items())[: self.most_items]
-                if len(kept) < len(value):
-                    self._note(at, "keys", len(kept), len(value))
-                return {key: self.cut(one, f"{at}.{key}", depth + 1) for key, one in kept}
+                first = list(value.items())[: self.most_items]
+                if len(first) < len(value):
+                    self._note(at, "keys", len(first), len(value))
+                return {key: self.cut(one, f"{at}.{key}", depth + 1) for key, one in first}
             case list():
                 items = value[: self.most_items]
                 if len(items) < len(value):
@@ -67,7 +67,7 @@ class _Cutter:
 
 
 def bounded(
-    answer: dict[str, Any], *, most: int = MOST_CHARACTERS
+    result: dict[str, Any], *, most: int = MOST_CHARACTERS
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return an answer of at most `most` characters, and what it lacks: where, how much of what.
 
@@ -76,7 +76,7 @@ def bounded(
     text, items = _TEXT, _ITEMS
     while True:
         cutter = _Cutter(text, items)
-        made = cutter.cut(answer, "")
+        made = cutter.cut(result, "")
         if len(json.dumps(made, ensure_ascii=False)) <= most:
             return made, _noted(cutter.truncated)
         if text > _LEAST_TEXT:
@@ -188,11 +188,11 @@ async def _telling_progress(context: Context, name: str) -> AsyncIterator[None]:
 async def called(tool: Tool, api: Api, arguments: Json) -> types.CallToolResult:
     """Return what a tool answers, or the error that it is refused with; raises nothing."""
     try:
-        asked = tool.takes.model_validate(arguments)
+        request = tool.takes.model_validate(arguments)
     except ValidationError as wrong:
         return _error("invalid_arguments", *_problems(wrong))
     try:
-        return _answer(await tool.do(api, asked))
+        return _answer(await tool.do(api, request))
     except Refused as refused:
         return _error(refused.code, str(refused), refused.details)
     except Exception:
@@ -209,22 +209,22 @@ def _problems(wrong: ValidationError) -> tuple[str, Json]:
 
 
 def _answer(body: Json) -> types.CallToolResult:
-    answer, truncated = bounded(body)
-    return _result({"notice": NOTICE, "answer": answer, "truncated": truncated})
+    result, truncated = bounded(body)
+    return _result({"notice": NOTICE, "answer": result, "truncated": truncated})
 
 
 def _error(code: str, message: str, details: Json | None = None) -> types.CallToolResult:
     error = {"code": code, "message": message[:2_000], "details": details or {}}
-    kept, truncated = bounded(error, most=20_000)
-    return _result({"notice": NOTICE, "error": kept, "truncated": truncated}, is_error=True)
+    result, truncated = bounded(error, most=20_000)
+    return _result({"notice": NOTICE, "error": result, "truncated": truncated}, is_error=True)
 
 
-def _result(told: Json, *, is_error: bool = False) -> types.CallToolResult:
+def _result(result: Json, *, is_error: bool = False) -> types.CallToolResult:
     # As text too: not every client shows a model the structured form.
-    text = json.dumps(told, ensure_ascii=False)
+    text = json.dumps(result, ensure_ascii=False)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)],
-        structured_content=told,
+        structured_content=result,
         is_error=is_error,
     )
 

@@ -86,9 +86,9 @@ class Sessions:
 
     def _known(self, session_id: str, headers: Headers) -> _Client | None:
         client = self._clients.get(session_id)
-        told = headers.get("authorization", "")
+        credential = headers.get("authorization", "")
         if client is None or not secrets.compare_digest(
-            client.authorization.encode(), told.encode()
+            client.authorization.encode(), credential.encode()
         ):
             return None
         client.seen_s = time.monotonic()
@@ -147,7 +147,7 @@ def _is_initialize(body: bytes) -> bool:
     if b'"initialize"' not in body or len(body) > _PEEKED_BYTES:
         return False
     try:
-        told = json.loads(body)
+        request = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    return isinstance(told, dict) and told.get("method") == "initialize"
+    return isinstance(request, dict) and request.get("method") == "initialize"

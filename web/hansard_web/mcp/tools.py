@@ -25,29 +25,31 @@ def get(path: str, **renamed: str) -> Do:
     """Return a tool that asks a route: arguments named in the path stand there, others are sent."""
     in_path = {name for _, name, _, _ in Formatter().parse(path) if name}
 
-    async def do(api: Api, asked: given.Arguments) -> Json:
-        told = asked.model_dump()
-        query = {renamed.get(name, name): one for name, one in told.items() if name not in in_path}
-        return await api.get(path.format(**told), **query)
+    async def do(api: Api, arguments: given.Arguments) -> Json:
+        fields = arguments.model_dump()
+        query = {
+            renamed.get(name, name): one for name, one in fields.items() if name not in in_path
+        }
+        return await api.get(path.format(**fields), **query)
 
     return do
 
 
-async def search_memory(api: Api, asked: given.SearchMemory) -> Json:
-    body = asked.model_dump(exclude={"namespace", "run_id"}, exclude_none=True)
-    whose = asked.namespace.model_dump(exclude_none=True)
-    of_run = {"of_run": asked.run_id, "run_id": asked.run_id} if asked.run_id else {}
+async def search_memory(api: Api, arguments: given.SearchMemory) -> Json:
+    body = arguments.model_dump(exclude={"namespace", "run_id"}, exclude_none=True)
+    whose = arguments.namespace.model_dump(exclude_none=True)
+    of_run = {"of_run": arguments.run_id, "run_id": arguments.run_id} if arguments.run_id else {}
     return await api.post("/v1/memory/read", {**body, "namespace": whose, **of_run})
 
 
-async def explain_item(api: Api, asked: given.ExplainItem) -> Json:
+async def explain_item(api: Api, arguments: given.ExplainItem) -> Json:
     """Tell what the compile of a step did, and with one item; without one, what is derived."""
-    step = await api.get(f"/v1/steps/{asked.step_id}")
+    step = await api.get(f"/v1/steps/{arguments.step_id}")
     receipts = step["receipts"]
-    if asked.item is not None:
-        receipts = [one for one in receipts if asked.item in _names(one)]
-    told = {name: step[name] for name in ("schema_version", "step_id", "run_id", "context")}
-    return {**told, "receipts": receipts}
+    if arguments.item is not None:
+        receipts = [one for one in receipts if arguments.item in _names(one)]
+    explanation = {name: step[name] for name in ("schema_version", "step_id", "run_id", "context")}
+    return {**explanation, "receipts": receipts}
 
 
 def _names(receipt: Json) -> tuple[Any, ...]:
@@ -55,36 +57,36 @@ def _names(receipt: Json) -> tuple[Any, ...]:
     return receipt["item_id"], source, source.partition(" ")[2]
 
 
-async def diff(api: Api, asked: given.Diff) -> Json:
-    only = {"only": "changes", "limit": 100} if asked.of == "runs" else {}
-    return await api.get(f"/v1/diff/{asked.of}/{asked.left}/{asked.right}", **only)
+async def diff(api: Api, arguments: given.Diff) -> Json:
+    only = {"only": "changes", "limit": 100} if arguments.of == "runs" else {}
+    return await api.get(f"/v1/diff/{arguments.of}/{arguments.left}/{arguments.right}", **only)
 
 
-async def check_policy(api: Api, asked: given.CheckPolicy) -> Json:
-    return await api.post("/v1/policy/explain", asked.model_dump(exclude_none=True))
+async def check_policy(api: Api, arguments: given.CheckPolicy) -> Json:
+    return await api.post("/v1/policy/explain", arguments.model_dump(exclude_none=True))
 
 
-async def get_payload(api: Api, asked: given.GetPayload) -> Json:
+async def get_payload(api: Api, arguments: given.GetPayload) -> Json:
     """Tell what a payload is, by its head; of a large one only that is read."""
-    told = await api.head_of(f"/v1/payloads/{asked.ref}", most=4 * asked.characters + 4)
-    size = told.headers.get("content-range", "").rpartition("/")[2]
-    media_type = told.headers.get("content-type", "application/octet-stream")
+    head = await api.head_of(f"/v1/payloads/{arguments.ref}", most=4 * arguments.characters + 4)
+    size = head.headers.get("content-range", "").rpartition("/")[2]
+    media_type = head.headers.get("content-type", "application/octet-stream")
     is_text = media_type.startswith(_TEXT_TYPES) or media_type.partition(";")[0].endswith("+json")
-    text = told.content.decode("utf-8", "replace")[: asked.characters] if is_text else None
-    size_bytes = int(size) if size.isdecimal() else len(told.content)
+    text = head.content.decode("utf-8", "replace")[: arguments.characters] if is_text else None
+    size_bytes = int(size) if size.isdecimal() else len(head.content)
     return {
-        "ref": asked.ref,
-        "stored_ref": told.headers.get("hansard-payload"),
+        "ref": arguments.ref,
+        "stored_ref": head.headers.get("hansard-payload"),
         "media_type": media_type,
         "size_bytes": size_bytes,
-        "is_redacted": told.headers.get("hansard-redacted") == "true",
+        "is_redacted": head.headers.get("hansard-redacted") == "true",
         "beginning": text,
         "is_complete": text is not None and len(text.encode()) >= size_bytes,
     }
 
 
-async def get_approval(api: Api, asked: given.GetApproval) -> Json:
-    return await api.get(f"/v1/approvals/{asked.approval_id}", wait=asked.wait_s or None)
+async def get_approval(api: Api, arguments: given.GetApproval) -> Json:
+    return await api.get(f"/v1/approvals/{arguments.approval_id}", wait=arguments.wait_s or None)
 
 
 # Tools that change something or send something: each through the gate.
@@ -167,14 +169,14 @@ async def _propose(api: Api, action: Action) -> Json:
 
 def _pending(approval: Json, confirmation: str) -> Json:
     """Tell that it waits; the key of the proposal stays here."""
-    told = {name: one for name, one in approval.items() if name not in ("proposal_key", "token")}
+    fields = {name: one for name, one in approval.items() if name not in ("proposal_key", "token")}
     return {
         "status": "pending_confirmation",
         "approval_id": approval["approval_id"],
         "confirmation": confirmation,
         "how": _HOW,
         "note": approval["note"],
-        "approval": told,
+        "approval": fields,
     }
 
 
@@ -192,7 +194,7 @@ async def _run(api: Api, path: str, key: dict[str, str], action: Action, approva
     """Claim an approved action, run it, and tell how it ended."""
     claim = await api.post(f"{path}/claim", {"arguments": action.arguments}, headers=key)
     try:
-        answer = await action.work({**approval, "claim_id": claim["claim_id"]})
+        result = await action.work({**approval, "claim_id": claim["claim_id"]})
     except Refused as refused:
         error = f"{refused.code}: {refused}"[:2_000]
         ok = None if refused.code in _NO_ANSWER else False
@@ -205,78 +207,82 @@ async def _run(api: Api, path: str, key: dict[str, str], action: Action, approva
             await api.post(f"{path}/result", cut_off)
         raise
     ended = {"claim_id": claim["claim_id"], "ok": True}
-    if isinstance(answer.get(action.result_key), str):
-        ended["result_ref"] = answer[action.result_key]
+    if isinstance(result.get(action.result_key), str):
+        ended["result_ref"] = result[action.result_key]
     await api.post(f"{path}/result", ended)
-    return {"status": "done", "approval_id": approval["approval_id"], "result": answer}
+    return {"status": "done", "approval_id": approval["approval_id"], "result": result}
 
 
 _BY = "mcp"
 _GOES_ON = ("diverged", "waiting", "failed")  # states of a fork
 
 
-async def replay(api: Api, asked: given.Replay) -> Json:
+async def replay(api: Api, arguments: given.Replay) -> Json:
     """Replay: a preview and an answer from the recording send nothing, and need no approval."""
-    unused = set() if asked.live else {"live", "max_turns", "max_usd"}
-    body = asked.model_dump(
+    unused = set() if arguments.live else {"live", "max_turns", "max_usd"}
+    body = arguments.model_dump(
         exclude={"wait_s", "confirmation", "preview", *unused}, exclude_none=True
     )
-    if asked.preview:
+    if arguments.preview:
         return await api.post("/v1/replay/preview", body)
-    if asked.recorded:
-        return await api.post("/v1/replay", {**body, "wait_s": asked.wait_s})
+    if arguments.recorded:
+        return await api.post("/v1/replay", {**body, "wait_s": arguments.wait_s})
     # What cannot be replayed, or not by this token, is refused before a person is asked.
     await api.post("/v1/replay", {**body, "preview": True})
 
     async def work(_: Json) -> Json:
-        return await api.post("/v1/replay", {**body, "wait_s": asked.wait_s})
+        return await api.post("/v1/replay", {**body, "wait_s": arguments.wait_s})
 
-    kind = asked.mode or ("mutated" if asked.mutations else "exact")
-    times = "" if asked.n == 1 else f", {asked.n} times"
-    how = f"live, {_bounds(asked)}" if asked.live else f"{kind}{times}"
-    said = f"Replay the model call {asked.step_id} ({how}): sends it to its provider"
-    action = Action("hansard.replay", body, said, work, "replay_id")
-    return await confirmed(api, action, asked.confirmation)
+    kind = arguments.mode or ("mutated" if arguments.mutations else "exact")
+    times = "" if arguments.n == 1 else f", {arguments.n} times"
+    how = f"live, {_bounds(arguments)}" if arguments.live else f"{kind}{times}"
+    description = f"Replay the model call {arguments.step_id} ({how}): sends it to its provider"
+    action = Action("hansard.replay", body, description, work, "replay_id")
+    return await confirmed(api, action, arguments.confirmation)
 
 
-async def continue_replay(api: Api, asked: given.ContinueReplay) -> Json:
+async def continue_replay(api: Api, arguments: given.ContinueReplay) -> Json:
     """Have a fork that stopped go on live, from exactly where a person saw it stand."""
-    path = f"/v1/replay/{asked.replay_id}"
-    told = await api.get(path, comparison="false")
-    if told["state"] not in _GOES_ON or told["continuation"] is None:
+    path = f"/v1/replay/{arguments.replay_id}"
+    replayed = await api.get(path, comparison="false")
+    if replayed["state"] not in _GOES_ON or replayed["continuation"] is None:
         raise Refused(
-            "not_replayable", f"the replay is {told['state']}: it does not go on",
+            "not_replayable", f"the replay is {replayed['state']}: it does not go on",
             {"reason": "not_waiting"},
         )  # fmt: skip
     await _need(api, f"{path}/continue", {"max_turns": 0})
-    results = [one.model_dump() for one in asked.results]
-    bounds = {"max_turns": asked.max_turns, "max_usd": asked.max_usd}
-    body = {"results": results, "after": told["continuation"]["step_id"], **bounds}
+    results = [one.model_dump() for one in arguments.results]
+    bounds = {"max_turns": arguments.max_turns, "max_usd": arguments.max_usd}
+    body = {"results": results, "after": replayed["continuation"]["step_id"], **bounds}
 
     async def work(approval: Json) -> Json:
         by = str(approval["decided_by"] or _BY)[:200]
-        return await api.post(f"{path}/continue", {**body, "by": by, "wait_s": asked.wait_s})
+        return await api.post(f"{path}/continue", {**body, "by": by, "wait_s": arguments.wait_s})
 
-    ids = ", ".join(one.call_id for one in asked.results)
+    ids = ", ".join(one.call_id for one in arguments.results)
     with_results = f" with results for {ids}" if ids else ""
-    said = (
-        f"Go on live with replay {told['short_id']}{with_results}, {_bounds(asked)}: asks the model"
+    description = (
+        f"Go on live with replay {replayed['short_id']}{with_results}, {_bounds(arguments)}: "
+        "asks the model"
     )
     action = Action(
-        "hansard.continue_replay", {"replay_id": told["replay_id"], **body}, said[:20_000], work,
+        "hansard.continue_replay",
+        {"replay_id": replayed["replay_id"], **body},
+        description[:20_000],
+        work,
         "replay_id",
-    )  # fmt: skip
-    return await confirmed(api, action, asked.confirmation)
+    )
+    return await confirmed(api, action, arguments.confirmation)
 
 
-def _bounds(asked: given.Replay | given.ContinueReplay) -> str:
-    return f"up to {asked.max_turns} live turns for at most ${asked.max_usd:g}"
+def _bounds(arguments: given.Replay | given.ContinueReplay) -> str:
+    return f"up to {arguments.max_turns} live turns for at most ${arguments.max_usd:g}"
 
 
-async def remember_fact(api: Api, asked: given.RememberFact) -> Json:
+async def remember_fact(api: Api, arguments: given.RememberFact) -> Json:
     """Write memory in the name of the person who approves exactly this content."""
     await _need(api, "/v1/memory/write")
-    fact = asked.model_dump(exclude={"confirmation"}, exclude_none=True)
+    fact = arguments.model_dump(exclude={"confirmation"}, exclude_none=True)
     if not fact["namespace"]:
         raise Refused("invalid_arguments", "namespace: name a project, a user or an agent")
 
@@ -286,31 +292,34 @@ async def remember_fact(api: Api, asked: given.RememberFact) -> Json:
             "approval_id": approval["approval_id"],
             "by": str(approval["decided_by"] or _BY)[:256],
         }
-        told = await api.post("/v1/memory/write", {**fact, **written_by})
-        return {**told, "memory_id": told["memory"]["memory_id"]}
+        written = await api.post("/v1/memory/write", {**fact, **written_by})
+        return {**written, "memory_id": written["memory"]["memory_id"]}
 
-    said = f"Remember as {asked.memory_type} about {asked.subject[:200]}: {asked.content[:2_000]}"
-    action = Action("hansard.remember_fact", fact, said, work, "memory_id")
-    return await confirmed(api, action, asked.confirmation)
+    description = (
+        f"Remember as {arguments.memory_type} about {arguments.subject[:200]}: "
+        f"{arguments.content[:2_000]}"
+    )
+    action = Action("hansard.remember_fact", fact, description, work, "memory_id")
+    return await confirmed(api, action, arguments.confirmation)
 
 
-async def invalidate_memory(api: Api, asked: given.InvalidateMemory) -> Json:
+async def invalidate_memory(api: Api, arguments: given.InvalidateMemory) -> Json:
     """Say that a memory does not hold; it stays, with the reason.
 
     The decision is that of who approves it: the caller's token need not decide, or be there.
     """
     path = "/v1/memory/invalidate/approved"
     await _need(api, path)
-    told = (await api.get(f"/v1/memory/{asked.memory_id}"))["memory"]
-    end = {"memory_id": told["memory_id"], "reason": asked.reason}
+    memory = (await api.get(f"/v1/memory/{arguments.memory_id}"))["memory"]
+    end = {"memory_id": memory["memory_id"], "reason": arguments.reason}
 
     async def work(approval: Json) -> Json:
         run = {"approval_id": approval["approval_id"], "claim_id": approval["claim_id"]}
         return await api.post(path, {**end, **run})
 
-    said = f"Take back the memory about {told['subject']}: {asked.reason}"
-    action = Action("hansard.invalidate_memory", end, said[:20_000], work, "memory_id")
-    return await confirmed(api, action, asked.confirmation)
+    description = f"Take back the memory about {memory['subject']}: {arguments.reason}"
+    action = Action("hansard.invalidate_memory", end, description[:20_000], work, "memory_id")
+    return await confirmed(api, action, arguments.confirmation)
 
 
 async def _need(api: Api, path: str, refused_body: Json | None = None) -> None:

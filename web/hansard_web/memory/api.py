@@ -26,17 +26,17 @@ from hansard_web.api.parameters import Cursor, SearchText, TimeText, one_of, rea
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, noun_router
 from hansard_web.app.site import SiteDep
-from hansard_web.memory import service as books
+from hansard_web.memory import service as memory_service
 from hansard_web.memory.service import STATES, memory_detail, read_memory_filter
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.request import SidecarService
 
 
 # async: see `site_of`.
-async def book_of(request: Request) -> MemoryService:
+async def memory_of(request: Request) -> MemoryService:
     """Return the memory of the app, as the principal of a request uses it."""
-    book: MemoryService = request.app.state.memory
-    return book.acting(principal_of(request))
+    service: MemoryService = request.app.state.memory
+    return service.acting(principal_of(request))
 
 
 async def recorder_of(request: Request) -> SidecarService | None:
@@ -45,10 +45,10 @@ async def recorder_of(request: Request) -> SidecarService | None:
     return service
 
 
-BookDep = Annotated[MemoryService, Depends(book_of)]
+MemoryDep = Annotated[MemoryService, Depends(memory_of)]
 
 
-DoorDep = Annotated[SidecarService | None, Depends(recorder_of)]
+RecorderDep = Annotated[SidecarService | None, Depends(recorder_of)]
 
 router = noun_router("memory", route_class=JsonRoute)
 
@@ -61,23 +61,25 @@ LimitParam = Annotated[int, Depends(read_limit)]
     status_code=HTTPStatus.CREATED,
     responses=answers("memory.schemas.Written", status=201),
 )
-def write_memory(book: BookDep, sidecar_service: DoorDep, asked: WriteMemory) -> Answer:
+def write_memory(service: MemoryDep, sidecar_service: RecorderDep, body: WriteMemory) -> Answer:
     """Write a record as one of the four writers; the newer supersedes, `outcome` says whether."""
-    return Answer(books.write(book, sidecar_service, asked), status_code=HTTPStatus.CREATED)
+    return Answer(
+        memory_service.write(service, sidecar_service, body), status_code=HTTPStatus.CREATED
+    )
 
 
 @router.post("/v1/memory/read", response_class=Answer, responses=answers("memory.schemas.Read"))
-def read_memory(book: BookDep, sidecar_service: DoorDep, asked: ReadMemory) -> Answer:
+def read_memory(service: MemoryDep, sidecar_service: RecorderDep, body: ReadMemory) -> Answer:
     """Read what is current, best answers first; that it was read is recorded."""
-    return Answer(books.read(book, sidecar_service, asked))
+    return Answer(memory_service.read(service, sidecar_service, body))
 
 
 @router.post(
     "/v1/memory/invalidate", response_class=Answer, responses=answers("memory.schemas.Changed")
 )
-def invalidate_memory(book: BookDep, sidecar_service: DoorDep, asked: EndMemory) -> Answer:
+def invalidate_memory(service: MemoryDep, sidecar_service: RecorderDep, body: EndMemory) -> Answer:
     """Say that a record does not hold: it is read no more, and stays with the reason."""
-    return Answer(books.invalidate(book, sidecar_service, asked))
+    return Answer(memory_service.invalidate(service, sidecar_service, body))
 
 
 @router.post(
@@ -86,22 +88,22 @@ def invalidate_memory(book: BookDep, sidecar_service: DoorDep, asked: EndMemory)
     responses=answers("memory.schemas.Changed"),
 )
 def invalidate_approved_memory(
-    book: BookDep, sidecar_service: DoorDep, asked: EndApprovedMemory
+    service: MemoryDep, sidecar_service: RecorderDep, body: EndApprovedMemory
 ) -> Answer:
     """Do what an approval says that is being run: the decision is that of the person who approved.
 
     The approval is of the tool `hansard.invalidate_memory`, with `memory_id` and `reason` as here,
     and `claim_id` is that of its run. Anything else is 403 `approval_mismatch`.
     """
-    return Answer(books.invalidate(book, sidecar_service, asked))
+    return Answer(memory_service.invalidate(service, sidecar_service, body))
 
 
 @router.post(
     "/v1/memory/accept", response_class=Answer, responses=answers("memory.schemas.Changed")
 )
-def accept_memory(book: BookDep, asked: AcceptMemory) -> Answer:
+def accept_memory(service: MemoryDep, body: AcceptMemory) -> Answer:
     """Let a record that waits for a review stand; what it contradicts is superseded."""
-    return Answer({"memory": memory_json(book.accept(asked))})
+    return Answer({"memory": memory_json(service.accept(body))})
 
 
 @router.post(
@@ -109,15 +111,15 @@ def accept_memory(book: BookDep, asked: AcceptMemory) -> Answer:
     response_class=Answer,
     responses=answers("memory.schemas.Changed"),
 )
-def unsupersede_memory(book: BookDep, asked: UnsupersedeMemory) -> Answer:
+def unsupersede_memory(service: MemoryDep, body: UnsupersedeMemory) -> Answer:
     """Let a superseded record stand again; a newer version in its place is superseded by it."""
-    return Answer({"memory": memory_json(book.unsupersede(asked))})
+    return Answer({"memory": memory_json(service.unsupersede(body))})
 
 
 @router.post("/v1/memory/purge", response_class=Answer, responses=answers("memory.schemas.Changed"))
-def purge_memory(book: BookDep, asked: EndMemory) -> Answer:
+def purge_memory(service: MemoryDep, body: EndMemory) -> Answer:
     """Remove the content of a record for good; that it was there, who and why stay."""
-    return Answer({"memory": memory_json(book.purge(asked))})
+    return Answer({"memory": memory_json(service.purge(body))})
 
 
 @router.get("/v1/memory", response_class=Answer, responses=answers("memory.schemas.Memories"))
@@ -157,14 +159,14 @@ def memories(
     """List records, the last written first. Looking at them is not recorded as reading."""
     by = _sort(sort)
     with site.readers.read() as connection:
-        wanted = read_memory_filter(
+        filters = read_memory_filter(
             connection, text=q.strip(), state=state, layer=layer, memory_type=type, tag=tag,
             project=project, user=user, agent=agent, writer=writer, slot=slot, run=run,
             approval=approval, min_confidence=min_confidence, fresh_since=fresh_since,
             unread_since=unread_since,
         )  # fmt: skip
         page = list_memories(
-            connection, wanted, now_ns=time.time_ns(), sort=by, limit=limit, cursor=cursor
+            connection, filters, now_ns=time.time_ns(), sort=by, limit=limit, cursor=cursor
         )
     items = [memory_json(one) for one in page.items]
     return Answer({"items": items, "next_cursor": page.next_cursor})

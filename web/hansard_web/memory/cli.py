@@ -37,7 +37,7 @@ from hansard_web.cli.base import (
     setting_options,
     user_name,
 )
-from hansard_web.cli.store import find_store, maintaining, opened_book, reading
+from hansard_web.cli.store import find_store, maintaining, opened_service, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 from hansard_web.memory.service import memory_detail, read_memory_filter
 
@@ -83,9 +83,11 @@ def _place(one: Body) -> str:
 def writer_of(one: Body) -> str:
     """Return as what it was written, the name that was given, and which principal sent it."""
     name, sender = one["written_by"], one["written_principal"]
-    said = f"{one['writer']}: {person_text(name, one['written_method'])}" if name else one["writer"]
+    writer = (
+        f"{one['writer']}: {person_text(name, one['written_method'])}" if name else one["writer"]
+    )
     is_shown = sender is None or is_same(sender, name)
-    return str(said) if is_shown else f"{said}, sent by {sender}"
+    return str(writer) if is_shown else f"{writer}, sent by {sender}"
 
 
 def _source(one: Body) -> str:
@@ -206,16 +208,16 @@ def list_(
     cursor: str | None,
     as_json: bool,
     min_confidence: float | None,
-    **wanted: str | None,
+    **filters: str | None,
 ) -> None:
     """List records, the last written first; all filters must be met.
 
     Example: hansard memory list --project quillbook --min-confidence 0.8
     """
     with reading(data) as connection:
-        asked = read_memory_filter(connection, min_confidence=min_confidence, **wanted)
+        filtered_by = read_memory_filter(connection, min_confidence=min_confidence, **filters)
         page = list_memories(
-            connection, asked, now_ns=time.time_ns(), limit=limit_of(limit), cursor=cursor
+            connection, filtered_by, now_ns=time.time_ns(), limit=limit_of(limit), cursor=cursor
         )
     print_page(page, memory_json, _print_list, as_json=as_json)
 
@@ -295,7 +297,7 @@ def write(
     user: str | None,
     of_agent: str | None,
     by: str | None,
-    **told: Any,
+    **options: Any,
 ) -> None:
     """Write a record of durable memory; a newer one supersedes the older of its subject.
 
@@ -303,28 +305,28 @@ def write(
     --writer app
     """
     named = {"project": project, "user": user, "agent": of_agent}
-    fields = {key: value for key, value in told.items() if value not in (None, ())}
-    asked = parse(
+    fields = {key: value for key, value in options.items() if value not in (None, ())}
+    request = parse(
         WriteMemory,
         {
             **fields,
-            "tags": list(told["tags"]),
+            "tags": list(options["tags"]),
             "content": _structured(content) if structured else content,
             "namespace": {key: value for key, value in named.items() if value},
             "by": by or user_name(),
         },
     )
-    with opened_book(MemoryService, data, retention) as book:
-        answer = book.write(asked).json()
+    with opened_service(MemoryService, data, retention) as service:
+        result = service.write(request).json()
     if as_json:
-        print_json(answer)
+        print_json(result)
         return
-    print_facts([("outcome", answer["outcome"]), ("change", answer["change"]),
-                 ("superseded", ", ".join(answer["superseded"])),
-                 ("current_memory_id", answer["current_memory_id"] or ""),
+    print_facts([("outcome", result["outcome"]), ("change", result["change"]),
+                 ("superseded", ", ".join(result["superseded"])),
+                 ("current_memory_id", result["current_memory_id"] or ""),
                  *(("contradicts" if one["is_certain"] else "may contradict", one["memory_id"])
-                   for one in answer["conflicts"])])  # fmt: skip
-    print_record(answer["memory"])
+                   for one in result["conflicts"])])  # fmt: skip
+    print_record(result["memory"])
 
 
 @memory.command()
@@ -340,9 +342,9 @@ def invalidate(
 
     Example: hansard memory invalidate 1f8b2c3d --reason 'CI moved'
     """
-    with opened_book(MemoryService, data) as book:
-        asked = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
-        print_changed(memory_json(book.invalidate(asked)), as_json=as_json)
+    with opened_service(MemoryService, data) as service:
+        request = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
+        print_changed(memory_json(service.invalidate(request)), as_json=as_json)
 
 
 @memory.command()
@@ -355,9 +357,9 @@ def accept(*, memory_id: str, by: str | None, data: str | None, as_json: bool) -
 
     Example: hansard memory accept 1f8b2c3d
     """
-    with opened_book(MemoryService, data) as book:
-        asked = AcceptMemory(memory_id=memory_id, by=by or user_name())
-        print_changed(memory_json(book.accept(asked)), as_json=as_json)
+    with opened_service(MemoryService, data) as service:
+        request = AcceptMemory(memory_id=memory_id, by=by or user_name())
+        print_changed(memory_json(service.accept(request)), as_json=as_json)
 
 
 @memory.command()
@@ -383,14 +385,14 @@ def unsupersede(
 
     Example: hansard memory unsupersede 1f8b2c3d --reason 'both hold'
     """
-    with opened_book(MemoryService, data) as book:
-        asked = UnsupersedeMemory(
+    with opened_service(MemoryService, data) as service:
+        request = UnsupersedeMemory(
             memory_id=memory_id,
             by=by or user_name(),
             reason=reason,
             superseded_by=superseded_by,
         )
-        print_changed(memory_json(book.unsupersede(asked)), as_json=as_json)
+        print_changed(memory_json(service.unsupersede(request)), as_json=as_json)
 
 
 @memory.command()
@@ -410,12 +412,12 @@ def purge(
     Example: hansard memory purge 1f8b2c3d --reason 'asked for by noor' --yes
     """
     confirm(f"Remove the content of memory {memory_id} for good?", yes=yes)
-    with opened_book(MemoryService, data) as book:
-        asked = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
-        told = memory_json(book.purge(asked))
+    with opened_service(MemoryService, data) as service:
+        request = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
+        record = memory_json(service.purge(request))
     with maintaining(find_store(data), secure=True) as connection:
         purge_store(connection)
-    print_changed(told, as_json=as_json)
+    print_changed(record, as_json=as_json)
 
 
 @memory.command()
@@ -426,8 +428,8 @@ def gc(*, data: str | None, as_json: bool) -> None:
 
     Example: hansard memory gc
     """
-    with opened_book(MemoryService, data) as book:
-        expired = book.expire_due()
+    with opened_service(MemoryService, data) as service:
+        expired = service.expire_due()
     if as_json:
         print_json({"expired": expired})
         return

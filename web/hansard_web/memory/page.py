@@ -27,7 +27,7 @@ from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import get_memory
 from hansard_store.principals.authority import ME
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.memory.api import BookDep
+from hansard_web.memory.api import MemoryDep
 from hansard_web.memory.labels import (
     STATES,
     WRITERS,
@@ -73,17 +73,17 @@ class MemoryState:
 
     def having(self, **changes: str) -> MemoryState:
         """Return the same from its first page, with filters put on, or taken off by ""."""
-        kept = {**self.given, "cursor": "", **changes}
-        return replace(self, given={key: value for key, value in kept.items() if value})
+        fields = {**self.given, "cursor": "", **changes}
+        return replace(self, given={key: value for key, value in fields.items() if value})
 
 
 def read_state(query: Mapping[str, str]) -> MemoryState:
     """Return the state that an address tells; filters typed among the words are taken out."""
-    given = {name: query.get(name, "").strip()[:_LONGEST] for name in FIELDS}
-    for name, value in _TYPED.findall(given["q"]):
-        given[_NAMES.get(name, name)] = value.strip('"')
-    given["q"] = " ".join(_TYPED.sub(" ", given["q"]).split())
-    return MemoryState({name: value for name, value in given.items() if value})
+    fields = {name: query.get(name, "").strip()[:_LONGEST] for name in FIELDS}
+    for name, value in _TYPED.findall(fields["q"]):
+        fields[_NAMES.get(name, name)] = value.strip('"')
+    fields["q"] = " ".join(_TYPED.sub(" ", fields["q"]).split())
+    return MemoryState({name: value for name, value in fields.items() if value})
 
 
 # The list of the memory page, with what it can be narrowed by.
@@ -190,20 +190,20 @@ def read_listing(
 def _found(
     connection: apsw.Connection, state: MemoryState, *, now_ns: int, without_agent: str | None
 ) -> tuple[Page[Memory], str]:
-    given = state.given
+    fields = state.given
     try:
-        wanted = read_memory_filter(
+        filters = read_memory_filter(
             connection,
             text=state.get("q"),
             memory_type=state.get("type"),
             min_confidence=_confidence(state.get("min_confidence")),
             without_agent=without_agent,
-            **{name: given.get(name) for name in _PLAIN},
+            **{name: fields.get(name) for name in _PLAIN},
         )
         sort: Sort = "read" if state.get("sort") == "read" else "written"
-        cursor = given.get("cursor")
+        cursor = fields.get("cursor")
         page = list_memories(
-            connection, wanted, now_ns=now_ns, sort=sort, limit=_ROWS, cursor=cursor
+            connection, filters, now_ns=now_ns, sort=sort, limit=_ROWS, cursor=cursor
         )
     except (NotFoundError, AmbiguousIdError, InvalidQueryError) as error:
         return Page((), None), str(error)
@@ -249,7 +249,7 @@ def _row(one: Memory, state: MemoryState, selected: str) -> Row:
 
 def _facets(state: MemoryState, counted: Facets) -> list[Facet]:
     plain: Mapping[str, str] = {}
-    given = (
+    groups = (
         ("Kind", "type", counted.types, plain),
         ("Project", "project", counted.projects, plain),
         ("Writer", "writer", counted.writers, WRITERS),
@@ -257,7 +257,7 @@ def _facets(state: MemoryState, counted: Facets) -> list[Facet]:
     )
     return [
         Facet(title, _choices(state, name, counts, words))
-        for title, name, counts, words in given
+        for title, name, counts, words in groups
         if counts
     ]
 
@@ -332,7 +332,7 @@ def record(request: Request, site: SiteDep, memory_id: str) -> Response:
 def invalidate(
     request: Request,
     site: SiteDep,
-    book: BookDep,
+    service: MemoryDep,
     memory_id: str,
     reason: Annotated[str, Form()] = "",
     by: Annotated[str, Form()] = "",
@@ -340,8 +340,8 @@ def invalidate(
     """Say that a record does not hold, and come back to it."""
     state = read_state(request.query_params)
     try:
-        asked = EndMemory(memory_id=memory_id, reason=reason.strip(), by=by.strip() or ME)
-        book.through("page").invalidate(asked)
+        body = EndMemory(memory_id=memory_id, reason=reason.strip(), by=by.strip() or ME)
+        service.through("page").invalidate(body)
     except ValidationError:
         return _page(
             request, site, state, memory_id,
@@ -359,15 +359,15 @@ def invalidate(
 def accept(
     request: Request,
     site: SiteDep,
-    book: BookDep,
+    service: MemoryDep,
     memory_id: str,
     by: Annotated[str, Form()] = "",
 ) -> Response:
     """Let a record that waits for a person stand, and come back to it."""
     state = read_state(request.query_params)
     try:
-        asked = AcceptMemory(memory_id=memory_id, by=by.strip() or ME)
-        book.through("page").accept(asked)
+        body = AcceptMemory(memory_id=memory_id, by=by.strip() or ME)
+        service.through("page").accept(body)
     except (MemoryRefused, ValidationError) as error:
         status = HTTPStatus.CONFLICT
         return _page(request, site, state, memory_id, problem=str(error), status=status)
@@ -378,7 +378,7 @@ def accept(
 def unsupersede(
     request: Request,
     site: SiteDep,
-    book: BookDep,
+    service: MemoryDep,
     memory_id: str,
     by: Annotated[str, Form()] = "",
     reason: Annotated[str, Form()] = "",
@@ -387,11 +387,11 @@ def unsupersede(
     """Let a superseded record stand again, and come back to it."""
     state = read_state(request.query_params)
     try:
-        asked = UnsupersedeMemory(
+        body = UnsupersedeMemory(
             memory_id=memory_id, by=by.strip() or ME, reason=reason.strip(),
             superseded_by=newer or None,
         )  # fmt: skip
-        book.through("page").unsupersede(asked)
+        service.through("page").unsupersede(body)
     except (MemoryRefused, ValidationError) as error:
         status = HTTPStatus.CONFLICT
         return _page(request, site, state, memory_id, problem=str(error), status=status)

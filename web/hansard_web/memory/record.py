@@ -39,16 +39,16 @@ from hansard_web.ui.format import agent_words, plural
 
 def uses_of(connection: apsw.Connection, memory_id: str, *, limit: int = 50) -> list[FoundReceipt]:
     """Return what compiles did with a record, the newest first."""
-    wanted = ReceiptFilter(item=memory_id)
-    return list(list_receipts(connection, wanted, limit=limit).items)
+    filters = ReceiptFilter(item=memory_id)
+    return list(list_receipts(connection, filters, limit=limit).items)
 
 
 def uses_in_run(
     connection: apsw.Connection, run_id: str, *, limit: int = 200
 ) -> list[FoundReceipt]:
     """Return what the compiles of a run did with memory, the newest first."""
-    wanted = ReceiptFilter(kind="memory", run=run_id)
-    return list(list_receipts(connection, wanted, limit=limit).items)
+    filters = ReceiptFilter(kind="memory", run=run_id)
+    return list(list_receipts(connection, filters, limit=limit).items)
 
 
 def use_json(found: FoundReceipt) -> Json:

@@ -50,65 +50,73 @@ _T = TypeVar("_T", bound=MemoryActor)
 Attributes: TypeAlias = Mapping[str, AttributeValue | None]
 
 
-def write(book: MemoryService, sidecar_service: SidecarService | None, asked: WriteMemory) -> Json:
+def write(
+    memory: MemoryService, sidecar_service: SidecarService | None, request: WriteMemory
+) -> Json:
     """Write, as a step of the run where this server tells it."""
-    attributes = write_attributes(asked.model_dump(mode="json"))
+    attributes = write_attributes(request.model_dump(mode="json"))
 
-    def work(told: WriteMemory) -> Json:
-        return book.write(told).json()
+    def work(located: WriteMemory) -> Json:
+        return memory.write(located).json()
 
-    return _in_step(sidecar_service, asked, attributes, work, record_write)
+    return _in_step(sidecar_service, request, attributes, work, record_write)
 
 
-def read(book: MemoryService, sidecar_service: SidecarService | None, asked: ReadMemory) -> Json:
+def read(
+    memory: MemoryService, sidecar_service: SidecarService | None, request: ReadMemory
+) -> Json:
     """Read, as a step of the run where this server tells it."""
-    attributes = read_attributes(asked.model_dump(mode="json"))
+    attributes = read_attributes(request.model_dump(mode="json"))
 
-    def tell(made: OpenSpan, answer: Json) -> None:
-        if asked.text:
-            made.keep_text(MEMORY_QUERY, asked.text)
-        record_read(made, answer["items"])
+    def tell(made: OpenSpan, body: Json) -> None:
+        if request.text:
+            made.keep_text(MEMORY_QUERY, request.text)
+        record_read(made, body["items"])
 
     return _in_step(
-        sidecar_service, asked, attributes, lambda told: read_answer(told, book.read(told)), tell
+        sidecar_service,
+        request,
+        attributes,
+        lambda located: read_answer(located, memory.read(located)),
+        tell,
     )
 
 
 def invalidate(
-    book: MemoryService,
+    memory: MemoryService,
     sidecar_service: SidecarService | None,
-    asked: EndMemory | EndApprovedMemory,
+    request: EndMemory | EndApprovedMemory,
 ) -> Json:
     """Say that a record does not hold, as a step of the run where this server tells it."""
-    attributes = end_attributes(asked.model_dump(mode="json"))
+    attributes = end_attributes(request.model_dump(mode="json"))
 
-    def work(told: EndMemory | EndApprovedMemory) -> Json:
-        if isinstance(told, EndApprovedMemory):
-            return {"memory": memory_json(book.invalidate_approved(told))}
-        return {"memory": memory_json(book.invalidate(told))}
+    def work(located: EndMemory | EndApprovedMemory) -> Json:
+        if isinstance(located, EndApprovedMemory):
+            return {"memory": memory_json(memory.invalidate_approved(located))}
+        return {"memory": memory_json(memory.invalidate(located))}
 
-    return _in_step(sidecar_service, asked, attributes, work, record_write)
+    return _in_step(sidecar_service, request, attributes, work, record_write)
 
 
 def _in_step(
     sidecar_service: SidecarService | None,
-    asked: _T,
+    request: _T,
     attributes: Attributes,
     work: Callable[[_T], Json],
     tell: Callable[[OpenSpan, Json], None],
 ) -> Json:
     """Do it, and tell the step where the run is one that this server tells."""
-    step = _Step.begin(sidecar_service, asked, attributes)
+    step = _Step.begin(sidecar_service, request, attributes)
     if step is None:
-        return {**work(asked), "step_id": asked.step_id}
+        return {**work(request), "step_id": request.step_id}
     try:
-        answer = work(asked.model_copy(update={"step_id": step.step_id}))
-        tell(step.made, answer)
+        result = work(request.model_copy(update={"step_id": step.step_id}))
+        tell(step.made, result)
     except BaseException as error:
         step.end(error)
         raise
     step.end(None)
-    return {**answer, "step_id": step.step_id}
+    return {**result, "step_id": step.step_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +132,19 @@ class _Step:
 
     @classmethod
     def begin(
-        cls, sidecar_service: SidecarService | None, asked: MemoryActor, attributes: Attributes
+        cls, sidecar_service: SidecarService | None, request: MemoryActor, attributes: Attributes
     ) -> _Step | None:
         """Begin one; None where the run is told by another program, or by none."""
-        if sidecar_service is None or asked.run is None:
+        if sidecar_service is None or request.run is None:
             return None
         try:
-            place = sidecar_service.sidecar.place(asked.run, asked.step_id)
-            recording = sidecar_service.sidecar.outlet.recording(place.resource)
+            open_step = sidecar_service.sidecar.place(request.run, request.step_id)
+            recording = sidecar_service.sidecar.outlet.recording(open_step.resource)
             made = recording.begin(
                 str(attributes[OPERATION_NAME]),
-                trace_id=place.trace_id,
+                trace_id=open_step.trace_id,
                 span_id=os.urandom(8).hex(),
-                parent_span_id=place.span_id,
+                parent_span_id=open_step.span_id,
                 attributes=attributes,
             )
         except HansardError:
@@ -177,18 +185,18 @@ def read_memory_filter(
     fresh_since: str | None = None,
     unread_since: str | None = None,
     min_confidence: float | None = None,
-    **wanted: str | None,
+    **fields: str | None,
 ) -> MemoryFilter:
     """Return the filter of a list of memory; an empty value means that it was not given."""
-    given: dict[str, Any] = {name: value for name, value in wanted.items() if value}
-    state = given.get("state", "current")
+    filters: dict[str, Any] = {name: value for name, value in fields.items() if value}
+    state = filters.get("state", "current")
     if state not in STATES:
         raise InvalidQueryError("state", f"state is {state!r}; it is one of {', '.join(STATES)}")
-    if given.get("layer", "working") not in ("working", "durable"):
-        raise InvalidQueryError("layer", f"layer is {given['layer']!r}; it is working or durable")
+    if filters.get("layer", "working") not in ("working", "durable"):
+        raise InvalidQueryError("layer", f"layer is {filters['layer']!r}; it is working or durable")
     fresh_ns, unread_ns = read_times(fresh_since, unread_since)
     return MemoryFilter(
-        **given,
+        **filters,
         run=_trace_id(connection, run) if run else None,
         approval=find_id(connection, approval).hex() if approval else None,
         min_confidence=min_confidence,

@@ -122,8 +122,8 @@ class ServerSource:
             f"{self.address.rstrip('/')}/v1/payloads/{ref}", headers=headers
         )
         try:
-            with _OPENER.open(request, timeout=_ANSWER_S) as answer:
-                return _fetched(ref, answer.headers, answer.read())
+            with _OPENER.open(request, timeout=_ANSWER_S) as response:
+                return _fetched(ref, response.headers, response.read())
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(ref, error) from None
@@ -253,13 +253,13 @@ def verify(
         raise Misused("name payloads, or --all of them")
     if everything and server is not None:
         raise Misused("--all reads the data folder; over HTTP name the payloads")
-    wanted = [_checked(ref) for ref in refs]
+    payload_refs = [_checked(ref) for ref in refs]
     with _source(data, server, token) as source:
         unmet: list[tuple[bytes, int]] = []
         if everything and isinstance(source, StoreSource):
-            wanted = [payload_ref(one) for one in list_payloads(source.connection)]
+            payload_refs = [payload_ref(one) for one in list_payloads(source.connection)]
             unmet = unmet_payloads(source.connection)
-        items = _verified(source, wanted)
+        items = _verified(source, payload_refs)
     _tell(items, unmet, everything=everything, as_json=as_json)
     unsound = sum(item["state"] not in _SOUND for item in items)
     if unsound:
@@ -321,8 +321,8 @@ def _tell(
         if not everything or item["state"] not in _SOUND:
             click.echo(f"{item['ref']}  {item['state']}")
     if everything:
-        said = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items()))
-        click.echo(f"{fmt.plural(len(items), 'payload')}: {said or 'nothing to verify'}")
+        text = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items()))
+        click.echo(f"{fmt.plural(len(items), 'payload')}: {text or 'nothing to verify'}")
     if unmet:
         click.echo(
             f"{fmt.plural(len(unmet), 'payload')} that runs name never arrived (--json lists them)"

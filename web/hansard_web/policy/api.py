@@ -26,7 +26,7 @@ from hansard_web.api.router import Answer, noun_router
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.policy.bodies import PolicyInput, PutRules
-from hansard_web.policy.decider import PolicyDeskDep
+from hansard_web.policy.decider import PolicyDeciderDep
 from hansard_web.policy.json import (
     check_body,
     rule_version_body,
@@ -49,35 +49,35 @@ LimitParam = Annotated[int, Depends(read_limit)]
     response_class=Answer,
     responses=answers("policy.schemas.Checked", "policy.schemas.Explained"),
 )
-def check_policy(desk: PolicyDeskDep, asked: PolicyInput) -> Answer:
+def check_policy(policy: PolicyDeciderDep, body: PolicyInput) -> Answer:
     """Ask whether a tool may be called, or an item be seen; the check is recorded.
 
     With `explain: true` it is a dry run: nothing is recorded, and every rule says how it came out.
     """
-    if asked.explain:
-        return Answer(desk.explain(asked))
-    return Answer(desk.check(asked, now_ns=time.time_ns()))
+    if body.explain:
+        return Answer(policy.explain(body))
+    return Answer(policy.check(body, now_ns=time.time_ns()))
 
 
 @router.post(
     "/v1/policy/explain", response_class=Answer, responses=answers("policy.schemas.Explained")
 )
-def explain_policy(desk: PolicyDeskDep, asked: PolicyInput) -> Answer:
+def explain_policy(policy: PolicyDeciderDep, body: PolicyInput) -> Answer:
     """Tell how every rule comes out for a hypothetical call or item. Nothing is recorded."""
-    return Answer(desk.explain(asked))
+    return Answer(policy.explain(body))
 
 
 @router.get("/v1/policy/rules", response_class=Answer, responses=answers("policy.schemas.Rules"))
-def rules_in_force(desk: PolicyDeskDep) -> Answer:
+def rules_in_force(policy: PolicyDeciderDep) -> Answer:
     """Return the rule sets in force; the ETag is the version that whoever replaces them names."""
-    return _rules_answer(desk.book.shown())
+    return _rules_answer(policy.rules.shown())
 
 
 @router.put("/v1/policy/rules", response_class=Answer, responses=answers("policy.schemas.Rules"))
 def put_rules(
-    desk: PolicyDeskDep,
+    policy: PolicyDeciderDep,
     request: Request,
-    given: PutRules,
+    body: PutRules,
     if_match: Annotated[
         str | None,
         WithJsonSchema({"type": "string", "pattern": rf"^(\*|{_ETAG.pattern})$"}),
@@ -88,9 +88,9 @@ def put_rules(
 
     Sets that the server reads from files stay beside them.
     """
-    expected = _expected(if_match, given.version)
-    sets = given_sets(given.rule_sets)
-    return _rules_answer(desk.book.replace(sets, expected=expected, actor=_actor(request)))
+    expected = _expected(if_match, body.version)
+    sets = given_sets(body.rule_sets)
+    return _rules_answer(policy.rules.replace(sets, expected=expected, actor=_actor(request)))
 
 
 @router.get(
@@ -106,8 +106,8 @@ def policy_versions(
     before = _before("policy versions", cursor)
     with site.readers.read() as connection:
         if rule is not None:
-            told = rule_history(connection, rule, before=before, limit=limit)
-            items = [rule_version_body(one) for one in told]
+            history = rule_history(connection, rule, before=before, limit=limit)
+            items = [rule_version_body(one) for one in history]
         else:
             versions = list_policies(connection, before=before, limit=limit)
             items = [version_body(one) for one in versions]

@@ -99,8 +99,8 @@ class PolicyInput(_Part):
         return policy.explain_item(context, ItemFacts(**self.item.model_dump()))
 
     def _context(self, agent: str | None) -> PolicyContext:
-        told = self.context.model_dump()
-        return PolicyContext(**{**told, "agent": told["agent"] or agent})
+        context = self.context.model_dump()
+        return PolicyContext(**{**context, "agent": context["agent"] or agent})
 
 
 class PutRules(_Part):

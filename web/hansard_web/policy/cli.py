@@ -69,7 +69,7 @@ def _asking(function: Any) -> Any:
 @_asking
 @setting_options("data", "policy", "retention")
 @json_option
-def check(*, as_json: bool, **told: Any) -> None:
+def check(*, as_json: bool, **options: Any) -> None:
     """Decide on a tool call or an item by the rules in force, and record the check.
 
     Exits 1 where it is not allowed, or something must be met first.
@@ -77,12 +77,12 @@ def check(*, as_json: bool, **told: Any) -> None:
     Example: hansard policy check --agent coding --tool shell --tool-class shell
     --arguments '{"command": "ls"}'
     """
-    config, book, close = _book(told)
+    config, service, close = _opened_service(options)
     try:
-        asked = _asked(told)
-        current = book.in_force()
-        made = asked.check(current.policy)
-        folder = find_store(told.get("data"))
+        request = _request_of(options)
+        current = service.in_force()
+        made = request.check(current.policy)
+        folder = find_store(options.get("data"))
         retention = Retention.of(folder, config.retention)
         number = record_check(folder, check_row(retention, made, now_ns=time.time_ns()))
         body = {"check_id": number, **decision_body(made.json(), made)}
@@ -100,16 +100,16 @@ def check(*, as_json: bool, **told: Any) -> None:
 @_asking
 @setting_options("data", "policy")
 @json_option
-def explain(*, as_json: bool, **told: Any) -> None:
+def explain(*, as_json: bool, **options: Any) -> None:
     """Tell how every rule comes out for a hypothetical call or item; nothing is recorded.
 
     Example: hansard policy explain --agent research --tool write_file --effect write
     """
-    _, book, close = _book(told)
+    _, service, close = _opened_service(options)
     try:
-        asked = _asked(told)
-        current = book.in_force()
-        found = asked.explained(current.policy)
+        request = _request_of(options)
+        current = service.in_force()
+        found = request.explained(current.policy)
     finally:
         close()
     if as_json:
@@ -129,14 +129,14 @@ def rules() -> None:
 @rules.command("list")
 @setting_options("data", "policy")
 @json_option
-def list_rules(*, as_json: bool, **told: Any) -> None:
+def list_rules(*, as_json: bool, **options: Any) -> None:
     """List the rules in force, in the order in which they are named.
 
     Example: hansard policy rules list
     """
-    _, book, close = _book(told)
+    _, service, close = _opened_service(options)
     try:
-        body = rules_body(book.shown())
+        body = rules_body(service.shown())
     finally:
         close()
     if as_json:
@@ -154,7 +154,9 @@ def list_rules(*, as_json: bool, **told: Any) -> None:
 @setting_options("data")
 @click.option("--replace-version", type=int, help="Only if this version is in force; 0: none.")
 @json_option
-def put(*, files: Sequence[str], replace_version: int | None, as_json: bool, **told: Any) -> None:
+def put(
+    *, files: Sequence[str], replace_version: int | None, as_json: bool, **options: Any
+) -> None:
     """Put rule sets in force in place of those that were put before: all of them, or none.
 
     FILES are JSON or YAML, or shipped:NAME for one that comes with Hansard.
@@ -162,9 +164,9 @@ def put(*, files: Sequence[str], replace_version: int | None, as_json: bool, **t
     Example: hansard policy rules put shipped:coding-agent house-rules.yaml
     """
     sets = [read_file(Path(name)) for name in files]
-    _, book, close = _book(told)
+    _, service, close = _opened_service(options)
     try:
-        current = book.replace(sets, expected=replace_version, actor=f"cli, {user_name()}")
+        current = service.replace(sets, expected=replace_version, actor=f"cli, {user_name()}")
     finally:
         close()
     body = rules_body(current)
@@ -178,12 +180,12 @@ def put(*, files: Sequence[str], replace_version: int | None, as_json: bool, **t
 @click.argument("rule_id", required=False)
 @setting_options("data")
 @json_option
-def history(*, rule_id: str | None, as_json: bool, **told: Any) -> None:
+def history(*, rule_id: str | None, as_json: bool, **options: Any) -> None:
     """List the versions of the rules, or of one rule, the newest first.
 
     Example: hansard policy rules history no-secrets
     """
-    with reading(told.get("data")) as connection:
+    with reading(options.get("data")) as connection:
         if rule_id is None:
             items = [version_body(one) for one in list_policies(connection, limit=500)]
         else:
@@ -195,32 +197,34 @@ def history(*, rule_id: str | None, as_json: bool, **told: Any) -> None:
     print_table(_columns(*columns), [tuple(str(one[name]) for name in columns) for one in items])
 
 
-def _book(told: dict[str, Any]) -> tuple[Config, PolicyService, Any]:
+def _opened_service(options: dict[str, Any]) -> tuple[Config, PolicyService, Any]:
     names = ("data", "policy", "retention")
-    config = read_config(**{name: told[name] for name in names if name in told})
-    folder = use_store(told.get("data"))
+    config = read_config(**{name: options[name] for name in names if name in options})
+    folder = use_store(options.get("data"))
     readers = Readers(folder)
     return config, PolicyService(folder, readers.read, config.policy), readers.close
 
 
-def _asked(told: dict[str, Any]) -> PolicyInput:
-    body: Json = {"context": {name: told[name] for name in _CONTEXT if told[name] is not None}}
-    given = {"sensitivity": told["sensitivity"]}
-    if told["tool"] is not None:
-        given |= {
-            "name": told["tool"],
-            "class": told["tool_class"],
-            "effect": told["effect"],
-            "arguments": _json(told["arguments"]),
+def _request_of(options: dict[str, Any]) -> PolicyInput:
+    body: Json = {
+        "context": {name: options[name] for name in _CONTEXT if options[name] is not None}
+    }
+    fields = {"sensitivity": options["sensitivity"]}
+    if options["tool"] is not None:
+        fields |= {
+            "name": options["tool"],
+            "class": options["tool_class"],
+            "effect": options["effect"],
+            "arguments": _json(options["arguments"]),
         }
-        body["tool"] = given
-    if told["item"] is not None:
+        body["tool"] = fields
+    if options["item"] is not None:
         body["item"] = {
-            "id": told["item"],
-            "kind": told["kind"],
-            "source_uri": told["source_uri"],
-            "tags": list(told["tags"]),
-            "sensitivity": told["sensitivity"],
+            "id": options["item"],
+            "kind": options["kind"],
+            "source_uri": options["source_uri"],
+            "tags": list(options["tags"]),
+            "sensitivity": options["sensitivity"],
         }
     try:
         return PolicyInput.model_validate(body)

@@ -23,7 +23,7 @@ from hansard_web.policy.service import PolicyService
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _RunContext:
     """The run a check belongs to; nothing where it belongs to none."""
 
     trace_id: bytes | None = None
@@ -36,79 +36,81 @@ class _Told:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyDesk:
+class PolicyDecider:
     """Where a server is asked about policy: one for an app."""
 
     site: Site
-    book: PolicyService
+    rules: PolicyService
     retention: Retention
 
-    def check(self, asked: PolicyInput, *, now_ns: int) -> Json:
+    def check(self, request: PolicyInput, *, now_ns: int) -> Json:
         """Decide, record, answer: in this order. What cannot be recorded is not answered."""
-        told = self._told(asked, now_ns=now_ns)
-        current = self.book.in_force()
-        check = asked.check(current.policy, agent=told.agent)
+        context = self._context_of(request, now_ns=now_ns)
+        current = self.rules.in_force()
+        check = request.check(current.policy, agent=context.agent)
         row = check_row(self.retention, check, now_ns=now_ns)
-        number = record_check(self.site.folder, row, trace_id=told.trace_id, span_id=told.span_id)
+        number = record_check(
+            self.site.folder, row, trace_id=context.trace_id, span_id=context.span_id
+        )
         return {
             "check_id": number,
             "policy_version": current.version,
-            "run_id": told.trace_id.hex() if told.trace_id else None,
-            "step_id": _step_id(told),
+            "run_id": context.trace_id.hex() if context.trace_id else None,
+            "step_id": _step_id(context),
             **decision_body(check.json(), check),
         }
 
-    def explain(self, asked: PolicyInput) -> Json:
+    def explain(self, request: PolicyInput) -> Json:
         """Return how every rule comes out; nothing is recorded."""
-        told = self._told(asked, now_ns=0)
-        current = self.book.in_force()
-        found = asked.explained(current.policy, agent=told.agent)
-        check = asked.check(current.policy, agent=told.agent)
+        context = self._context_of(request, now_ns=0)
+        current = self.rules.in_force()
+        found = request.explained(current.policy, agent=context.agent)
+        check = request.check(current.policy, agent=context.agent)
         return {
             "decision": decision_body(found["decision"], check),
             "rules": found["rules"],
             "policy_version": current.version,
         }
 
-    def _told(self, asked: PolicyInput, *, now_ns: int) -> _Told:
-        if asked.run_id is None:
-            return _Told()
+    def _context_of(self, request: PolicyInput, *, now_ns: int) -> _RunContext:
+        if request.run_id is None:
+            return _RunContext()
         with self.site.readers.read() as connection:
-            trace_id = find_trace_id(connection, asked.run_id)
+            trace_id = find_trace_id(connection, request.run_id)
             run = find_run_place(connection, trace_id)
-            if asked.step_id is None:
-                return _Told(trace_id, run=run)
-            step = get_step(connection, asked.step_id, now_ns=now_ns)
+            if request.step_id is None:
+                return _RunContext(trace_id, run=run)
+            step = get_step(connection, request.step_id, now_ns=now_ns)
         if step.run_id != trace_id.hex():
-            raise NotFoundError("step of this run", asked.step_id)
-        return _Told(trace_id, bytes.fromhex(step.span_id), run)
+            raise NotFoundError("step of this run", request.step_id)
+        return _RunContext(trace_id, bytes.fromhex(step.span_id), run)
 
 
-def decision_body(told: Json, check: PolicyCheck) -> Json:
+def decision_body(decision: Json, check: PolicyCheck) -> Json:
     """Return a decision with the one word that programs ask for first."""
-    return {**told, "allowed": check.effect is Effect.ALLOW and not check.obligations}
+    return {**decision, "allowed": check.effect is Effect.ALLOW and not check.obligations}
 
 
-def make_desk(site: Site) -> PolicyDesk:
+def make_decider(site: Site) -> PolicyDecider:
     """Return the policy of an app; raises PolicyRuleError where a file of rules cannot be used."""
-    return PolicyDesk(
+    return PolicyDecider(
         site,
         PolicyService(site.folder, site.readers.read, site.settings.policy),
         Retention.of(site.folder, site.settings.retention),
     )
 
 
-def _step_id(told: _Told) -> str | None:
-    if told.trace_id is None or told.span_id is None:
+def _step_id(context: _RunContext) -> str | None:
+    if context.trace_id is None or context.span_id is None:
         return None
-    return f"{told.trace_id.hex()}-{told.span_id.hex()}"
+    return f"{context.trace_id.hex()}-{context.span_id.hex()}"
 
 
 # async: see `site_of`.
-async def desk_of(request: Request) -> PolicyDesk:
+async def decider_of(request: Request) -> PolicyDecider:
     """Return the policy of the app that serves a request."""
-    desk: PolicyDesk = request.app.state.desk
-    return desk
+    decider: PolicyDecider = request.app.state.decider
+    return decider
 
 
-PolicyDeskDep = Annotated[PolicyDesk, Depends(desk_of)]
+PolicyDeciderDep = Annotated[PolicyDecider, Depends(decider_of)]

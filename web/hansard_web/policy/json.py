@@ -40,14 +40,14 @@ def rules_body(current: InForce) -> Json:
     }
 
 
-def _set_body(given: RuleSetInput, *, source: str, path: str | None = None) -> Json:
+def _set_body(rule_set: RuleSetInput, *, source: str, path: str | None = None) -> Json:
     return {
-        "name": given.read.name,
-        "version": given.read.version,
-        "hash": given.read.hash,
+        "name": rule_set.read.name,
+        "version": rule_set.read.version,
+        "hash": rule_set.read.hash,
         "source": source,
         "path": path,
-        "document": given.document,
+        "document": rule_set.document,
     }
 
 
@@ -90,13 +90,13 @@ def check_body(check: StoredCheck) -> Json:
     step_id = None
     if check.trace_id is not None and check.span_id is not None:
         step_id = f"{check.trace_id.hex()}-{check.span_id.hex()}"
-    told: dict[str, Any] = row._asdict()
-    del told["time_ns"]
+    fields: dict[str, Any] = row._asdict()
+    del fields["time_ns"]
     return {
         "check_id": check.id,
         "time": time_text(row.time_ns),
         "run_id": check.trace_id.hex() if check.trace_id is not None else None,
         "step_id": step_id,
         "source": "span" if check.is_derived else "api",
-        **told,
+        **fields,
     }

@@ -128,7 +128,7 @@ class PolicyService:
         """
         with self._lock:
             files = self._looked_at().read
-        policy = Policy([one.read for one in (*sets, *(given for _, given in files))])
+        policy = Policy([one.read for one in (*sets, *(rule_set for _, rule_set in files))])
         put_policy(
             self._folder,
             sets,
@@ -177,14 +177,14 @@ class PolicyService:
         problem: str | None = None,
     ) -> InForce:
         version, sets = put
-        policy = Policy([one.read for one in (*sets, *(given for _, given in files))])
+        policy = Policy([one.read for one in (*sets, *(rule_set for _, rule_set in files))])
         return InForce(policy, sets, version, files, problem)
 
     def _note_files(self, made: InForce) -> None:
         """Keep the rules of files as a version, so that a check's rule can be read again."""
         if not made.read:
             return
-        sets = [given for _, given in made.read]
+        sets = [rule_set for _, rule_set in made.read]
         try:
             put_policy(
                 self._folder,
@@ -236,17 +236,17 @@ def _stamp(path: Path) -> _Stamp | None:
 # How proposals are judged by the rules in force.
 
 
-def policy_of(book: PolicyService, retention: Retention, folder: DataFolder) -> EvaluatePolicy:
+def policy_of(rules: PolicyService, retention: Retention, folder: DataFolder) -> EvaluatePolicy:
     """Return how proposals are judged by the rules of a book; every check is recorded."""
 
-    def ask(asked: PolicyQuestion) -> PolicyNote:
-        current = book.in_force()
+    def ask(question: PolicyQuestion) -> PolicyNote:
+        current = rules.in_force()
         if not current.put and not current.read:
-            return PolicyNote(facts=asked.facts)  # nobody set up any rules
-        check = asked.check(current.policy)
+            return PolicyNote(facts=question.facts)  # nobody set up any rules
+        check = question.check(current.policy)
         row = check_row(retention, check, now_ns=time.time_ns())
-        trace_id, span_id = ids_of(asked)
+        trace_id, span_id = ids_of(question)
         number = record_check(folder, row, trace_id=trace_id, span_id=span_id)
-        return note_of(check, asked, check_id=number)
+        return note_of(check, question, check_id=number)
 
     return ask

@@ -57,5 +57,5 @@ class FormTokens:
 
     def is_of(self, presented: str, session: str) -> bool:
         """Whether a token is that of a form of this session."""
-        wanted = self.of(session).encode()
-        return hmac.compare_digest(wanted, presented.encode("utf-8", "surrogateescape"))
+        expected = self.of(session).encode()
+        return hmac.compare_digest(expected, presented.encode("utf-8", "surrogateescape"))

@@ -64,29 +64,29 @@ async def sign_in_by_link(
     found = await to_thread.run_sync(site.use_link, code)
     if found is None:
         await hold_back(site.attempts, address_of(request.scope))
-        answer = await to_thread.run_sync(_page, request, site, way_back(next), _WRONG_LINK)
+        response = await to_thread.run_sync(_page, request, site, way_back(next), _WRONG_LINK)
     else:
-        answer = _begun(site, found, way_back(next))
+        response = _begun(site, found, way_back(next))
     # What is asked for next must not tell where it came from.
-    answer.headers["Referrer-Policy"] = "no-referrer"
-    answer.headers["Cache-Control"] = "no-store"
-    return answer
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 @router.post("/signout", dependencies=[OwnForm])
 def sign_out(request: Request, site: SiteDep) -> Response:
     """End the session: its cookie opens nothing any more, wherever it was copied to."""
     site.principals.sign_out(request.state.session)
-    answer = RedirectResponse("/signin", HTTPStatus.SEE_OTHER)
-    answer.delete_cookie(
+    response = RedirectResponse("/signin", HTTPStatus.SEE_OTHER)
+    response.delete_cookie(
         SESSION_COOKIE, secure=site.settings.secure_cookies, httponly=True, samesite="strict"
     )
-    return answer
+    return response
 
 
 def _begun(site: Site, found: SignedIn, there: str) -> Response:
-    answer = RedirectResponse(there, HTTPStatus.SEE_OTHER)
-    answer.set_cookie(
+    response = RedirectResponse(there, HTTPStatus.SEE_OTHER)
+    response.set_cookie(
         SESSION_COOKIE,
         found.cookie,
         max_age=SESSION_S,
@@ -94,7 +94,7 @@ def _begun(site: Site, found: SignedIn, there: str) -> Response:
         httponly=True,
         samesite="strict",
     )
-    return answer
+    return response
 
 
 def _page(request: Request, site: Site, there: str, problem: str = "") -> Response:

@@ -48,7 +48,7 @@ def read_receipt_filter(
 def receipts(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],
-    wanted: Annotated[ReceiptFilter, Depends(read_receipt_filter)],
+    filters: Annotated[ReceiptFilter, Depends(read_receipt_filter)],
     cursor: Cursor = None,
 ) -> Answer:
     """List what compiles did with items, newest compile first: `?source=a.py&reason=over_budget`.
@@ -56,7 +56,7 @@ def receipts(
     All filters must be met. Within a compile the order is that of its candidates.
     """
     with site.readers.read() as connection:
-        page = list_receipts(connection, wanted, limit=limit, cursor=cursor)
+        page = list_receipts(connection, filters, limit=limit, cursor=cursor)
     return Answer(
         {"items": [found_body(one) for one in page.items], "next_cursor": page.next_cursor}
     )

@@ -17,7 +17,7 @@ def receipt_filter(
     since: str | None = None,
     until: str | None = None,
     pass_: str | None = None,
-    **given: str | None,
+    **fields: str | None,
 ) -> ReceiptFilter:
     """Return the filter of a list of receipts; an empty value means that it was not given."""
     since_ns, until_ns = read_times(since, until)
@@ -25,7 +25,7 @@ def receipt_filter(
         pass_name=pass_ or None,
         since_ns=since_ns,
         until_ns=until_ns,
-        **{name: value or None for name, value in given.items()},
+        **{name: value or None for name, value in fields.items()},
     )
 
 

@@ -53,7 +53,7 @@ def _filters(function: Any) -> Any:
 @_filters
 @page_options
 def list_(
-    *, data: str | None, limit: str, cursor: str | None, as_json: bool, **wanted: str | None
+    *, data: str | None, limit: str, cursor: str | None, as_json: bool, **filters: str | None
 ) -> None:
     """List receipts, newest compile first; all filters must be met.
 
@@ -62,10 +62,10 @@ def list_(
     Example: hansard receipts list --source src/a.py --reason over_budget
     """
     with reading(data) as connection:
-        asked = receipt_filter(**wanted)
-        page = list_receipts(connection, asked, limit=limit_of(limit), cursor=cursor)
+        filtered_by = receipt_filter(**filters)
+        page = list_receipts(connection, filtered_by, limit=limit_of(limit), cursor=cursor)
     if not page.items:
-        refuse_unknown(wanted["decision"])
+        refuse_unknown(filters["decision"])
     print_page(page, found_body, _print_list, as_json=as_json)
 
 

@@ -93,20 +93,20 @@ class ReceiptsPage:
 @router.get("/receipts")
 def receipts(request: Request, site: SiteDep) -> Response:
     query = request.query_params
-    wanted = {name: query.get(name, "").strip()[:_LONGEST] for name in _FIELDS}
+    fields = {name: query.get(name, "").strip()[:_LONGEST] for name in _FIELDS}
     with site.readers.read() as connection:
-        page = _page(connection, wanted, cursor=query.get("cursor", ""))
+        page = _page(connection, fields, cursor=query.get("cursor", ""))
     return site.renderer.page(request, "receipts.html", here="receipts", page=page)
 
 
-def _page(connection: apsw.Connection, wanted: Mapping[str, str], *, cursor: str) -> ReceiptsPage:
-    given = {name: value for name, value in wanted.items() if value}
-    found, more, problem = _found(connection, given, cursor=cursor)
-    next_query = urlencode({**given, "cursor": more}) if more else ""
+def _page(connection: apsw.Connection, fields: Mapping[str, str], *, cursor: str) -> ReceiptsPage:
+    filters = {name: value for name, value in fields.items() if value}
+    found, more, problem = _found(connection, filters, cursor=cursor)
+    next_query = urlencode({**filters, "cursor": more}) if more else ""
     return ReceiptsPage(
-        wanted=wanted,
-        odd_decision="" if wanted["decision"] in DECISIONS else wanted["decision"],
-        is_asked=bool(given),
+        wanted=fields,
+        odd_decision="" if fields["decision"] in DECISIONS else fields["decision"],
+        is_asked=bool(filters),
         say=_say(found, has_more=bool(more)),
         problem=problem,
         rows=tuple(_row(connection, one) for one in found),
@@ -118,11 +118,11 @@ def _page(connection: apsw.Connection, wanted: Mapping[str, str], *, cursor: str
 
 
 def _found(
-    connection: apsw.Connection, given: Mapping[str, str], *, cursor: str
+    connection: apsw.Connection, fields: Mapping[str, str], *, cursor: str
 ) -> tuple[Sequence[FoundReceipt], str | None, str]:
-    asked = ReceiptFilter(**{_FIELDS[name]: value for name, value in given.items()})  # type: ignore[arg-type]  # all of these are texts
+    filters = ReceiptFilter(**{_FIELDS[name]: value for name, value in fields.items()})  # type: ignore[arg-type]  # all of these are texts
     try:
-        page = list_receipts(connection, asked, limit=_ROWS, cursor=cursor or None)
+        page = list_receipts(connection, filters, limit=_ROWS, cursor=cursor or None)
     except (NotFoundError, AmbiguousIdError, InvalidQueryError) as error:
         return [], None, str(error)
     return page.items, page.next_cursor, ""

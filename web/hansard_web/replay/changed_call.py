@@ -69,7 +69,7 @@ class Making:
 def changed_turn(
     connection: apsw.Connection,
     source: Source,
-    asked: ReplayInput,
+    request: ReplayInput,
     making: Making,
     *,
     past: Past | None = None,
@@ -79,23 +79,25 @@ def changed_turn(
     With `recorded` nothing can be answered: the recording holds the answer to another request. It
     is compiled and rendered, and that is all.
     """
-    mutations = change_list(asked)
-    place = recorded_place(source)
-    provider = _provider(mutations, place)
-    destination, notes = _destination(place, provider, making.reach, is_recorded=asked.recorded)
+    mutations = change_list(request)
+    endpoint = recorded_place(source)
+    provider = _provider(mutations, endpoint)
+    destination, notes = _destination(
+        endpoint, provider, making.reach, is_recorded=request.recorded
+    )
     remade = _remade(connection, source, mutations, making, past)
     recorded = _recorded(connection, source)
     is_edited = remade is None and provider is None and recorded is not None
-    form = format_for(destination, {} if provider is not None else place.format_settings)
+    form = format_for(destination, {} if provider is not None else endpoint.format_settings)
     made = (
         _edited(source, form, recorded, mutations, past)
         if is_edited and recorded is not None and destination.family != "scripted"
-        else _made_anew(source, place, form, mutations, remade, recorded, past, provider)
+        else _made_anew(source, endpoint, form, mutations, remade, recorded, past, provider)
     )
     if provider is not None:
-        place = replace(place, headers={}, format_settings={})  # those of the first provider
+        endpoint = replace(endpoint, headers={}, format_settings={})  # those of the first provider
     wire, blocked = (
-        (NoWire(), None) if asked.recorded else wire_of(destination, place, making.reach)
+        (NoWire(), None) if request.recorded else wire_of(destination, endpoint, making.reach)
     )
     is_recorded_one = made.request == recorded
     return Turn(
@@ -107,7 +109,7 @@ def changed_turn(
         recorded=recorded,
         given=made.given,
         is_exact=is_recorded_one,
-        is_recorded=asked.recorded,
+        is_recorded=request.recorded,
         is_rebuilt=made.basis == "telemetry" and not is_recorded_one,
         basis="recorded" if is_recorded_one else made.basis,
         remade=remade,
@@ -115,10 +117,10 @@ def changed_turn(
             *source.notes,
             *notes,
             *made.notes,
-            *_outcome(asked, is_recorded_one=is_recorded_one, is_changed=bool(mutations)),
+            *_outcome(request, is_recorded_one=is_recorded_one, is_changed=bool(mutations)),
         ),
         blocked=blocked,
-        sends=not asked.recorded,
+        sends=not request.recorded,
     )
 
 
@@ -145,17 +147,17 @@ def _edited(
         if spoken.is_same:
             continue
         calls = [part.id for part in calls_in(spoken.recorded) if part.id]
-        told = with_words(
+        messages = with_words(
             before, form.path, calls=calls, before=text_of(spoken.recorded),
             after=text_of(spoken.found),
         )  # fmt: skip
-        if told is None:
+        if messages is None:
             notes.append("an earlier answer is not in this request: its recorded words stay")
-        before = told or before
+        before = messages or before
     data, more = edit_request(before, form.path, mutations, skip_absent=past is not None)
     _refuse_broken_pairs(form, data, recorded)
-    given = given_in(data, form.path) if source.call is not None else RenderInput(model="")
-    return _Made(data, given, "edited", [*notes, *more])
+    render_input = given_in(data, form.path) if source.call is not None else RenderInput(model="")
+    return _Made(data, render_input, "edited", [*notes, *more])
 
 
 def _refuse_broken_pairs(form: WireFormat, data: bytes, recorded: bytes) -> None:
@@ -173,7 +175,7 @@ def _refuse_broken_pairs(form: WireFormat, data: bytes, recorded: bytes) -> None
 
 def _made_anew(
     source: Source,
-    place: Recorded,
+    destination: Recorded,
     form: WireFormat,
     mutations: Sequence[change.Mutation],
     remade: Remade | None,
@@ -182,28 +184,30 @@ def _made_anew(
     provider: str | None,
 ) -> _Made:
     """Return a request rendered from a compile, or from telemetry, and what is not the same."""
-    given, notes = _input(source, place, form, mutations, remade, past, is_sent_there=not provider)
+    render_input, notes = _input(
+        source, destination, form, mutations, remade, past, is_sent_there=not provider
+    )
     if provider is not None:
-        given, dropped = _for_another(given, provider)
+        render_input, dropped = _for_another(render_input, provider)
         notes += dropped
         if recorded is not None and remade is None:
-            notes += _lost_there(source, place, recorded, provider)
-    request = _rendered(form, given, recorded if provider is None else None)
+            notes += _lost_there(source, destination, recorded, provider)
+    request = _rendered(form, render_input, recorded if provider is None else None)
     if remade is None and recorded is None and (api := api_of(form.path)) is not None:
         notes.append(unknown_note(api.name, read_json(request)))
     if remade is not None and recorded is not None and provider is None and request != recorded:
         notes += _other_without_changes(source, remade, form, recorded)
-    return _Made(request, given, "telemetry" if remade is None else "compiled", notes)
+    return _Made(request, render_input, "telemetry" if remade is None else "compiled", notes)
 
 
-def _lost_there(source: Source, place: Recorded, recorded: bytes, provider: str) -> list[str]:
+def _lost_there(source: Source, destination: Recorded, recorded: bytes, provider: str) -> list[str]:
     """Return which parts of a recorded request have no form for another provider."""
     before = _json_of(recorded)
     if not isinstance(before, dict) or source.call is None:
         return []
-    form = format_for(offline_destination(place), place.format_settings)
+    form = format_for(offline_destination(destination), destination.format_settings)
     try:
-        again = form.render(rebuilt_from(source.call).render_input(stream=place.is_stream))
+        again = form.render(rebuilt_from(source.call).render_input(stream=destination.is_stream))
     except (RequestRefused, ConfigError):
         lost = sorted(before.keys() - {"model", "messages", "input", "tools"})
     else:
@@ -250,7 +254,7 @@ def _remade(
 
 def _input(
     source: Source,
-    place: Recorded,
+    recorded: Recorded,
     form: WireFormat,
     mutations: Sequence[change.Mutation],
     remade: Remade | None,
@@ -265,24 +269,24 @@ def _input(
     api = api_of(form.path)
     if api is not None and is_sent_there and source.call is not None:
         rebuilt = replace(rebuilt, extra=added_fields(source.call.parameters, api.name))
-    return rebuilt.render_input(stream=place.is_stream), list(rebuilt.notes)
+    return rebuilt.render_input(stream=recorded.is_stream), list(rebuilt.notes)
 
 
 def compile_turn(
-    connection: apsw.Connection, source: Source, asked: ReplayInput, making: Making
+    connection: apsw.Connection, source: Source, request: ReplayInput, making: Making
 ) -> Turn:
     """Return a compile that no call used, made again: nothing is rendered for a provider, or sent.
 
     Raises NotReplayable.
     """
     remade = remake(
-        connection, source, change_list(asked), redactor=making.redactor, policy=making.policy
+        connection, source, change_list(request), redactor=making.redactor, policy=making.policy
     )
     provider = remade.result.request.provider
-    told = ["no model call used this compile: only the compile was made again"]
-    if not asked.mutations and source.compilation is not None:
+    notes = ["no model call used this compile: only the compile was made again"]
+    if not request.mutations and source.compilation is not None:
         is_same = remade.result.compile_hash == source.compilation.row.hash
-        told.append(f"it came out {'the same' if is_same else 'otherwise'}, by its hash")
+        notes.append(f"it came out {'the same' if is_same else 'otherwise'}, by its hash")
     return Turn(
         source=source,
         destination=Destination(provider, provider, None, ""),
@@ -290,23 +294,23 @@ def compile_turn(
         wire=NoWire(),
         request=b"",
         given=from_payload(remade.result.payload, model=remade.result.request.model),
-        is_exact=not asked.mutations,
+        is_exact=not request.mutations,
         basis="compiled",
         remade=remade,
-        notes=(*remade.notes, *told),
+        notes=(*remade.notes, *notes),
         sends=False,
     )
 
 
-def change_list(asked: ReplayInput) -> list[change.Mutation]:
+def change_list(request: ReplayInput) -> list[change.Mutation]:
     """Return the changes that are asked for, checked."""
-    return change.parse_mutations(asked.mutations)
+    return change.parse_mutations(request.mutations)
 
 
-def _provider(mutations: Sequence[change.Mutation], place: Recorded) -> str | None:
+def _provider(mutations: Sequence[change.Mutation], recorded: Recorded) -> str | None:
     """Return the provider a change names; None where it is that of the call."""
     named = [one.provider for one in mutations if isinstance(one, change.SetProvider)]
-    if not named or named[-1] == place.provider:
+    if not named or named[-1] == recorded.provider:
         return None
     if not any(isinstance(one, change.SetModel) for one in mutations):
         raise NotReplayable(Reason.MUTATION_INVALID, f"name a model of {named[-1]} too (set_model)")
@@ -314,18 +318,18 @@ def _provider(mutations: Sequence[change.Mutation], place: Recorded) -> str | No
 
 
 def _destination(
-    place: Recorded, provider: str | None, reach: Reach, *, is_recorded: bool
+    recorded: Recorded, provider: str | None, reach: Reach, *, is_recorded: bool
 ) -> tuple[Destination, list[str]]:
     if provider is not None:
         return destination_of(provider, reach), []
     if is_recorded:
-        return offline_destination(place), []
-    if not place.path:
-        destination = unnamed_destination(place, reach)
+        return offline_destination(recorded), []
+    if not recorded.path:
+        destination = unnamed_destination(recorded, reach)
     else:
         # What is changed anyway may go where this provider is configured; an exact one may not.
-        destination = destination_for(place, replace(reach, elsewhere=True))
-    return destination, address_notes(place, destination)
+        destination = destination_for(recorded, replace(reach, elsewhere=True))
+    return destination, address_notes(recorded, destination)
 
 
 def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | None) -> Rebuilt:
@@ -339,8 +343,8 @@ def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | 
     if past is None:
         return mutate_messages(rebuilt, mutations)
     for spoken in past:
-        told = with_answer(rebuilt.messages, spoken.recorded, spoken.found)
-        rebuilt = replace(rebuilt, messages=told or rebuilt.messages)
+        messages = with_answer(rebuilt.messages, spoken.recorded, spoken.found)
+        rebuilt = replace(rebuilt, messages=messages or rebuilt.messages)
     for one in mutations:
         try:
             rebuilt = mutate_messages(rebuilt, [one])
@@ -359,10 +363,10 @@ def _render_input(
     more: Json = {}
     is_stream = bool(call and call.stream)
     if recipe is not None:
-        told = dict(recipe.sampling)
-        told["stop"] = tuple(told.get("stop") or ())
+        settings = dict(recipe.sampling)
+        settings["stop"] = tuple(settings.get("stop") or ())
         known = {one.name for one in fields(Sampling)}
-        sampling = Sampling(**{name: value for name, value in told.items() if name in known})
+        sampling = Sampling(**{name: value for name, value in settings.items() if name in known})
         more = {name: value for name, value in recipe.parameters.items() if name in _RENDERED}
         is_stream = recipe.request.is_stream
     for one in mutations:
@@ -377,29 +381,31 @@ def _render_input(
     )
 
 
-def _for_another(given: RenderInput, provider: str) -> tuple[RenderInput, list[str]]:
+def _for_another(render_input: RenderInput, provider: str) -> tuple[RenderInput, list[str]]:
     """Return the input without what only the other provider understands, and what that was."""
     usual = RenderInput(model="")
     dropped: dict[str, Any] = {
-        name: getattr(usual, name) for name in _OWN if getattr(given, name) != getattr(usual, name)
+        name: getattr(usual, name)
+        for name in _OWN
+        if getattr(render_input, name) != getattr(usual, name)
     }
-    sampling = given.sampling
+    sampling = render_input.sampling
     names = list(dropped)
     if provider == "anthropic":
         names += ["seed"] if sampling.seed is not None else []
         sampling = replace(sampling, seed=None)
     notes = [f"{name} is the first provider's own and was left out" for name in names]
-    return replace(given, sampling=sampling, **dropped), notes
+    return replace(render_input, sampling=sampling, **dropped), notes
 
 
-def _rendered(form: WireFormat, given: RenderInput, recorded: bytes | None) -> bytes:
+def _rendered(form: WireFormat, render_input: RenderInput, recorded: bytes | None) -> bytes:
     """Return the request's bytes; raises NotReplayable where there are none.
 
     Where the recorded bytes are known, they are edited to say what was rendered: a value that is
     the same keeps its bytes and its place.
     """
     try:
-        body = form.render(given)
+        body = form.render(render_input)
         data = request_bytes(body)
         if recorded is not None:
             text = JsonText(recorded)
@@ -429,12 +435,12 @@ def _json_of(data: bytes) -> Any:
         return None  # an upload, say
 
 
-def _outcome(asked: ReplayInput, *, is_recorded_one: bool, is_changed: bool) -> list[str]:
+def _outcome(request: ReplayInput, *, is_recorded_one: bool, is_changed: bool) -> list[str]:
     """Say whether the changes changed anything, and that nothing was sent where it was not."""
     notes = []
     if is_changed and is_recorded_one:
         notes.append("the changes change nothing of the request: it is the recorded one")
-    if asked.recorded:
-        told = "the request is the recorded one" if is_recorded_one else "the request is another"
-        notes.append(f"offline: compiled and rendered, nothing was sent; {told}")
+    if request.recorded:
+        text = "the request is the recorded one" if is_recorded_one else "the request is another"
+        notes.append(f"offline: compiled and rendered, nothing was sent; {text}")
     return notes

@@ -61,8 +61,8 @@ def _change_text(op: str, change: Json) -> tuple[str, str]:
         case "set_budget":
             return ", ".join(_budget(change)), ""
         case "set_weights" | "set_sampling":
-            told = change.get("weights", {}) if op == "set_weights" else _rest(change)
-            return _pairs(told), ""
+            values = change.get("weights", {}) if op == "set_weights" else _rest(change)
+            return _pairs(values), ""
         case "set_policy":
             rules = change.get("rules")
             many = len(rules) if isinstance(rules, list) else 0
@@ -89,12 +89,12 @@ def _change_text(op: str, change: Json) -> tuple[str, str]:
 
 
 def _budget(change: Json) -> list[str]:
-    told = []
+    texts = []
     if change.get("token_budget") is not None:
-        told.append(f"{_figure(change['token_budget'])} tokens")
+        texts.append(f"{_figure(change['token_budget'])} tokens")
     if change.get("response_reserve") is not None:
-        told.append(f"{_figure(change['response_reserve'])} of them kept for the answer")
-    return told
+        texts.append(f"{_figure(change['response_reserve'])} of them kept for the answer")
+    return texts
 
 
 def _figure(value: Any) -> str:
@@ -105,12 +105,12 @@ def _rest(change: Json) -> Json:
     return {name: value for name, value in change.items() if name != "op"}
 
 
-def _pairs(told: Any) -> str:
-    if not isinstance(told, dict):
-        return str(told)
+def _pairs(mapping: Any) -> str:
+    if not isinstance(mapping, dict):
+        return str(mapping)
     return ", ".join(
         f"{name.replace('_', ' ')} {'as the provider has it' if value is None else value}"
-        for name, value in told.items()
+        for name, value in mapping.items()
     )
 
 
@@ -123,5 +123,5 @@ def text_of_value(value: Any) -> str:
 
 def change_notes(changes: list[Json]) -> list[str]:
     """Return what was changed, a sentence for each change, in order."""
-    told = [say_change(one) for one in changes]
-    return [f"{one.label}: {one.text}".removesuffix(": ") for one in told]
+    texts = [say_change(one) for one in changes]
+    return [f"{one.label}: {one.text}".removesuffix(": ") for one in texts]

@@ -103,15 +103,15 @@ def is_held(folder: DataFolder, name: str) -> bool:
     """Whether a maker is there; what one that is gone left behind is removed."""
     if not _NAME.fullmatch(name):
         return False
-    place = folder.replaying / name
+    path = folder.replaying / name
     try:
-        lock = try_lock(place)
+        lock = try_lock(path)
     except OSError:
         return True  # there, and nobody here can look
     if lock is None:
-        return place.exists()
+        return path.exists()
     with suppress(OSError):
-        shutil.rmtree(place)
+        shutil.rmtree(path)
     lock.release()
     return False
 
@@ -120,7 +120,13 @@ def is_held(folder: DataFolder, name: str) -> bool:
 
 
 def new_row(
-    replay_id: str, asked: ReplayInput, run_id: str, step_id: str, now_ns: int, *, holder: str = ""
+    replay_id: str,
+    request: ReplayInput,
+    run_id: str,
+    step_id: str,
+    now_ns: int,
+    *,
+    holder: str = "",
 ) -> ReplayRow:
     """Return the row of a replay that begins now."""
     return ReplayRow(
@@ -128,9 +134,9 @@ def new_row(
         source_run_id=run_id,
         source_step_id=step_id,
         run_id=None,
-        mode=asked.kind,
-        is_recorded=asked.recorded,
-        repeats=asked.n,
+        mode=request.kind,
+        is_recorded=request.recorded,
+        repeats=request.n,
         state="running",
         reason=None,
         request_hash=None,
@@ -142,15 +148,15 @@ def new_row(
     )
 
 
-def recipe_in(row: ReplayRow, asked: ReplayInput, *, strict: bool) -> Json:
+def recipe_in(row: ReplayRow, request: ReplayInput, *, strict: bool) -> Json:
     """Return the changes as they are stored; of a refusal, as far as they could be read."""
     try:
-        mutations = parse_mutations(asked.mutations)
+        mutations = parse_mutations(request.mutations)
     except NotReplayable:
         if strict:
             raise
         mutations = []
-    made = recipe_of(row.replay_id, row.source_run_id, row.source_step_id, mutations, asked.notes)
+    made = recipe_of(row.replay_id, row.source_run_id, row.source_step_id, mutations, request.notes)
     return {"recipe": made.model_dump(mode="json")}
 
 
@@ -220,8 +226,8 @@ class _Ending:
 
 def _approval_in(report: Json, found: Resumed) -> str | None:
     """Return the approval that was proposed for the next turn of a fork; None for none."""
-    told = report.get("approval") or {}
-    return told.get("approval_id") if told.get("after") == found.at.step_id else None
+    approval = report.get("approval") or {}
+    return approval.get("approval_id") if approval.get("after") == found.at.step_id else None
 
 
 def _approval_ask(approval_id: str, arguments: Json) -> Json:
@@ -265,39 +271,39 @@ class Replays:
 
     # ---- asked
 
-    def plan(self, asked: ReplayInput) -> Turn:
+    def plan(self, request: ReplayInput) -> Turn:
         """Return the first call of a replay, ready to be sent. Nothing is written.
 
         One that has side effects at its provider is blocked unless that is allowed. Raises
         NotReplayable, and NotFoundError or AmbiguousIdError for the step.
         """
-        turn = self._plan(asked)
-        if turn.blocked is None and not asked.allow_provider_side_effects:
+        turn = self._plan(request)
+        if turn.blocked is None and not request.allow_provider_side_effects:
             effects = turn.side_effects
             return replace(turn, blocked=refusal_of(effects)) if effects else turn
         return turn
 
-    def _plan(self, asked: ReplayInput) -> Turn:
-        making = Making(self._reach(asked), self._outlet.redactor, self._policy())
+    def _plan(self, request: ReplayInput) -> Turn:
+        making = Making(self._reach(request), self._outlet.redactor, self._policy())
         with self._readers.read(timeout_ms=PLAN_MS) as connection:
-            source = read_source(connection, asked.step_id, now_ns=time.time_ns())
-            if asked.kind == "forward" and asked.n > 1:
+            source = read_source(connection, request.step_id, now_ns=time.time_ns())
+            if request.kind == "forward" and request.n > 1:
                 detail = "a fork goes one way: n is for one call asked several times"
                 raise NotReplayable(Reason.MUTATION_INVALID, detail)
             if source.is_compile:
-                return compile_turn(connection, source, asked, making)
-            if asked.kind == "mutated" or asked.mutations:
-                if asked.kind == "exact":
+                return compile_turn(connection, source, request, making)
+            if request.kind == "mutated" or request.mutations:
+                if request.kind == "exact":
                     detail = "an exact replay changes nothing: leave out the changes, or the mode"
                     raise NotReplayable(Reason.MUTATION_INVALID, detail)
-                return changed_turn(connection, source, asked, making)
-            return exact_turn(connection, source, asked, making.reach)
+                return changed_turn(connection, source, request, making)
+            return exact_turn(connection, source, request, making.reach)
 
-    def preview(self, asked: ReplayInput) -> Body:
+    def preview(self, request: ReplayInput) -> Body:
         """Return what a replay would send, without sending it; raises as `plan`."""
-        return preview_body(self.plan(asked), asked, self._outlet.redactor)
+        return preview_body(self.plan(request), request, self._outlet.redactor)
 
-    def start(self, asked: ReplayInput) -> ReplayRow:
+    def start(self, request: ReplayInput) -> ReplayRow:
         """Begin a replay and return its row. A refusal is recorded too, and then raised.
 
         Raises as `plan`, and TooManyCalls when as many as may be are at work.
@@ -305,35 +311,40 @@ class Replays:
         replay_id = new_id().hex()
         self._refuse_more()
         try:
-            turn = self.plan(asked)
+            turn = self.plan(request)
             if turn.blocked is not None:
                 raise turn.blocked
             if turn.side_effects:
-                return self._wait_for_approval(replay_id, asked, turn)
+                return self._wait_for_approval(replay_id, request, turn)
         except NotReplayable as why:
-            why.replay_id = self._refused(replay_id, asked, why)
+            why.replay_id = self._refused(replay_id, request, why)
             raise
-        return self._begin(replay_id, asked, turn)
+        return self._begin(replay_id, request, turn)
 
-    def go_on(self, wanted: str, asked: GoOn, *, by: str) -> ReplayRow:
+    def go_on(self, replay_id: str, request: GoOn, *, by: str) -> ReplayRow:
         """Have a fork that stopped go on live, and return its row.
 
         Raises NotReplayable (then nothing has changed), NotFoundError, AmbiguousIdError, and
         TooManyCalls.
         """
         self._refuse_more()
-        waiting = self.row(wanted)
+        waiting = self.row(replay_id)
         if waiting.state == "waiting" and not waiting.steps:
             return self._send_approved(waiting)
         with self._readers.read(timeout_ms=PLAN_MS) as connection:
             found = resumed(
-                connection, wanted, asked, by=by, outlet=self._outlet, reach=self._reach(asked)
+                connection,
+                replay_id,
+                request,
+                by=by,
+                outlet=self._outlet,
+                reach=self._reach(request),
             )
         report = {**(found.row.report or {}), "live": found.live.json()}
         report.pop("error", None)
         claim = None
         if found.sends_at_once and (effects := found.at.turn.side_effects):
-            if not asked.allow_provider_side_effects and _approval_in(report, found) is None:
+            if not request.allow_provider_side_effects and _approval_in(report, found) is None:
                 raise refusal_of(effects)
             arguments = self._live_arguments(found)
             approval_id = _approval_in(report, found)
@@ -358,13 +369,13 @@ class Replays:
             raise NotReplayable(Reason.METADATA_ONLY, detail)
         return self._gate
 
-    def _wait_for_approval(self, replay_id: str, asked: ReplayInput, turn: Turn) -> ReplayRow:
+    def _wait_for_approval(self, replay_id: str, request: ReplayInput, turn: Turn) -> ReplayRow:
         """Propose to send a first request, and record the replay as waiting; nothing is sent."""
-        arguments = self._first_arguments(replay_id, asked, turn)
-        what = f"Replay of {turn.given.model} ({asked.kind})"
+        arguments = self._first_arguments(replay_id, request, turn)
+        what = f"Replay of {turn.given.model} ({request.kind})"
         approval_id = self._gated().propose(arguments, what=what)
         step = turn.source.step
-        row = new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())._replace(
+        row = new_row(replay_id, request, step.run_id, step.step_id, time.time_ns())._replace(
             state="waiting", reason=Reason.NEEDS_APPROVAL.value, request_hash=turn.ref,
             ended_ns=time.time_ns(),
         )  # fmt: skip
@@ -372,20 +383,22 @@ class Replays:
             row,
             {
                 "notes": list(turn.notes),
-                **recipe_in(row, asked, strict=True),
-                "asked": asked.model_dump(mode="json", exclude={"script"}),
+                **recipe_in(row, request, strict=True),
+                "asked": request.model_dump(mode="json", exclude={"script"}),
                 "approval": {"approval_id": approval_id, "after": None},
                 "ask": _approval_ask(approval_id, arguments),
             },
         )
         return row
 
-    def _first_arguments(self, replay_id: str, asked: ReplayInput, turn: Turn) -> Json:
-        if asked.kind != "forward":
-            return send_arguments(replay_id, turn, requests=asked.n)
-        bounds = {"max_turns": asked.max_turns, "max_usd": asked.max_usd} if asked.live else {}
-        requests = MOST_TURNS + (asked.max_turns if asked.live else 0)
-        return send_arguments(replay_id, turn, requests=requests, live=asked.live, **bounds)
+    def _first_arguments(self, replay_id: str, request: ReplayInput, turn: Turn) -> Json:
+        if request.kind != "forward":
+            return send_arguments(replay_id, turn, requests=request.n)
+        bounds = (
+            {"max_turns": request.max_turns, "max_usd": request.max_usd} if request.live else {}
+        )
+        requests = MOST_TURNS + (request.max_turns if request.live else 0)
+        return send_arguments(replay_id, turn, requests=requests, live=request.live, **bounds)
 
     def _live_arguments(self, found: Resumed) -> Json:
         live = found.live
@@ -399,11 +412,11 @@ class Replays:
         report = row.report or {}
         if "approval" not in report or "asked" not in report:
             raise NotReplayable(Reason.NOT_WAITING, "it waits for no approval")
-        asked = ReplayInput.model_validate(current_fields(report["asked"]))
-        turn = self.plan(asked)
+        request = ReplayInput.model_validate(current_fields(report["asked"]))
+        turn = self.plan(request)
         if turn.blocked is not None:
             raise turn.blocked
-        arguments = self._first_arguments(row.replay_id, asked, turn)
+        arguments = self._first_arguments(row.replay_id, request, turn)
         claim = self._gated().claim(report["approval"]["approval_id"], arguments)
         report = {name: one for name, one in report.items() if name not in ("approval", "ask")}
         taken = self._take(row, report, claim)
@@ -413,7 +426,7 @@ class Replays:
         )  # fmt: skip
         taken = taken._replace(run_id=run.trace_id)
         work = _Work(taken, report, claim=claim)
-        self._run(work, run, lambda work: self._ask(work, asked, turn, run))
+        self._run(work, run, lambda work: self._ask(work, request, turn, run))
         return taken
 
     def _wait_live(self, found: Resumed, report: Json, arguments: Json) -> ReplayRow:
@@ -428,7 +441,7 @@ class Replays:
         row = self._take(found.row, report, None)
         row = row._replace(
             state="waiting", reason=Reason.NEEDS_APPROVAL.value, ended_ns=time.time_ns(),
-            report=self._kept(report),
+            report=self._stored_report(report),
         )  # fmt: skip
         change_replay(self._outlet.folder, row)
         return row
@@ -436,8 +449,8 @@ class Replays:
     def _take(self, row: ReplayRow, report: Json, claim: Claim | None) -> ReplayRow:
         """Return a stopped replay as running here; raises where somebody else took it."""
         holder = self._hold()
-        kept = self._kept(report) or {}
-        if not claim_replay(self._outlet.folder, row, holder=holder, report=kept):
+        report_fields = self._stored_report(report) or {}
+        if not claim_replay(self._outlet.folder, row, holder=holder, report=report_fields):
             if claim is not None and self._gate is not None:
                 self._gate.finish(claim, replay_id=row.replay_id, error="not sent: taken already")
             raise NotReplayable(Reason.NOT_WAITING, "somebody else goes on with it")
@@ -450,10 +463,10 @@ class Replays:
         if work is not None:
             work.ended.wait(seconds)
 
-    def row(self, wanted: str) -> ReplayRow:
+    def row(self, replay_id: str) -> ReplayRow:
         """Return a replay as it stands; raises NotFoundError or AmbiguousIdError."""
         with self._readers.read() as connection:
-            return get_replay(connection, wanted)
+            return get_replay(connection, replay_id)
 
     def close(self) -> None:
         """Tell of what is still being made that this process does not wait for it."""
@@ -475,14 +488,14 @@ class Replays:
             if len(self._works) >= MOST_AT_ONCE:
                 raise TooManyCalls(MOST_AT_ONCE)
 
-    def _reach(self, asked: ReplayInput | GoOn) -> Reach:
+    def _reach(self, request: ReplayInput | GoOn) -> Reach:
         return Reach(
             model_server=self._model_server,
-            timeout_s=asked.timeout_s,
+            timeout_s=request.timeout_s,
             # What the provider does besides answering was approved so many times: no retry.
-            max_retries=0 if asked.allow_provider_side_effects else asked.max_retries,
-            script=self._script if asked.script is None else asked.script,
-            elsewhere=asked.allow_other_address,
+            max_retries=0 if request.allow_provider_side_effects else request.max_retries,
+            script=self._script if request.script is None else request.script,
+            elsewhere=request.allow_other_address,
         )
 
     def _settle(self) -> None:
@@ -493,30 +506,30 @@ class Replays:
             if not is_held(self._outlet.folder, holder):
                 interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
 
-    def _refused(self, replay_id: str, asked: ReplayInput, why: NotReplayable) -> str | None:
+    def _refused(self, replay_id: str, request: ReplayInput, why: NotReplayable) -> str | None:
         with self._readers.read() as connection:
-            step = get_step(connection, asked.step_id, now_ns=time.time_ns())
+            step = get_step(connection, request.step_id, now_ns=time.time_ns())
         now_ns = time.time_ns()
-        row = new_row(replay_id, asked, step.run_id, step.step_id, now_ns)
-        report = {"notes": [], "error": error_body(why), **recipe_in(row, asked, strict=False)}
+        row = new_row(replay_id, request, step.run_id, step.step_id, now_ns)
+        report = {"notes": [], "error": error_body(why), **recipe_in(row, request, strict=False)}
         self._add(row._replace(state="refused", reason=why.reason.value, ended_ns=now_ns), report)
         return replay_id
 
-    def _begin(self, replay_id: str, asked: ReplayInput, turn: Turn) -> ReplayRow:
+    def _begin(self, replay_id: str, request: ReplayInput, turn: Turn) -> ReplayRow:
         step = turn.source.step
         row = new_row(
-            replay_id, asked, step.run_id, step.step_id, time.time_ns(), holder=self._hold()
+            replay_id, request, step.run_id, step.step_id, time.time_ns(), holder=self._hold()
         )
         # metadata_only keeps no digests either; a compile that no call used has no request.
         if turn.request and self._outlet.mode is not RetentionMode.METADATA_ONLY:
             row = row._replace(request_hash=turn.ref)
-        report = {"notes": list(turn.notes), **recipe_in(row, asked, strict=True)}
+        report = {"notes": list(turn.notes), **recipe_in(row, request, strict=True)}
         run = ReplayRun(
-            self._outlet, replay_id, turn.source, mode=row.mode, is_recorded=asked.recorded
+            self._outlet, replay_id, turn.source, mode=row.mode, is_recorded=request.recorded
         )
         row = row._replace(run_id=run.trace_id)
         self._add(row, report)
-        self._run(_Work(row, report), run, lambda work: self._ask(work, asked, turn, run))
+        self._run(_Work(row, report), run, lambda work: self._ask(work, request, turn, run))
         return row
 
     def _run(self, work: _Work, run: ReplayRun, make: Callable[[_Work], _Ending]) -> None:
@@ -528,9 +541,9 @@ class Replays:
         ).start()
 
     def _add(self, row: ReplayRow, report: Json) -> None:
-        add_replay(self._outlet.folder, row._replace(report=self._kept(report)))
+        add_replay(self._outlet.folder, row._replace(report=self._stored_report(report)))
 
-    def _kept(self, report: Json) -> Json | None:
+    def _stored_report(self, report: Json) -> Json | None:
         """Return a report without secrets; None where no content may be kept."""
         if self._outlet.mode is RetentionMode.METADATA_ONLY:
             return None
@@ -566,7 +579,7 @@ class Replays:
         row = work.row._replace(
             state=ending.state,
             reason=None if ending.reason is None else ending.reason.value,
-            report=self._kept(work.report),
+            report=self._stored_report(work.report),
         )
         try:
             run.end(error)
@@ -583,17 +596,17 @@ class Replays:
             error = str((work.report.get("error") or {}).get("message") or ending.reason)[:2_000]
         self._gate.finish(work.claim, replay_id=work.row.replay_id, error=error)
 
-    def _ask(self, work: _Work, asked: ReplayInput, turn: Turn, run: ReplayRun) -> _Ending:
+    def _ask(self, work: _Work, request: ReplayInput, turn: Turn, run: ReplayRun) -> _Ending:
         """Make the calls of a replay, and return how it ended."""
         turn = run.compile(turn)
         if not turn.sends:
             work.add(self._numbers(compile_json(turn)))
             return _Ending("done")
-        if asked.kind == "forward":
-            return self._go_on(work, asked, turn, run)
-        for _ in range(asked.n):
-            said = run.ask(turn)
-            work.add(self._numbers(said.json(turn)), said.answer.shortfall)
+        if request.kind == "forward":
+            return self._go_on(work, request, turn, run)
+        for _ in range(request.n):
+            reply = run.ask(turn)
+            work.add(self._numbers(reply.json(turn)), reply.answer.shortfall)
         return _Ending("done")
 
     def _numbers(self, step: Json) -> Json:
@@ -602,23 +615,23 @@ class Replays:
             return step
         return {**step, "request_hash": None, "compile_hash": None}
 
-    def _go_on(self, work: _Work, asked: ReplayInput, turn: Turn, run: ReplayRun) -> _Ending:
+    def _go_on(self, work: _Work, request: ReplayInput, turn: Turn, run: ReplayRun) -> _Ending:
         """Make one turn after the other until the first answer that cannot be followed."""
-        fork = Fork(asked, Making(self._reach(asked), self._outlet.redactor, self._policy()))
+        fork = Fork(request, Making(self._reach(request), self._outlet.redactor, self._policy()))
         for number in range(1, MOST_TURNS + 1):
-            said = run.ask(turn)
-            work.add(self._numbers(said.json(turn)), said.answer.shortfall)
+            reply = run.ask(turn)
+            work.add(self._numbers(reply.json(turn)), reply.answer.shortfall)
             pool: list[RecordedResult] = []
             with self._readers.read(timeout_ms=PLAN_MS) as connection:
-                following = fork.after(connection, turn, said)
+                following = fork.after(connection, turn, reply)
                 if isinstance(following, Divergence):
                     pool = recorded_results(connection, turn.source)
             if isinstance(following, Divergence):
-                work.report |= parting_body(following, turn, said, number=number, pool=pool)
-                if not asked.live:
+                work.report |= parting_body(following, turn, reply, number=number, pool=pool)
+                if not request.live:
                     return _Ending("diverged")
-                live = Live(turns_left=asked.max_turns, usd_left=asked.max_usd)
-                at = Standing(turn, said.answer, said.step_id, number)
+                live = Live(turns_left=request.max_turns, usd_left=request.max_usd)
+                at = Standing(turn, reply.answer, reply.step_id, number)
                 return self._go_live(work, run, turn.source, pool, live, at)
             if following is None:
                 return _Ending("done")
@@ -651,8 +664,8 @@ class Replays:
             # As it stands, should the next call fail.
             work.report["ask"] = ask_again(work.report["ask"], live, work.row.steps)
 
-        def say(told: str) -> None:
-            work.report["notes"] = list(dict.fromkeys([*work.report["notes"], told]))
+        def say(text: str) -> None:
+            work.report["notes"] = list(dict.fromkeys([*work.report["notes"], text]))
 
         fork = LiveFork(
             live, source=source, pool=pool, run=run, note=note,

@@ -106,12 +106,12 @@ def _payloads(
 
 
 def _record(ref: str, data: bytes, media_type: str) -> Json:
-    told = {semconv.PAYLOAD_DIGEST: ref, semconv.PAYLOAD_MEDIA_TYPE: media_type}
+    attributes = {semconv.PAYLOAD_DIGEST: ref, semconv.PAYLOAD_MEDIA_TYPE: media_type}
     return {
         "timeUnixNano": str(time.time_ns()),
         "eventName": semconv.EVENT_PAYLOAD,
         "body": {"bytesValue": base64.b64encode(data).decode()},
         "attributes": [
-            {"key": key, "value": {"stringValue": value}} for key, value in told.items()
+            {"key": key, "value": {"stringValue": value}} for key, value in attributes.items()
         ],
     }

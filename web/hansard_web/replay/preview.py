@@ -81,17 +81,17 @@ _SCRIPTED: Final = "scripted"
 _FORWARD: Final = "the later turns of the run follow as far as they can"
 
 
-def preview_body(turn: Turn, asked: ReplayInput, redactor: Redactor) -> Body:
+def preview_body(turn: Turn, request: ReplayInput, redactor: Redactor) -> Body:
     """Return a preview: the request, the compile beside the original's, tokens and cost."""
     estimate = turn.adapter.estimate(turn.given)
     source = turn.source.step
     effects = turn.side_effects
-    is_allowed = asked.allow_provider_side_effects
+    is_allowed = request.allow_provider_side_effects
     return {
         "preview": True,
-        "mode": asked.kind,
-        "recorded": asked.recorded,
-        "n": asked.n,
+        "mode": request.kind,
+        "recorded": request.recorded,
+        "n": request.n,
         "source": {"run_id": source.run_id, "step_id": source.step_id},
         "provider": turn.destination.provider,
         "model": turn.given.model,
@@ -104,12 +104,12 @@ def preview_body(turn: Turn, asked: ReplayInput, redactor: Redactor) -> Body:
         "provider_side_effects": [one.json() for one in effects],
         "needs_approval": bool(effects) and is_allowed,
         "refusal": None if turn.blocked is None else refusal_body(turn.blocked),
-        "mutations": [plain_change(one) for one in parse_mutations(asked.mutations)],
+        "mutations": [plain_change(one) for one in parse_mutations(request.mutations)],
         "request": _request(turn),
         "compile": None if turn.remade is None else remade_body(turn.remade, redactor),
         "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
-        "cost": cost_body(turn, estimate, times=asked.n),
-        "notes": [*turn.notes, *_ahead(turn, asked)],
+        "cost": cost_body(turn, estimate, times=request.n),
+        "notes": [*turn.notes, *_ahead(turn, request)],
         "omitted": [] if turn.is_exact else turn.form.notes(turn.given),
     }
 
@@ -122,14 +122,14 @@ def _recorded_address(turn: Turn) -> str | None:
     return None if address is None else address_text(address)
 
 
-def _ahead(turn: Turn, asked: ReplayInput) -> list[str]:
+def _ahead(turn: Turn, request: ReplayInput) -> list[str]:
     """Return what else is sent, and paid for where the first call is: the turns that follow."""
-    if asked.kind != "forward":
+    if request.kind != "forward":
         return []
     follow = f"{_FORWARD}, and are paid for as well" if _is_paid(turn) else _FORWARD
-    if not asked.live:
+    if not request.live:
         return [follow]
-    most = f"up to {asked.max_turns} live turns, for at most ${asked.max_usd:g}"
+    most = f"up to {request.max_turns} live turns, for at most ${request.max_usd:g}"
     return [follow, f"past the first divergence the model is asked further: {most}"]
 
 
@@ -146,8 +146,8 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
     if not _is_paid(turn):
         return {"usd": 0.0, "each_usd": 0.0, "times": times, "output_tokens": 0, "source": None}
     call = turn.source.call
-    said = call.tokens.output if call is not None else None
-    output = said if said is not None else turn.given.sampling.max_output_tokens
+    message = call.tokens.output if call is not None else None
+    output = message if message is not None else turn.given.sampling.max_output_tokens
     found = computed_cost(
         Tokens(input=estimate.tokens, output=output),
         provider=turn.destination.provider,

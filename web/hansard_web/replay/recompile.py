@@ -176,12 +176,12 @@ class Recompiler:
         """Put the words of an earlier turn in the place of the recorded ones, if they are there."""
         if spoken.is_same:
             return request
-        wanted = {one.match_hash for one in spoken.recorded}
+        hashes = {one.match_hash for one in spoken.recorded}
         for item in request.context_items:
-            said = _message_of(item.content) if item.kind == "assistant_msg" else None
-            if said is None or said.match_hash not in wanted:
+            message = _message_of(item.content) if item.kind == "assistant_msg" else None
+            if message is None or message.match_hash not in hashes:
                 continue
-            [new, *_] = with_answer([said], [said], spoken.found) or [said]
+            [new, *_] = with_answer([message], [message], spoken.found) or [message]
             edit = change.EditItem(op="edit_item", item_id=item.id, content=message_json(new))
             return mutate_request(request, [edit])
         self.notes.append("the words of an earlier turn are no item here: the recorded ones stay")

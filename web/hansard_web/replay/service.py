@@ -13,7 +13,7 @@ from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config, script_in
 from hansard_web.app.readers import Readers
-from hansard_web.policy.decider import PolicyDesk
+from hansard_web.policy.decider import PolicyDecider
 from hansard_web.policy.service import PolicyService, policy_of
 from hansard_web.replay.engine import Replays
 from hansard_web.replay.transport.provider_gate import ReplayGate
@@ -23,7 +23,7 @@ from hansard_web.sidecar.request import SidecarService
 
 def make_replays(
     sidecar_service: SidecarService | None,
-    desk: PolicyDesk | None,
+    decider: PolicyDecider | None,
     store: ApprovalService | None = None,
 ) -> Replays | None:
     """Return what makes replays in an app; None where the app stores nothing."""
@@ -34,7 +34,7 @@ def make_replays(
         sidecar_service.sidecar.outlet,
         model_server=sidecar_service.site.settings.model_server,
         script=sidecar_service.site.settings.script,
-        policy=lambda: None if desk is None else _rules(desk.book),
+        policy=lambda: None if decider is None else _rules(decider.rules),
         gate=None if store is None else ReplayGate(store),
     )
 
@@ -47,16 +47,16 @@ def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Rea
     pipeline.start()
     readers = Readers(folder)
     try:
-        book = PolicyService(folder, readers.read, config.policy)
+        rules = PolicyService(folder, readers.read, config.policy)
         outlet = Outlet(folder, pipeline, retention)
-        policy = policy_of(book, retention, folder)
+        policy = policy_of(rules, retention, folder)
         store = ApprovalService(folder, retention=retention.mode, policy=policy, source="replay")
         replays = Replays(
             readers,
             outlet,
             model_server=config.model_server,
             script=script_in(config.script),
-            policy=lambda: _rules(book),
+            policy=lambda: _rules(rules),
             gate=ReplayGate(store),
         )
         try:
@@ -69,7 +69,7 @@ def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Rea
         pipeline.close()
 
 
-def _rules(book: PolicyService) -> Policy | None:
+def _rules(rules: PolicyService) -> Policy | None:
     """Return the rules in force; None where there are none."""
-    current = book.in_force()
+    current = rules.in_force()
     return current.policy if current.put or current.read else None

@@ -86,10 +86,10 @@ def _call_of(
 ) -> StepSkeleton | None:
     """Return the first model call of this run that names a compile's id."""
     attributes = read_step(connection, compile_step.id).view.attributes
-    wanted = attributes.get(semconv.COMPILE_ID)
-    if not isinstance(wanted, str):
+    compile_id = attributes.get(semconv.COMPILE_ID)
+    if not isinstance(compile_id, str):
         return None
-    numbers = spans_naming_compilation(connection, wanted)
+    numbers = spans_naming_compilation(connection, compile_id)
     found = steps_by_number(connection, numbers, now_ns=now_ns)
     calls = [
         step

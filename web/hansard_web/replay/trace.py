@@ -51,7 +51,7 @@ class Said:
         """What the replay's row keeps of it: ids, hashes and numbers."""
         tokens = self.answer.call.tokens
         return {
-            **_told_of(turn),
+            **_turn_body(turn),
             "step_id": self.step_id,
             "latency_ms": self.latency_ms,
             "input_tokens": tokens.input,
@@ -61,10 +61,10 @@ class Said:
 
 def compile_json(turn: Turn) -> Json:
     """Return what the row keeps of a turn that was compiled, and not sent."""
-    return {**_told_of(turn), "step_id": None}
+    return {**_turn_body(turn), "step_id": None}
 
 
-def _told_of(turn: Turn) -> Json:
+def _turn_body(turn: Turn) -> Json:
     step = turn.remade.step if turn.remade is not None else None
     return {
         "source_step_id": turn.source.step.step_id,
@@ -108,7 +108,7 @@ class ReplayRun:
             attributes={
                 semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT,
                 semconv.AGENT_NAME: self._agent,
-                **self._told(source),
+                **self._source_attributes(source),
             },
             links=(self._link(source),),
         )
@@ -128,9 +128,9 @@ class ReplayRun:
 
     def tool(self, call: LiveCall, source: Source) -> None:
         """Record a tool call whose result came from the record or from somebody: nothing ran."""
-        told = {
+        attributes = {
             **tool_attributes(name=call.name, call_id=call.call_id, type=None),
-            **self._told(source),
+            **self._source_attributes(source),
             semconv.REPLAY_RESULT: call.origin,
             semconv.REPLAY_RESULT_BY: call.by if call.origin == "hand" else None,
             semconv.DUPLICATE: True if call.origin == "recorded" else None,
@@ -140,7 +140,7 @@ class ReplayRun:
             self._recording.recorder,
             tool_name(call.name),
             context=context_of(None, self.parent_id),
-            attributes=told,
+            attributes=attributes,
             links=linked,
         )
         span.keep(semconv.TOOL_CALL_ARGUMENTS, call.arguments)
@@ -148,7 +148,7 @@ class ReplayRun:
         if span.claim():
             span.close(outcome_of("failed" if call.is_error else None, None))
 
-    def _told(self, source: Source) -> dict[str, str | bool]:
+    def _source_attributes(self, source: Source) -> dict[str, str | bool]:
         return {semconv.REPLAY_OF: source.step.step_id, **self._marks}
 
     def _link(self, source: Source) -> Link:
@@ -161,8 +161,8 @@ class ReplayRun:
             return turn
         with entered(context_of(None, self.parent_id)):
             span = CompileSpan.begin(self._recording.recorder)
-            kept = span.keep(remade.result, remade.given, checks=remade.checks)
-        step = CompiledStep(remade.result, checks=remade.checks, recorded=kept)
+            recorded = span.keep(remade.result, remade.given, checks=remade.checks)
+        step = CompiledStep(remade.result, checks=remade.checks, recorded=recorded)
         return replace(turn, remade=replace(remade, step=step))
 
     def ask(self, turn: Turn, on_begin: Callable[[str], object] = lambda _: None) -> Said:
@@ -175,12 +175,12 @@ class ReplayRun:
         adapter = turn.adapter
         with entered(context_of(None, self.parent_id)):
             span = CallSpan.begin(self._recording.recorder, turn.given, adapter, compiled_of(turn))
-        told: dict[str, str | bool] = self._told(turn.source)
+        attributes: dict[str, str | bool] = self._source_attributes(turn.source)
         if turn.is_rebuilt:
-            told[semconv.REPLAY_REBUILT] = True
+            attributes[semconv.REPLAY_REBUILT] = True
         if turn.is_recorded:
-            told[semconv.DUPLICATE] = True
-        span.mark(told, links=(self._link(turn.source),))
+            attributes[semconv.DUPLICATE] = True
+        span.mark(attributes, links=(self._link(turn.source),))
         self.save()
         on_begin(span.step_id)
         started = time.perf_counter()
@@ -194,9 +194,9 @@ class ReplayRun:
         finally:
             adapter.close()
         took_ms = (time.perf_counter() - started) * 1e3
-        kept = span.finish(answer)
+        recorded = span.finish(answer)
         self.save()
-        return Said(kept.step_id, answer, None if turn.is_recorded else round(took_ms, 3))
+        return Said(recorded.step_id, answer, None if turn.is_recorded else round(took_ms, 3))
 
     def end(self, error: BaseException | None = None) -> None:
         """End what was begun here: the run, and what went on live in it."""

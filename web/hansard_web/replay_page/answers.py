@@ -78,10 +78,10 @@ def beside(diff: StepDiff, *, title: str) -> Beside:
     state = DiffState(diff.left.step.step_id, diff.right.step.step_id)
     detail = detail_of(diff, state)
     values = tuple(
-        kept
+        section
         for one in detail.values
-        if (kept := replace(one, pieces=()) if one.title.startswith("Answer") else one).paths
-        or kept.pieces
+        if (section := replace(one, pieces=()) if one.title.startswith("Answer") else one).paths
+        or section.pieces
     )
     pieces = _pieces(diff)
     return Beside(
@@ -115,9 +115,9 @@ def _side(
     figures = []
     for delta in diff.figures:
         if delta.name in _SHOWN:
-            said = say(delta)
-            moved = "" if which == "left" or delta.direction == "same" else said.say
-            figures.append((said.label, said.left if which == "left" else said.right, moved))
+            text = say(delta)
+            moved = "" if which == "left" or delta.direction == "same" else text.say
+            figures.append((text.label, text.left if which == "left" else text.right, moved))
     parts = [part for message in one.answers for part in message.parts]
     return AnswerSide(
         side=which,
@@ -134,9 +134,9 @@ def _side(
     )
 
 
-def spread_view(told: Json | None, row: ReplayRow, recorded: int | None) -> Spread | None:
+def spread_view(spread: Json | None, row: ReplayRow, recorded: int | None) -> Spread | None:
     """Return the spread of n answers as the page shows it; None for a single one."""
-    if told is None:
+    if spread is None:
         return None
     tokens = [one["output_tokens"] for one in row.steps if one["output_tokens"] is not None]
     numbers = {one["step_id"]: number for number, one in enumerate(row.steps, 1)}
@@ -147,11 +147,11 @@ def spread_view(told: Json | None, row: ReplayRow, recorded: int | None) -> Spre
     def place(value: int) -> float:
         return 50.0 if high == low else round(5 + 90 * (value - low) / (high - low), 1)
 
-    ranges = (("tokens out", told["output_tokens"], ""), ("latency", told["latency_ms"], " ms"))
+    ranges = (("tokens out", spread["output_tokens"], ""), ("latency", spread["latency_ms"], " ms"))
     return Spread(
-        answers=told["answers"],
-        different=told["different"],
-        groups=tuple(_group(one, numbers, path) for one in told["groups"]),
+        answers=spread["answers"],
+        different=spread["different"],
+        groups=tuple(_group(one, numbers, path) for one in spread["groups"]),
         ranges=tuple((label, _range(one, unit)) for label, one, unit in ranges if one is not None),
         dots_pct=tuple(map(place, tokens)),
         recorded_pct=None if recorded is None else place(recorded),

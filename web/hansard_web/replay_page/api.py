@@ -51,7 +51,7 @@ async def begin_replay(
     site: SiteDep,
     service: SidecarDep,
     request: Request,
-    asked: ReplayInput,
+    fields: ReplayInput,
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """Make a model call again. 202 with its state; 201 when it ended within `wait_s`."""
@@ -59,13 +59,13 @@ async def begin_replay(
     once = service.once("replay", idempotency_key, raw_body(request), repeats=False)
 
     def work() -> Answer:
-        if asked.preview:
-            return Answer(replays.preview(asked))
-        return once.do(begun, again=lambda kept: _body(site, kept["replay_id"]))
+        if fields.preview:
+            return Answer(replays.preview(fields))
+        return once.do(begun, again=lambda stored: _body(site, stored["replay_id"]))
 
     def begun() -> Done:
-        row = replays.start(asked)
-        replays.wait(row.replay_id, seconds=asked.wait_s)
+        row = replays.start(fields)
+        replays.wait(row.replay_id, seconds=fields.wait_s)
         body = _body(site, row.replay_id)
         status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
         return Done({"replay_id": row.replay_id}, body, status)
@@ -76,10 +76,10 @@ async def begin_replay(
 @router.post(
     "/v1/replay/preview", response_class=Answer, responses=answers("replay_page.schemas.Preview")
 )
-async def preview_replay(request: Request, asked: ReplayInput) -> Answer:
+async def preview_replay(request: Request, body: ReplayInput) -> Answer:
     """Show what a replay would send, how the compile changes and what it would cost."""
     replays = replays_of(request)
-    return await apart(request, lambda: Answer(replays.preview(asked)))
+    return await apart(request, lambda: Answer(replays.preview(body)))
 
 
 @router.post(
@@ -95,21 +95,21 @@ async def continue_replay(
     service: SidecarDep,
     request: Request,
     replay_id: str,
-    asked: GoOn,
+    fields: GoOn,
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """Have a fork that stopped go on live: asks the model, and waits for results it lacks."""
     replays = replays_of(request)
-    by = person(request, asked.by)
+    by = person(request, fields.by)
     body = replay_id.encode() + b"\n" + raw_body(request)
     once = service.once("replay.continue", idempotency_key, body, repeats=False)
 
     def work() -> Answer:
-        return once.do(begun, again=lambda kept: _body(site, kept["replay_id"]))
+        return once.do(begun, again=lambda stored: _body(site, stored["replay_id"]))
 
     def begun() -> Done:
-        row = replays.go_on(replay_id, asked, by=by)
-        replays.wait(row.replay_id, seconds=asked.wait_s)
+        row = replays.go_on(replay_id, fields, by=by)
+        replays.wait(row.replay_id, seconds=fields.wait_s)
         body = _body(site, row.replay_id)
         status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
         return Done({"replay_id": row.replay_id}, body, status)
@@ -128,10 +128,10 @@ def find_replays(
 ) -> Answer:
     """List replays, the newest first, of one step or of all."""
     with site.readers.read() as connection:
-        wanted = None
+        step_id = None
         if step is not None:
-            wanted = get_step(connection, step, now_ns=time.time_ns()).step_id
-        page = list_replays(connection, step_id=wanted, limit=limit_of(limit), cursor=cursor)
+            step_id = get_step(connection, step, now_ns=time.time_ns()).step_id
+        page = list_replays(connection, step_id=step_id, limit=limit_of(limit), cursor=cursor)
     items = [summary_body(one) for one in page.items]
     return Answer({"items": items, "next_cursor": page.next_cursor})
 
@@ -183,7 +183,7 @@ async def apart(request: Request, work: Callable[[], R]) -> R:
     return await to_thread.run_sync(work, limiter=limiter)
 
 
-def _body(site: SiteDep, wanted: str, *, with_comparison: bool = True) -> Body:
+def _body(site: SiteDep, replay_id: str, *, with_comparison: bool = True) -> Body:
     with site.readers.read(timeout_ms=PLAN_MS) as connection:
-        row = get_replay(connection, wanted)
+        row = get_replay(connection, replay_id)
         return replay_body(connection, row, now_ns=time.time_ns(), with_comparison=with_comparison)

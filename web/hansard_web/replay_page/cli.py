@@ -103,7 +103,9 @@ def print_replay(body: Body) -> None:
     changed = _compile(found.get("compile")) if body["mode"] == "mutated" else ()
     made = [f"changed: {one}" for one in body["changes"]]
     yours = [body["user_notes"]] if body["user_notes"] else []
-    print_lines([*made, *changed, *_said(body), *_noted(body["labels"], body["notes"], yours)])
+    print_lines(
+        [*made, *changed, *_result_lines(body), *_noted(body["labels"], body["notes"], yours)]
+    )
 
 
 def _cost(cost: Json | None) -> str:
@@ -132,7 +134,7 @@ def _request(body: Body) -> str:
     return f"{body['request_hash']}, {same}"
 
 
-def _said(body: Body) -> Iterator[str]:
+def _result_lines(body: Body) -> Iterator[str]:
     if body["error"]:
         yield f"{body['error']['code']}: {body['error']['message']}"
     if body["divergence"]:
@@ -167,8 +169,8 @@ def _live(body: Body) -> Iterator[str]:
         yield f"  {call['call_id']} {call['name']}: {call['state']}{held}"
     if ask is not None and body["state"] in ("diverged", "waiting"):
         needed = [one["call_id"] for one in ask["calls"] if one["state"] in ("needed", "blocked")]
-        given = "".join(f" --result {one}=…" for one in needed)
-        yield f"to go on live: hansard replay {body['short_id']} --continue{given}"
+        options = "".join(f" --result {one}=…" for one in needed)
+        yield f"to go on live: hansard replay {body['short_id']} --continue{options}"
 
 
 def _words(ops: list[Json]) -> str:
@@ -251,9 +253,9 @@ def changes_from(options: Mapping[str, Any]) -> list[Json]:
     return [*changes, *(_json(one) for one in options["change"])]
 
 
-def _sets(given: Sequence[str]) -> list[Json]:
+def _sets(texts: Sequence[str]) -> list[Json]:
     changes: list[Json] = []
-    for one in given:
+    for one in texts:
         name, value = _pair(one, "--set")
         if name not in _SET:
             raise ConfigError(f"--set {name}: there are {', '.join(_SET)}")
@@ -364,7 +366,7 @@ def replay(*, step: str, as_json: bool, **line: Any) -> None:
             else:
                 if file is not None:
                     import_files(ingest, [file])
-                code = _replay(replays, readers, _asked(step_id, line), line, as_json=as_json)
+                code = _replay(replays, readers, _request_of(step_id, line), line, as_json=as_json)
     except NotReplayable as why:
         if as_json:
             print_json({"error": _refusal(why)})
@@ -387,27 +389,27 @@ def _folder(data: str | None, *, may_begin: bool) -> DataFolder:
 def _replay(
     replays: Replays,
     readers: Readers,
-    asked: ReplayInput,
+    request: ReplayInput,
     line: Mapping[str, Any],
     *,
     as_json: bool,
 ) -> int:
-    if line["preview"] or not (line["yes"] or asked.recorded):
-        shown = replays.preview(asked)
+    if line["preview"] or not (line["yes"] or request.recorded):
+        shown = replays.preview(request)
         if line["preview"]:
             print_json(shown) if as_json else print_preview(shown)
             return _SAME if shown["refusal"] is None else _REFUSED
         if shown["sends"] and shown["provider"] != "scripted" and shown["refusal"] is None:
             print_preview(shown, err=True)
             confirm("Send it?", yes=False)
-    if asked.live:
+    if request.live:
         click.echo("live: turns past the recording are sent and paid for as well", err=True)
-    row = replays.start(asked)
+    row = replays.start(request)
     return _ended(replays, readers, row.replay_id, line, as_json=as_json)
 
 
 def _go_on(
-    replays: Replays, readers: Readers, wanted: str, line: Mapping[str, Any], *, as_json: bool
+    replays: Replays, readers: Readers, replay_id: str, line: Mapping[str, Any], *, as_json: bool
 ) -> int:
     """Have a replay that stopped go on live; asks first, for it costs money."""
     changes = changes_from(line)
@@ -416,7 +418,7 @@ def _go_on(
             "--continue takes --result, --max-turns, --max-usd, --script, --allow-other-address "
             "and --allow-provider-side-effects"
         )
-    asked = GoOn(
+    request = GoOn(
         results=[_result(one) for one in line["results"]],
         max_turns=line["max_turns"],
         max_usd=line["max_usd"],
@@ -424,17 +426,17 @@ def _go_on(
         allow_other_address=line["allow_other_address"],
         allow_provider_side_effects=line["allow_provider_side_effects"],
     )
-    row = replays.row(wanted)
+    row = replays.row(replay_id)
     guess = ((row.report or {}).get("ask") or {}).get("estimate") or {}
     if not row.steps and row.state == "waiting":
         click.echo("what was approved is sent now", err=True)
-    elif not line["yes"] and asked.script is None:
+    elif not line["yes"] and request.script is None:
         usd = guess.get("usd")
         cost = "an unknown price" if usd is None else f"about ${usd:.6f}"
         model = printable(str(guess.get("model", "the model")))
         click.echo(f"the next turn asks {model}, {cost}", err=True)
         confirm("Go on live?", yes=False)
-    replays.go_on(row.replay_id, asked, by=user_name())
+    replays.go_on(row.replay_id, request, by=user_name())
     return _ended(replays, readers, row.replay_id, line, as_json=as_json)
 
 
@@ -471,7 +473,7 @@ def is_other_answer(body: Body) -> bool:
     return bool(output is None or not output["is_empty"])
 
 
-def _asked(step_id: str, line: Mapping[str, Any]) -> ReplayInput:
+def _request_of(step_id: str, line: Mapping[str, Any]) -> ReplayInput:
     changes = changes_from(line)
     if line["exact"] and (changes or line["forward"]):
         raise Misused("--exact changes nothing: leave out the changes and --forward")

@@ -62,32 +62,32 @@ class Folding:
 
 
 def fold_fields(
-    changes: Sequence[Json], given: Iterable[tuple[str, str]]
+    changes: Sequence[Json], typed_pairs: Iterable[tuple[str, str]]
 ) -> tuple[tuple[Json, ...], list[str]]:
     """Return the changes with what the fields say, and what could not be read."""
-    pairs = list(given)
-    told = dict(pairs)
+    pairs = list(typed_pairs)
+    fields = dict(pairs)
     folding = Folding(list(changes))
-    _once(folding, told)
+    _once(folding, fields)
     _left_out(folding, pairs)
-    _added(folding, told)
-    _moved(folding, told)
+    _added(folding, fields)
+    _moved(folding, fields)
     return tuple(folding.changes), folding.problems
 
 
-def _once(folding: Folding, told: Mapping[str, str]) -> None:
+def _once(folding: Folding, fields: Mapping[str, str]) -> None:
     for op, name in (("set_provider", "provider"), ("set_model", "model")):
-        if name in told:
-            folding.set(op, {name: told[name].strip()} if told[name].strip() else {})
-    if any(name in told for name in BUDGET):
-        folding.set("set_budget", _numbers(folding, told, BUDGET, lambda _: int))
-    if any(f"weight.{term}" in told for term in TERMS):
+        if name in fields:
+            folding.set(op, {name: fields[name].strip()} if fields[name].strip() else {})
+    if any(name in fields for name in BUDGET):
+        folding.set("set_budget", _numbers(folding, fields, BUDGET, lambda _: int))
+    if any(f"weight.{term}" in fields for term in TERMS):
         names = [f"weight.{term}" for term in TERMS]
-        found = _numbers(folding, told, names, lambda _: float)
+        found = _numbers(folding, fields, names, lambda _: float)
         weights = {name.removeprefix("weight."): value for name, value in found.items()}
         folding.set("set_weights", {"weights": weights} if weights else {})
-    if any(name in told for name in SAMPLING):
-        found = _numbers(folding, told, tuple(SAMPLING), SAMPLING.__getitem__)
+    if any(name in fields for name in SAMPLING):
+        found = _numbers(folding, fields, tuple(SAMPLING), SAMPLING.__getitem__)
         folding.set("set_sampling", {**_unseen(folding.changes), **found})
 
 
@@ -103,13 +103,13 @@ def _unseen(changes: Sequence[Json]) -> Json:
 
 def _numbers(
     folding: Folding,
-    told: Mapping[str, str],
+    fields: Mapping[str, str],
     names: Sequence[str],
     kind_of: Callable[[str], Callable[[str], Any]],
 ) -> Json:
     found = {}
     for name in names:
-        value = folding.number(name, told.get(name, ""), kind_of(name))
+        value = folding.number(name, fields.get(name, ""), kind_of(name))
         if value is not None:
             found[name] = value
     return found
@@ -132,32 +132,32 @@ def _left_out(folding: Folding, pairs: Sequence[tuple[str, str]]) -> None:
             folding.add("remove_item", item_id=item_id)
 
 
-def _added(folding: Folding, told: Mapping[str, str]) -> None:
+def _added(folding: Folding, fields: Mapping[str, str]) -> None:
     for op, name, key in (
         ("remove_source", "without_source", "source"),
         ("remove_tool", "without_tool", "name"),
     ):
-        if told.get(name):
-            folding.add(op, **{key: told[name]})
-    if told.get("without_memory"):
-        is_all = told["without_memory"] == "all:"
-        folding.add("remove_memory", **({} if is_all else {"memory_id": told["without_memory"]}))
-    if told.get("was") != content_mark(told.get("content", "")):
-        _edited(folding, told)
-    if _is_place(told.get("remove_message", "")):
-        folding.add("remove_message", position=int(told["remove_message"]))
-    if told.get("add_content", "").strip():
-        item = {"kind": told.get("add_kind") or "file", "content": _lines(told["add_content"])}
-        if told.get("add_id", "").strip():
-            item["id"] = told["add_id"].strip()
+        if fields.get(name):
+            folding.add(op, **{key: fields[name]})
+    if fields.get("without_memory"):
+        is_all = fields["without_memory"] == "all:"
+        folding.add("remove_memory", **({} if is_all else {"memory_id": fields["without_memory"]}))
+    if fields.get("was") != content_mark(fields.get("content", "")):
+        _edited(folding, fields)
+    if _is_place(fields.get("remove_message", "")):
+        folding.add("remove_message", position=int(fields["remove_message"]))
+    if fields.get("add_content", "").strip():
+        item = {"kind": fields.get("add_kind") or "file", "content": _lines(fields["add_content"])}
+        if fields.get("add_id", "").strip():
+            item["id"] = fields["add_id"].strip()
         folding.add("add_item", item=item)
-    if told.get("say_text", "").strip():
-        role = told.get("say_role") or "user"
-        folding.add("add_message", role=role, text=_lines(told["say_text"]))
-    _rules(folding, told)
-    if told.get("raw", "").strip():
+    if fields.get("say_text", "").strip():
+        role = fields.get("say_role") or "user"
+        folding.add("add_message", role=role, text=_lines(fields["say_text"]))
+    _rules(folding, fields)
+    if fields.get("raw", "").strip():
         try:
-            folding.changes.append(read_change(told["raw"]))
+            folding.changes.append(read_change(fields["raw"]))
         except ValueError as wrong:
             folding.problems.append(f"The change as JSON: {wrong}.")
 
@@ -167,17 +167,17 @@ def content_mark(text: str) -> str:
     return hashlib.sha256(_lines(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _edited(folding: Folding, told: Mapping[str, str]) -> None:
+def _edited(folding: Folding, fields: Mapping[str, str]) -> None:
     """Note new content; of an item only the last one is kept."""
-    text = told.get("content", "")
-    if told.get("edit_item"):
-        content = _content(folding, text, is_json=told.get("is_json") == "1")
+    text = fields.get("content", "")
+    if fields.get("edit_item"):
+        content = _content(folding, text, is_json=fields.get("is_json") == "1")
         if content is not None:
-            change = {"op": "edit_item", "item_id": told["edit_item"], "content": content}
+            change = {"op": "edit_item", "item_id": fields["edit_item"], "content": content}
             folding.changes = [one for one in folding.changes if not _is_edit(one, change)]
             folding.changes.append(change)
-    if _is_place(told.get("edit_message", "")):
-        folding.add("edit_message", position=int(told["edit_message"]), text=_lines(text))
+    if _is_place(fields.get("edit_message", "")):
+        folding.add("edit_message", position=int(fields["edit_message"]), text=_lines(text))
 
 
 def _is_edit(one: Json, of: Json) -> bool:
@@ -188,12 +188,12 @@ def _is_place(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def _rules(folding: Folding, told: Mapping[str, str]) -> None:
-    if told.get("no_rules") == "1":
+def _rules(folding: Folding, fields: Mapping[str, str]) -> None:
+    if fields.get("no_rules") == "1":
         folding.changes = [one for one in folding.changes if one["op"] != "set_policy"]
         folding.add("set_policy", rules=[])
-    elif told.get("rules", "").strip():
-        found = _content(folding, told["rules"], is_json=True, name="The rules")
+    elif fields.get("rules", "").strip():
+        found = _content(folding, fields["rules"], is_json=True, name="The rules")
         rules = found.get("rules") if isinstance(found, dict) else found
         if isinstance(rules, list):
             folding.set("set_policy", {"rules": rules})
@@ -216,10 +216,10 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _moved(folding: Folding, told: Mapping[str, str]) -> None:
+def _moved(folding: Folding, fields: Mapping[str, str]) -> None:
     """Take back a change, or move it: numbers are those of the list that was shown."""
     for name, by in (("drop", 0), ("up", -1), ("down", 1)):
-        text = told.get(name, "")
+        text = fields.get(name, "")
         at = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else -1
         if not 0 <= at < len(folding.changes):
             continue

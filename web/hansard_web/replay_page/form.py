@@ -101,7 +101,7 @@ class Form:
 
 def form_of(turn: Turn, state: ReplayState) -> Form:
     """Return what can be changed of a call; `turn` is it without changes."""
-    told = {str(one["op"]): one for one in state.changes}
+    changes = {str(one["op"]): one for one in state.changes}
     call = turn.source.call
     recorded = sampling_from(call) if call is not None else Sampling()
     remade = turn.remade
@@ -115,16 +115,18 @@ def form_of(turn: Turn, state: ReplayState) -> Form:
         rows = _message_rows(messages, state)
         editing = _editing_message(messages, state)
     model = turn.given.model
-    settings = [Setting("model", "Model", model, str(told.get("set_model", {}).get("model", "")))]
+    settings = [
+        Setting("model", "Model", model, str(changes.get("set_model", {}).get("model", "")))
+    ]
     if request is not None:
-        settings += _budget(request, told.get("set_budget", {}))
-    settings += _sampling(recorded, told.get("set_sampling", {}))
+        settings += _budget(request, changes.get("set_budget", {}))
+    settings += _sampling(recorded, changes.get("set_sampling", {}))
     return Form(
         is_compiled=request is not None,
         settings=tuple(settings),
-        weights=() if request is None else _weights(request, told.get("set_weights", {})),
+        weights=() if request is None else _weights(request, changes.get("set_weights", {})),
         provider=Setting("provider", "Provider", turn.destination.provider,
-                         str(told.get("set_provider", {}).get("provider", ""))),
+                         str(changes.get("set_provider", {}).get("provider", ""))),
         providers=PROVIDERS,
         rows=rows[:_MOST_ROWS],
         more=max(len(rows) - _MOST_ROWS, 0),
@@ -140,33 +142,35 @@ def form_of(turn: Turn, state: ReplayState) -> Form:
 # ---- settings
 
 
-def _budget(request: CompilationRequest, told: Json) -> list[Setting]:
+def _budget(request: CompilationRequest, change: Json) -> list[Setting]:
     return [
         Setting("token_budget", "Budget, tokens", count(request.token_budget),
-                _shown(told.get("token_budget"))),
+                _shown(change.get("token_budget"))),
         Setting("response_reserve", "Kept for the answer", count(request.response_reserve),
-                _shown(told.get("response_reserve"))),
+                _shown(change.get("response_reserve"))),
     ]  # fmt: skip
 
 
-def _weights(request: CompilationRequest, told: Json) -> tuple[Setting, ...]:
+def _weights(request: CompilationRequest, change: Json) -> tuple[Setting, ...]:
     now = request.compile_config.weights.model_dump()
-    given = told.get("weights")
-    given = given if isinstance(given, dict) else {}
+    weights = change.get("weights")
+    weights = weights if isinstance(weights, dict) else {}
     return tuple(
-        Setting(f"weight.{term}", term.replace("_", " "), f"{now[term]:g}", _shown(given.get(term)))
+        Setting(
+            f"weight.{term}", term.replace("_", " "), f"{now[term]:g}", _shown(weights.get(term))
+        )
         for term in TERMS
     )
 
 
-def _sampling(recorded: Sampling, told: Json) -> list[Setting]:
+def _sampling(recorded: Sampling, change: Json) -> list[Setting]:
     labels = {"max_output_tokens": "Longest answer", "top_p": "Top p"}
     return [
         Setting(
             name,
             labels.get(name, name.capitalize()),
             _shown(getattr(recorded, name)) or "not recorded",
-            _shown(told.get(name)),
+            _shown(change.get(name)),
         )
         for name in SAMPLING
     ]
@@ -212,20 +216,20 @@ def _item_row(
 
 
 def _editing_item(request: CompilationRequest, state: ReplayState) -> Editing | None:
-    wanted = state.editing
-    if not wanted:
+    item_id = state.editing
+    if not item_id:
         return None
     edits = [one for one in state.changes if one["op"] == "edit_item"]
     edited = {one.get("item_id"): one.get("content") for one in edits}
     contents: dict[str, Any] = {item.id: item.content for item in request.context_items}
     contents |= {record.id: record.content for record in request.memory_records}
     contents |= {from_tool(spec, position=0).id: spec for spec in request.tool_specs}
-    if wanted not in contents:
+    if item_id not in contents:
         return None
-    content = edited.get(wanted, contents[wanted])
-    is_json = not isinstance(contents[wanted], str)
+    content = edited.get(item_id, contents[item_id])
+    is_json = not isinstance(contents[item_id], str)
     text = content if isinstance(content, str) else canonical_json(plain(content))
-    return Editing("edit_item", wanted, wanted, text[:_LONGEST], is_json)
+    return Editing("edit_item", item_id, item_id, text[:_LONGEST], is_json)
 
 
 def _sources(request: CompilationRequest) -> tuple[str, ...]:

@@ -169,16 +169,16 @@ def _request(request: Json) -> str:
         return f"{size}, the recorded bytes: the hash matches the record."
     if diff["left_size"] is None:
         return f"{size}; the recorded request is not stored here to be compared."
-    said = f"{size} in place of {file_size(diff['left_size'])}"
+    text = f"{size} in place of {file_size(diff['left_size'])}"
     at = diff["first_difference"]
     if at is None:
-        return f"{said}."
+        return f"{text}."
     changes = diff["json"]
     if changes is not None and not changes["changes"] and not changes["is_truncated"]:
         return (
             f"{size}: the same JSON, written otherwise (the order of keys) from byte {count(at)}."
         )
-    return f"{said}; the first byte that differs is {count(at)}."
+    return f"{text}; the first byte that differs is {count(at)}."
 
 
 def _budgets(compiled: Json | None) -> tuple[BudgetRow, ...]:
@@ -254,10 +254,10 @@ class Acts:
         return next((act for act in self.all if act.is_current), None)
 
 
-def look_at(replays: Replays, asked: ReplayInput) -> Look:
+def look_at(replays: Replays, request: ReplayInput) -> Look:
     """Plan a call; its refusal is shown. A scripted model without its script is none."""
     try:
-        turn = replays.plan(asked)
+        turn = replays.plan(request)
     except NotReplayable as why:
         return Look(None, say_refusal(why))
     except HansardError as error:
@@ -404,23 +404,23 @@ async def send(request: Request, site: SiteDep, step_id: str) -> Response:
 
 
 def _changed(
-    request: Request, site: Site, wanted: str, pairs: Pairs, *, is_form: bool = False
+    request: Request, site: Site, step_id: str, pairs: Pairs, *, is_form: bool = False
 ) -> Response:
-    state, problems = read_state(_whole_id(site, wanted), pairs)
+    state, problems = read_state(_whole_id(site, step_id), pairs)
     has_fields = any(name not in _STATE_FIELDS and name != "csrf" for name, _ in pairs)
     if has_fields:
         changes, more = fold_fields(state.changes, pairs)
         problems += more
         state = replace(state, changes=changes, editing="")
-    is_elsewhere = state.step_id != wanted or has_fields or is_form
+    is_elsewhere = state.step_id != step_id or has_fields or is_form
     if is_elsewhere and not problems and not state.is_long:
         return RedirectResponse(state.href(), HTTPStatus.SEE_OTHER)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if is_form and problems else HTTPStatus.OK
     return _page(request, site, state, problems=problems, status=status)
 
 
-def _send(request: Request, site: Site, wanted: str, pairs: Pairs) -> Response:
-    state, problems = read_state(_whole_id(site, wanted), pairs)
+def _send(request: Request, site: Site, step_id: str, pairs: Pairs) -> Response:
+    state, problems = read_state(_whole_id(site, step_id), pairs)
     changes = dict(pairs)
     typed = Typed(changes.get("script", ""), changes.get("notes", "").strip())
     script, more = read_script(typed.script)
@@ -541,9 +541,9 @@ def may_not(request: Request) -> str:
     )
 
 
-def _whole_id(site: Site, wanted: str) -> str:
+def _whole_id(site: Site, step_id: str) -> str:
     with site.readers.read() as connection:
-        return get_step(connection, wanted, now_ns=time.time_ns()).step_id
+        return get_step(connection, step_id, now_ns=time.time_ns()).step_id
 
 
 def _texts(form: FormData) -> list[tuple[str, str]]:

@@ -68,11 +68,11 @@ def say_refusal(why: NotReplayable) -> Refusal:
     return Refusal(why.reason.value, sentence(why.reason.meaning), why.detail)
 
 
-def blocked_refusal(told: Json) -> Refusal:
+def blocked_refusal(report: Json) -> Refusal:
     """Return why a preview says that it cannot be sent from here."""
-    meaning = reason_text(told["reason"]) or ""
-    detail = str(told["message"]).removeprefix(meaning).removeprefix(": ")
-    return Refusal(told["reason"], sentence(meaning), detail)
+    meaning = reason_text(report["reason"]) or ""
+    detail = str(report["message"]).removeprefix(meaning).removeprefix(": ")
+    return Refusal(report["reason"], sentence(meaning), detail)
 
 
 def sentence(text: str) -> str:

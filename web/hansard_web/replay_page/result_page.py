@@ -155,11 +155,11 @@ def go_on_form(
     typed: Mapping[str, str] | None = None,
 ) -> GoOnForm | None:
     """Return the form for a fork that stopped; None where there is nothing to go on to."""
-    ask, live, given = body["continuation"], body["live"], dict(typed or {})
+    ask, live, fields = body["continuation"], body["live"], dict(typed or {})
     if body["state"] not in _GO_ON or body["recorded"] or ask is None or not ask["calls"]:
         return None
-    if given.get("after", ask["step_id"]) != ask["step_id"]:
-        given = {name: text for name, text in given.items() if "." not in name}  # of other calls
+    if fields.get("after", ask["step_id"]) != ask["step_id"]:
+        fields = {name: text for name, text in fields.items() if "." not in name}  # of other calls
     left_turns = live["turns_left"] if live else TURNS
     left_usd = live["usd_left"] if live else USD
     is_begun = live is not None
@@ -170,23 +170,23 @@ def go_on_form(
         calls=tuple(_row(number, one) for number, one in enumerate(ask["calls"])),
         estimate=_estimate(ask.get("estimate")),
         bounds=_bounds(ask.get("estimate"), left_turns, left_usd),
-        turns=given.get("turns", str(max(left_turns, 1) if left_turns else TURNS)),
-        usd=given.get("usd", f"{left_usd if left_usd > 0 else USD:g}"),
-        typed=given,
+        turns=fields.get("turns", str(max(left_turns, 1) if left_turns else TURNS)),
+        usd=fields.get("usd", f"{left_usd if left_usd > 0 else USD:g}"),
+        typed=fields,
         may_not=may_not,
         needs_script=needs_script,
         button="Go on live" if not is_begun else "Go on",
-        may_allow="may_allow" in given,
+        may_allow="may_allow" in fields,
         approval_id=ask.get("approval_id"),
     )
 
 
 def _row(number: int, call: Json) -> CallRow:
-    mark, said = _ORIGINS.get(call["state"], ("info", call["state"]))
+    mark, text = _ORIGINS.get(call["state"], ("info", call["state"]))
     if call["state"] == "blocked":
-        said = _HELD.get(call["block_reason"], call["message"] or call["block_reason"])
+        text = _HELD.get(call["block_reason"], call["message"] or call["block_reason"])
     if call["state"] == "hand" and call["by"]:
-        said = f"given by {call['by']}"
+        text = f"given by {call['by']}"
     return CallRow(
         number=number,
         call_id=call["call_id"],
@@ -194,7 +194,7 @@ def _row(number: int, call: Json) -> CallRow:
         arguments=_text(call["arguments"]),
         mark=mark,
         state=call["state"],
-        said=said,
+        said=text,
         result=_text(call["result"]) if call.get("result") is not None else "",
         approval_id=call["approval_id"],
         recorded_in=call.get("recorded_in"),
@@ -248,11 +248,11 @@ def read_go_on(
     if problems or turns is None or usd is None:
         return None, problems
     after = fields.get("after") or None
-    asked = GoOn(
+    request = GoOn(
         results=results, after=after, max_turns=int(turns), max_usd=usd, script=script,
         allow_provider_side_effects=fields.get("allow") == "1",
     )  # fmt: skip
-    return asked, []
+    return request, []
 
 
 def _number(text: str) -> float | None:
@@ -332,17 +332,17 @@ async def go_on(request: Request, site: SiteDep, replay_id: str) -> Response:
     return await apart(request, lambda: _go_on(request, site, replay_id, estimate))
 
 
-def _go_on(request: Request, site: Site, wanted: str, estimate: Mapping[str, str]) -> Response:
+def _go_on(request: Request, site: Site, replay_id: str, estimate: Mapping[str, str]) -> Response:
     with site.readers.read(timeout_ms=PLAN_MS) as connection:
-        row = get_replay(connection, wanted)
+        row = get_replay(connection, replay_id)
     calls = ((row.report or {}).get("ask") or {}).get("calls", ())
     script, problems = read_script(estimate.get("script", ""))
-    asked, more = read_go_on(estimate, calls, script)
+    continuation, more = read_go_on(estimate, calls, script)
     problems += more
     status = HTTPStatus.UNPROCESSABLE_ENTITY
-    if asked is not None and not problems:
+    if continuation is not None and not problems:
         try:
-            replays_of(request).go_on(row.replay_id, asked, by=person(request, None))
+            replays_of(request).go_on(row.replay_id, continuation, by=person(request, None))
             return RedirectResponse(f"/replays/{row.replay_id}", HTTPStatus.SEE_OTHER)
         except NotReplayable as why:
             problems, status = [f"{why}."], HTTPStatus.CONFLICT
@@ -361,7 +361,7 @@ def _go_on(request: Request, site: Site, wanted: str, estimate: Mapping[str, str
 def _answer(
     request: Request,
     site: Site,
-    wanted: str,
+    replay_id: str,
     template: str,
     *,
     status: HTTPStatus = HTTPStatus.OK,
@@ -371,8 +371,8 @@ def _answer(
     may_not = may_not_go_on(principal_of(request))
     asking = Asking(may_not, problems, typed or {}, site.settings.script is not None)
     with site.readers.read(timeout_ms=PLAN_MS) as connection:
-        row = get_replay(connection, wanted)
-        if row.replay_id != wanted:
+        row = get_replay(connection, replay_id)
+        if row.replay_id != replay_id:
             return RedirectResponse(f"/replays/{row.replay_id}", 303)
         chosen = request.query_params.get("answer", "")
         page = result_page(connection, row, chosen=chosen, asking=asking)

@@ -77,10 +77,12 @@ class ReplayState:
         )
 
 
-def read_state(step_id: str, given: Iterable[tuple[str, str]]) -> tuple[ReplayState, list[str]]:
+def read_state(
+    step_id: str, query_pairs: Iterable[tuple[str, str]]
+) -> tuple[ReplayState, list[str]]:
     """Read a state and what could not be read of it."""
-    pairs = list(given)
-    told = dict(pairs)
+    pairs = list(query_pairs)
+    fields = dict(pairs)
     changes, problems = [], []
     for name, value in pairs:
         if name != "change":
@@ -91,16 +93,16 @@ def read_state(step_id: str, given: Iterable[tuple[str, str]]) -> tuple[ReplaySt
             problems.append(f"A change was left out: {wrong}.")
     if len(changes) > MOST:
         problems.append(f"{len(changes)} changes were given; the first {MOST} are kept.")
-    act = told.get("act", "")
+    act = fields.get("act", "")
     state = ReplayState(
         step_id,
         act=act if act in ACTS else "mutated" if changes else "",
         changes=tuple(changes[:MOST]),
-        n=_repeats(told.get("n", "")),
-        offline=told.get("offline") == "1",
-        elsewhere=told.get("elsewhere") == "1",
-        allow=told.get("allow") == "1",
-        editing=told.get("edit", "")[:512],
+        n=_repeats(fields.get("n", "")),
+        offline=fields.get("offline") == "1",
+        elsewhere=fields.get("elsewhere") == "1",
+        allow=fields.get("allow") == "1",
+        editing=fields.get("edit", "")[:512],
     )
     return state, problems
 

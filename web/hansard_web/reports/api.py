@@ -67,10 +67,10 @@ def report(service: ReportsDep, name: str) -> Answer:
     response_class=Answer,
     responses=answers("reports.schemas.ReportAnswer"),
 )
-def acknowledge(service: ReportsDep, name: str, asked: AcknowledgeReport) -> Answer:
+def acknowledge(service: ReportsDep, name: str, body: AcknowledgeReport) -> Answer:
     """Say that a person has read a report. A second time changes nothing.
 
     The name is that of the credential; `by` counts where anyone may decide.
     """
-    made = service.acknowledge(name, by=asked.by or "")
+    made = service.acknowledge(name, by=body.by or "")
     return Answer({"report": service.json(made, with_text=True)})

@@ -231,12 +231,12 @@ def _phase(one: PhaseRecord) -> PhaseRow:
 
 def _figures(figures: Mapping[str, Any]) -> str:
     """Return the plain numbers of a phase in one line."""
-    told = [
+    texts = [
         f"{name.replace('_', ' ')} {value:,}"
         for name, value in figures.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
-    return shorten(" · ".join(told), 160)
+    return shorten(" · ".join(texts), 160)
 
 
 def _sparks(runs: Sequence[PhaseRecord]) -> list[Spark]:

@@ -91,20 +91,22 @@ def conversation_view(
     said_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
     held = calls_not_run(connection, run.run_id)
     facts = CallFacts(events, results_by_call(said_in_order), held)
-    asked = _asked(bodies.values())
+    requested = _requested_calls(bodies.values())
     turns = tuple(
         replace(
-            _turn(one, at, len(talk), bodies, facts, asked, state, path),
+            _turn(one, at, len(talk), bodies, facts, requested, state, path),
             problem=_problem(connection, one.call),
         )
         for at, one in enumerate(page, first + 1)
     )
-    said = sum(len(one.new) + len(one.answer) for one in talk)
+    messages = sum(len(one.new) + len(one.answer) for one in talk)
     repeated = sum(one.earlier for one in talk)
     left_out = f"; {count(repeated)} repeats left out" if repeated else ""
     return Conversation(
         turns=turns,
-        summary=f"{plural(said, 'message')}, {plural(len(talk), 'call')}{left_out}" if talk else "",
+        summary=f"{plural(messages, 'message')}, {plural(len(talk), 'call')}{left_out}"
+        if talk
+        else "",
         previous_href=address_of(path, state.but(first=max(first - CALLS_A_PAGE, 0)))
         if first
         else None,
@@ -162,31 +164,31 @@ def _added(
 ) -> Iterator[TalkCall]:
     seen: set[int] = set()
     answered: set[bytes] = set()
-    said: set[bytes] = set()
+    known: set[bytes] = set()
     for at, call in enumerate(calls):
         fresh, length = _unseen(nodes, call.input_prefix, seen)
         start = length - len(fresh)
-        kept = list(range(len(fresh)))
-        if any(ref.match_hash in said and ref.match_hash not in answered for ref in fresh):
+        positions = list(range(len(fresh)))
+        if any(ref.match_hash in known and ref.match_hash not in answered for ref in fresh):
             before = _closest(calls[max(at - _COMPARED, 0) : at], nodes, fresh)
             pairs = common_subsequence(before, [ref.match_hash for ref in fresh])
-            again = {place for _, place in pairs}
-            kept = [place for place in kept if place not in again]
+            again = {position for _, position in pairs}
+            positions = [position for position in positions if position not in again]
         # What a model answered was shown as its answer; in later prompts it is a repeat.
-        kept = [
-            place
-            for place in kept
-            if fresh[place].role != "assistant" or fresh[place].match_hash not in answered
+        positions = [
+            position
+            for position in positions
+            if fresh[position].role != "assistant" or fresh[position].match_hash not in answered
         ]
         answer = tuple(_climb(nodes, call.output_prefix))
-        said.update(ref.match_hash for ref in fresh)
+        known.update(ref.match_hash for ref in fresh)
         answered.update(ref.match_hash for ref in answer)
-        said.update(ref.match_hash for ref in answer)
+        known.update(ref.match_hash for ref in answer)
         yield TalkCall(
             call=call,
-            new=tuple(fresh[place] for place in kept),
-            new_numbers=tuple(start + place + 1 for place in kept),
-            earlier=length - len(kept),
+            new=tuple(fresh[position] for position in positions),
+            new_numbers=tuple(start + position + 1 for position in positions),
+            earlier=length - len(positions),
             answer=answer,
         )
 
@@ -224,7 +226,7 @@ def _closest(
     fresh: Sequence[MessageRef],
 ) -> list[bytes]:
     """Return what the earlier call that holds most of these messages was sent and answered."""
-    wanted = Counter(ref.match_hash for ref in fresh)
+    hashes = Counter(ref.match_hash for ref in fresh)
     best: list[bytes] = []
     most = -1
     for call in earlier:
@@ -233,7 +235,7 @@ def _closest(
             for leaf in (call.input_prefix, call.output_prefix)
             for ref in _climb(nodes, leaf)
         ]
-        shared = (wanted & Counter(held)).total()
+        shared = (hashes & Counter(held)).total()
         if shared >= most:
             best, most = held, shared
     return best
@@ -251,7 +253,7 @@ def _texts_for(page: Sequence[TalkCall], nearby: Sequence[TalkCall]) -> set[int]
     return texts
 
 
-def _asked(messages: Iterable[Message]) -> set[str]:
+def _requested_calls(messages: Iterable[Message]) -> set[str]:
     """Return the ids of all tool calls that models asked for."""
     return {
         part.id
@@ -267,18 +269,18 @@ def _turn(
     of: int,
     bodies: Mapping[int, Message],
     facts: CallFacts,
-    asked: set[str],
+    requested: set[str],
     state: RunState,
     path: str,
 ) -> Turn:
     key = _key(one.call)
     is_selected = key == state.span
     placed = list(zip(one.new, one.new_numbers, strict=True))
-    in_cards = [place for ref, place in placed if _is_in_a_card(bodies[ref.text], asked)]
+    in_cards = [position for ref, position in placed if _is_in_a_card(bodies[ref.text], requested)]
     messages = [
-        show_message(bodies[ref.text], number=str(place), calls=facts)
-        for ref, place in placed
-        if place not in in_cards
+        show_message(bodies[ref.text], number=str(position), calls=facts)
+        for ref, position in placed
+        if position not in in_cards
     ]
     length = one.earlier + len(one.new)
     messages += [
@@ -304,13 +306,13 @@ def _problem(connection: apsw.Connection, call: CallRow) -> Problem | None:
     return problem_of(read_step(connection, call.span))
 
 
-def _is_in_a_card(message: Message, asked: set[str]) -> bool:
+def _is_in_a_card(message: Message, requested: set[str]) -> bool:
     """A result whose call is on the page stands in the call's card."""
     results = [part for part in message.parts if isinstance(part, ToolResultPart)]
     return (
         message.role == "tool"
         and len(results) == len(message.parts)
-        and all(part.id in asked for part in results)
+        and all(part.id in requested for part in results)
     )
 
 

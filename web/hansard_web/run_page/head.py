@@ -135,11 +135,11 @@ def run_notes(
         notes.append(Note("Made from log records: its sender gave no trace.", "log"))
     if made_by is None:  # else what it links to is told above
         notes += _links_of_roots(connection, run, tree, now_ns=now_ns)
-    told = runs_made(replays)
+    note = runs_made(replays)
     notes += [
         Note("Linked from", "link", f"/steps/{step.step_id}", _link_name(step))
         for step in links_to_run(connection, run.run_id, now_ns=now_ns, limit=_MOST_LINKS)
-        if step.run_id not in told
+        if step.run_id not in note
     ]
     return tuple(notes)
 

@@ -182,8 +182,10 @@ def _first(lines: list[Line], shown: ShownRun, state: RunState) -> int:
     row = None if state.span is None else shown.picture.row_of(state.span)
     if row is None:
         return 0
-    wanted = shown.tree.tree.nodes[row].id
-    places = (at for at, line in enumerate(lines) if line.span == wanted and line.kind == "steps")
+    step_number = shown.tree.tree.nodes[row].id
+    places = (
+        at for at, line in enumerate(lines) if line.span == step_number and line.kind == "steps"
+    )
     at = next(places, 0)
     return at // LINES_A_PAGE * LINES_A_PAGE
 
@@ -349,14 +351,14 @@ def find_of(
         if line is not None:
             node = shown.tree.tree.nodes[arrangement.rows[line]]
             ways[is_back] = address_of(path, state.but(span=span_key(node)))
-    kept = parse_qsl(state.but(find="").query())
+    pairs = parse_qsl(state.but(find="").query())
     return Find(
         text=state.find,
         count=len(matches),
         previous_href=ways[True],
         next_href=ways[False],
         clear_href=address_of(path, state.but(find="")),
-        kept=tuple(kept),
+        kept=tuple(pairs),
     )
 
 
@@ -367,19 +369,19 @@ def failed_spans(shown: ShownRun) -> frozenset[int]:
 def next_line(
     shown: ShownRun,
     arrangement: Arrangement,
-    wanted: Collection[int],
+    rows: Collection[int],
     *,
     after: str | None,
     is_back: bool,
 ) -> int | None:
     """Return the next visible line with one of these spans, going round at the end."""
-    if not wanted:
+    if not rows:
         return None
     nodes = shown.tree.tree.nodes
     lines = [
         line
         for line, row in enumerate(arrangement.rows)
-        if line not in arrangement.groups and nodes[row].id in wanted
+        if line not in arrangement.groups and nodes[row].id in rows
     ]
     if not lines:
         return None
@@ -452,8 +454,8 @@ def run(request: Request, site: SiteDep, run_id: str) -> Response:
 @router.get("/fragments/runs/{run_id}/tree")
 def tree_window(request: Request, site: SiteDep, run_id: str) -> Response:
     """Rows of the tree; with what stands around them unless `part=rows`."""
-    asked = parse_state(request.query_params)
-    state = asked.but(first=asked.first, view="tree")
+    requested = parse_state(request.query_params)
+    state = requested.but(first=requested.first, view="tree")
     if request.headers.get("HX-Request") != "true":
         return RedirectResponse(address_of(f"/runs/{run_id}", state), 303)
     is_scroll = request.query_params.get("part") == "rows"
@@ -502,9 +504,9 @@ def minimap(request: Request, site: SiteDep, run_id: str, v: int = 0) -> Respons
         shown = site.pictures.get(connection, run_id)
         drawn = draw_minimap(shown.picture, _moment(found, now_ns).until_ns)
     is_final = found.open_count == 0 and v == found.version
-    kept = f"private, max-age={_A_YEAR_S}, immutable" if is_final else "no-store"
+    cache_control = f"private, max-age={_A_YEAR_S}, immutable" if is_final else "no-store"
     return site.renderer.fragment(
-        request, "run/_minimap.html", page=drawn, headers={"Cache-Control": kept}
+        request, "run/_minimap.html", page=drawn, headers={"Cache-Control": cache_control}
     )
 
 

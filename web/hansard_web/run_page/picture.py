@@ -89,9 +89,9 @@ class Picture:
 
         Pieces of open subtrees change with the clock and are not kept.
         """
-        kept = self._own.get(row)
-        if kept is not None:
-            return kept
+        cached = self._own.get(row)
+        if cached is not None:
+            return cached
         pieces, has_open = self._find_own_time(row, until_ns)
         if not has_open:
             self._own[row] = pieces
@@ -277,10 +277,10 @@ def draw_minimap(picture: Picture, until_ns: int) -> Minimap:
         left = int(scale.at(span.start_ns) * WIDTH / 100)
         right = int(scale.at(span.end_ns) * WIDTH / 100)
         failed = bool(node.flags & _ERROR)
-        place = (row * lanes // len(tree), left, failed)
-        width, _ = bars.get(place, (0, ""))
+        position = (row * lanes // len(tree), left, failed)
+        width, _ = bars.get(position, (0, ""))
         if right - left + 1 > width:
-            bars[place] = (right - left + 1, "error" if failed else node.role)
+            bars[position] = (right - left + 1, "error" if failed else node.role)
     return Minimap(_paths(bars, step), len(bars))
 
 

@@ -83,13 +83,13 @@ def lay_out(
 
 def _kept_rows(shown: ShownRun, state: RunState, moment: Moment) -> set[int] | None:
     tree = shown.tree.tree
-    kept: set[int] | None = None
+    rows: set[int] | None = None
     if state.errors:
         failed = [row for row, node in enumerate(tree.nodes) if node.flags & _ERROR]
-        kept = with_ancestors(tree, failed)
+        rows = with_ancestors(tree, failed)
     if state.critical:
         path = shown.picture.critical_path(moment.until_ns)
-        kept = path if kept is None else kept & path
+        rows = path if rows is None else rows & path
     if state.from_ns is not None or state.to_ns is not None:
         scale = _shown_time(shown, state, moment)
         inside = [
@@ -98,8 +98,8 @@ def _kept_rows(shown: ShownRun, state: RunState, moment: Moment) -> set[int] | N
             if scale.overlaps(shown.picture.times(row, moment.until_ns))
         ]
         ran = with_ancestors(tree, inside)
-        kept = ran if kept is None else kept & ran
-    return kept
+        rows = ran if rows is None else rows & ran
+    return rows
 
 
 def _shown_time(shown: ShownRun, state: RunState, moment: Moment) -> Scale:

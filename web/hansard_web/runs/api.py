@@ -44,7 +44,7 @@ Wanted = Annotated[RunFilter, Depends(read_run_filter)]
 @router.get("/v1/runs", response_class=Answer, responses=answers("api.schemas.RunList"))
 def list_of_runs(
     site: SiteDep,
-    wanted: Wanted,
+    filters: Wanted,
     limit: Limit,
     sort: Annotated[
         str,
@@ -57,17 +57,17 @@ def list_of_runs(
     now_ns = time.time_ns()
     with site.readers.read() as connection:
         page = list_runs(
-            connection, wanted, now_ns=now_ns, sort=parse_sort(sort), limit=limit, cursor=cursor
+            connection, filters, now_ns=now_ns, sort=parse_sort(sort), limit=limit, cursor=cursor
         )
     items = [run_body(item) for item in page.items]
     return Answer({"items": items, "next_cursor": page.next_cursor})
 
 
 @router.get("/v1/facets", response_class=Answer, responses=answers("api.schemas.Facets"))
-def facets_of_runs(site: SiteDep, wanted: Wanted) -> Answer:
+def facets_of_runs(site: SiteDep, filters: Wanted) -> Answer:
     """Count the values by which the runs that meet all filters can be narrowed further."""
     with site.readers.read() as connection:
-        facets = run_facets(connection, wanted, now_ns=time.time_ns())
+        facets = run_facets(connection, filters, now_ns=time.time_ns())
     counts = {
         kind: [{"value": one.value, "runs": one.runs} for one in values]
         for kind, values in facets.counts.items()
@@ -133,11 +133,11 @@ def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = Non
         first = _first_row(tree, cursor, kind="record", name="cursor") if cursor else 0
         places = order[first : first + limit]
         steps = step_records(connection, tree, places, first=first, now_ns=now_ns)
-        told = run_record(connection, run, tree)
+        record = run_record(connection, run, tree)
     end = first + len(places)
     more = end < len(order)
     following = encode_cursor("record", tree.run, tree.version, end) if more else None
-    return Answer({"run": told, "steps": steps, "total": len(order), "next_cursor": following})
+    return Answer({"run": record, "steps": steps, "total": len(order), "next_cursor": following})
 
 
 def _first_row(tree: RunTree, after: str, *, kind: str = "steps", name: str = "after") -> int:

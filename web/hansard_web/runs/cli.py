@@ -83,7 +83,7 @@ def runs() -> None:
 @click.option("--cursor", help="next_cursor of the page before.")
 @json_option
 def list_(
-    *, data: str | None, sort: str, limit: str, cursor: str | None, as_json: bool, **wanted: Any
+    *, data: str | None, sort: str, limit: str, cursor: str | None, as_json: bool, **filters: Any
 ) -> None:
     """List runs, the newest first.
 
@@ -92,7 +92,7 @@ def list_(
     with reading(data) as connection:
         page = list_runs(
             connection,
-            run_filter_of(**wanted),
+            run_filter_of(**filters),
             now_ns=time.time_ns(),
             sort=parse_sort(sort),
             limit=limit_of(limit),
@@ -196,8 +196,8 @@ def delete(
     """
     folder = find_store(data)
     with reading(data) as connection:
-        wanted = [get_run(connection, one, now_ns=time.time_ns()) for one in run_ids]
-    confirm(f"delete {fmt.plural(len(wanted), 'run')} for good?", yes=yes)
+        chosen = [get_run(connection, one, now_ns=time.time_ns()) for one in run_ids]
+    confirm(f"delete {fmt.plural(len(chosen), 'run')} for good?", yes=yes)
     with maintaining(folder, secure=purge) as connection, progress() as tell:
         stones = [
             delete_run(
@@ -207,7 +207,7 @@ def delete(
                 by=user_name(),
                 progress=partial(tell, "spans and logs"),
             )
-            for run in wanted
+            for run in chosen
         ]
         if purge:
             collect_garbage(folder, connection, progress=tell)
@@ -231,9 +231,9 @@ def pin(*, run_ids: tuple[str, ...], data: str | None, off: bool) -> None:
     """
     folder = find_store(data)
     with reading(data) as connection:
-        wanted = [get_run(connection, one, now_ns=time.time_ns()).run_id for one in run_ids]
+        trace_ids = [get_run(connection, one, now_ns=time.time_ns()).run_id for one in run_ids]
     with maintaining(folder) as connection:
-        for run_id in wanted:
+        for run_id in trace_ids:
             pin_run(connection, bytes.fromhex(run_id), pinned=not off)
             click.echo(f"{'unpinned' if off else 'pinned'} {run_id}")
 

@@ -101,12 +101,14 @@ def _conversation_page(
         cursor=cursor or None,
     )
     more = {"id": conversation_id, "cursor": found.next_cursor or ""}
-    kept = find_transcript(connection, conversation_id)
+    stored_transcript = find_transcript(connection, conversation_id)
     return ConversationPage(
         conversation=conversation,
         length_ns=max(conversation.ended_ns - conversation.started_ns, 0),
         rows=run_rows(connection, found.items, now_ns=now_ns),
         more_url=f"/conversations?{urlencode(more)}" if found.next_cursor else None,
         runs_url=f"/?{urlencode({'conversation': conversation_id})}",
-        transcript_url=f"/transcripts/{kept.conversation.id}" if kept else None,
+        transcript_url=f"/transcripts/{stored_transcript.conversation.id}"
+        if stored_transcript
+        else None,
     )

@@ -72,8 +72,8 @@ def open_export(readers: Readers, run_id: str, format: str) -> Export:
     with readers.read() as connection:
         run = get_run(connection, run_id, now_ns=time.time_ns())
         trace_id = bytes.fromhex(run.run_id)
-        said = [annotation_json(one) for one in written_in_run(connection, trace_id)]
-        contents = Contents(span_ids(connection, trace_id), log_ids(connection, trace_id), said)
+        notes = [annotation_json(one) for one in written_in_run(connection, trace_id)]
+        contents = Contents(span_ids(connection, trace_id), log_ids(connection, trace_id), notes)
     name = f"run-{run.run_id}.{_SUFFIXES[format]}"
     if format == "otlp-proto":
         return Export(name, PROTOBUF, _as_protobuf(readers, contents))

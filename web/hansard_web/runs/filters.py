@@ -114,8 +114,8 @@ class ListState:
 
     def setting(self, key: str, value: str) -> ListState:
         """The state with a term added, in place of another where there can be only one."""
-        kept = self.terms if key in LIST_KEYS else self.without(key).terms
-        return self._first_page((*kept, Term(key, value)))
+        terms = self.terms if key in LIST_KEYS else self.without(key).terms
+        return self._first_page((*terms, Term(key, value)))
 
     def without(self, *keys: str) -> ListState:
         return self._first_page(tuple(term for term in self.terms if term.key not in keys))
@@ -183,15 +183,15 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
             others[key] = value
         elif key in KEYS and value:
             terms.append(Term(key, value))
-    given = dict.fromkeys(terms)
-    check_filters(len(given))
+    unique_terms = dict.fromkeys(terms)
+    check_filters(len(unique_terms))
     state = ListState(
         words=" ".join(words),
         sort=others["sort"],
         cursor=others["cursor"],
         compare=tuple(compare)[-2:],
     )
-    for term in given:
+    for term in unique_terms:
         state = replace(state.setting(term.key, term.value), cursor=state.cursor)
     return state
 
@@ -269,7 +269,7 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
     if unknown:
         known = ", ".join(RUN_STATUSES)
         problems.append(f"no run has the status “{unknown[0]}”; there are {known}")
-    wanted = RunFilter(
+    filters = RunFilter(
         q=state.words,
         kind=_kind(state, problems),
         status=tuple(one for one in _values(state, "status") if one in RUN_STATUSES),
@@ -289,7 +289,7 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
         min_duration_ns=_number(state, "min_duration_ms", NS_PER_MS, problems),
         min_cost_usd_nano=_number(state, "min_cost", NS_PER_S, problems),
     )
-    return Meant(wanted, tuple(problems))
+    return Meant(filters, tuple(problems))
 
 
 def _kind(state: ListState, problems: list[str]) -> str | None:

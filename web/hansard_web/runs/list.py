@@ -201,9 +201,9 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
 def counts_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> CountsPage:
     """Return what is counted over a state; nothing where its search cannot be meant."""
     state = _with_default_kind(connection, state)
-    wanted = to_filter(state, now_ns=now_ns).filter
+    filters = to_filter(state, now_ns=now_ns).filter
     try:
-        dots = sample_runs(connection, wanted, now_ns=now_ns)
+        dots = sample_runs(connection, filters, now_ns=now_ns)
         return CountsPage(_counts(connection, state, dots, now_ns=now_ns))
     except InvalidQueryError:
         return CountsPage(_no_counts(state))
@@ -212,10 +212,10 @@ def counts_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -
 def _counts(
     connection: apsw.Connection, state: ListState, dots: Sequence[RunDot], *, now_ns: int
 ) -> RunCounts:
-    wanted = to_filter(state, now_ns=now_ns).filter
-    found = run_facets(connection, wanted, now_ns=now_ns)
+    filters = to_filter(state, now_ns=now_ns).filter
+    found = run_facets(connection, filters, now_ns=now_ns)
     return RunCounts(
-        kind=_kind_filter(connection, state, wanted, now_ns=now_ns),
+        kind=_kind_filter(connection, state, filters, now_ns=now_ns),
         pills=tuple(_pills(state, found, dots)),
         facets=tuple(_facets(connection, state, found, now_ns=now_ns)),
         is_sampled=not found.is_complete,
@@ -248,14 +248,14 @@ def _with_default_kind(connection: apsw.Connection, state: ListState) -> ListSta
 
 
 def _kind_filter(
-    connection: apsw.Connection, state: ListState, wanted: RunFilter, *, now_ns: int
+    connection: apsw.Connection, state: ListState, filters: RunFilter, *, now_ns: int
 ) -> KindFilter:
     """Return the filter with what it hides of the runs that meet all other conditions."""
-    others = replace(wanted, kind=HIDDEN)
-    if wanted.kind is None:
+    others = replace(filters, kind=HIDDEN)
+    if filters.kind is None:
         both = has_runs_of_kind(connection, "other") and has_runs_of_kind(connection, "agent")
         return KindFilter(only_url=state.without("kind").url if both else "")
-    if wanted.kind == "other":
+    if filters.kind == "other":
         return KindFilter()
     most = _MOST_HIDDEN if others == _ALL_OTHERS else _MOST_HIDDEN_OF_SOME
     hidden = count_runs(connection, others, now_ns=now_ns, limit=most + 1)

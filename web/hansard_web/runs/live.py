@@ -67,10 +67,10 @@ async def live_runs(
     last_event_id: Annotated[str, Header()] = "",
 ) -> AsyncIterator[ServerSentEvent]:
     resumed = _PLACE.fullmatch(last_event_id)
-    place = _Place(int(resumed[1]), int(resumed[2])) if resumed else _Place(after, newest)
-    stream = _RunStream(site, state, place)
+    position = _Place(int(resumed[1]), int(resumed[2])) if resumed else _Place(after, newest)
+    stream = _RunStream(site, state, position)
     await to_thread.run_sync(stream.begin)
-    async for batch in site.feed.follow(after=place.seq):
+    async for batch in site.feed.follow(after=position.seq):
         for message in await to_thread.run_sync(stream.messages, batch):
             yield message
 
@@ -78,10 +78,10 @@ async def live_runs(
 class _RunStream:
     """What one open page has been told, and so what is new to it."""
 
-    def __init__(self, site: Site, state: ListState, place: _Place) -> None:
+    def __init__(self, site: Site, state: ListState, position: _Place) -> None:
         self._site = site
         self._state = state
-        self._place = place
+        self._place = position
         self._told: set[int] = set()
 
     def begin(self) -> None:
@@ -89,12 +89,12 @@ class _RunStream:
         if not self._is_filtered:
             return
         now_ns = time.time_ns()
-        wanted = to_filter(self._state, now_ns=now_ns).filter
-        place = self._place
+        filters = to_filter(self._state, now_ns=now_ns).filter
+        position = self._place
         with self._site.readers.read() as connection:
-            first = _first_runs(connection, wanted, now_ns=now_ns)
+            first = _first_runs(connection, filters, now_ns=now_ns)
         self._told |= {
-            run.id for run in first if run.change_seq <= place.seq or run.id <= place.newest
+            run.id for run in first if run.change_seq <= position.seq or run.id <= position.newest
         }
 
     @property
@@ -129,10 +129,10 @@ class _RunStream:
         A run may come to meet a filter late (its status, its model), so with a filter the first
         page of the list decides, and not only the order of arrival.
         """
-        wanted = to_filter(self._state, now_ns=now_ns).filter
+        filters = to_filter(self._state, now_ns=now_ns).filter
         unseen = [run for run in runs if run.id not in self._told]
-        if wanted.kind is not None:
-            unseen = [run for run in unseen if run.kind == wanted.kind]
+        if filters.kind is not None:
+            unseen = [run for run in unseen if run.kind == filters.kind]
         if not self._is_filtered:
             return sorted(
                 (run for run in unseen if run.id > self._place.newest), key=lambda run: run.id
@@ -140,7 +140,7 @@ class _RunStream:
         if not unseen:
             return []
         with self._site.readers.read() as connection:
-            first = _first_runs(connection, wanted, now_ns=now_ns)
+            first = _first_runs(connection, filters, now_ns=now_ns)
         meeting = {run.id for run in first}
         return sorted((run for run in unseen if run.id in meeting), key=lambda run: run.id)
 
@@ -169,8 +169,8 @@ class _RunStream:
         """Return the groups of some runs that the list shows as one row, by group_id."""
         if self._state.value("group"):
             return {}
-        wanted = [bytes.fromhex(run.group_id) for run in runs if run.group_id]
-        found = get_groups(connection, wanted, now_ns=now_ns)
+        group_ids = [bytes.fromhex(run.group_id) for run in runs if run.group_id]
+        found = get_groups(connection, group_ids, now_ns=now_ns)
         return {group.group_id: group for group in found.values()}
 
     def _message(self, template: str, page: object, *, now_ns: int) -> ServerSentEvent:
@@ -193,6 +193,6 @@ def _changes(row: RunRow, group: RunGroup | None, *, now_ns: int) -> list[Change
 
 
 def _first_runs(
-    connection: apsw.Connection, wanted: RunFilter, *, now_ns: int
+    connection: apsw.Connection, filters: RunFilter, *, now_ns: int
 ) -> Sequence[RunItem]:
-    return list_runs(connection, wanted, now_ns=now_ns, limit=PAGE_ROWS).items
+    return list_runs(connection, filters, now_ns=now_ns, limit=PAGE_ROWS).items

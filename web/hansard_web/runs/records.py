@@ -33,10 +33,10 @@ _STEP: Final = "hansard.step.metadata."
 def run_record(connection: apsw.Connection, run: RunItem, tree: RunTree) -> Body:
     """Return a run as a RunRecord; what nothing tells of it is \"\"."""
     roots = (at for at, depth in enumerate(tree.tree.depths) if depth == 0)
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for at in roots:
-        told = {**_metadata(connection, tree.tree.nodes[at].id, _RUN), **told}
-        if told:
+        fields = {**_metadata(connection, tree.tree.nodes[at].id, _RUN), **fields}
+        if fields:
             break
     return {
         "schema_version": "1",
@@ -47,7 +47,7 @@ def run_record(connection: apsw.Connection, run: RunItem, tree: RunTree) -> Body
         "started_at": time_text(run.started_ns),
         "ended_at": time_text(run.ended_ns),
         "status": _STATUSES.get(run.status, _RUNNING),
-        "metadata": told,
+        "metadata": fields,
     }
 
 
@@ -66,9 +66,9 @@ def step_records(
     # A step that was deleted meanwhile is left out.
     rows = {row.row: row for row in tree_rows(connection, tree, places, now_ns=now_ns)}
     return [
-        _step_record(connection, rows[place], tree.tree.nodes[place], index)
-        for index, place in enumerate(places, start=first)
-        if place in rows
+        _step_record(connection, rows[position], tree.tree.nodes[position], index)
+        for index, position in enumerate(places, start=first)
+        if position in rows
     ]
 
 

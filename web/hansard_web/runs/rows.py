@@ -78,8 +78,8 @@ def mixed_rows(
 def group_row(group: RunGroup, *, now_ns: int) -> RunRow:
     """Return the row of all traces of a prompt: what was asked, and what was answered last."""
     row = _row(group.whole, ("", ""), now_ns=now_ns, selected=())
-    answer = " ".join((group.whole.last_output or "")[:_LONGEST_TITLE].split())
-    return replace(row, title=row.words or row.title, words=answer, group=group)
+    output = " ".join((group.whole.last_output or "")[:_LONGEST_TITLE].split())
+    return replace(row, title=row.words or row.title, words=output, group=group)
 
 
 def member_rows(

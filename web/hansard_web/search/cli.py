@@ -63,10 +63,10 @@ def _print(hits: Sequence[SearchHit]) -> None:
 
 def _hit_lines(hit: SearchHit) -> tuple[Text, Text]:
     """Return two lines: where it was said, and the words around what was found."""
-    place = f"{hit.step.step_id}  {hit.step.name}  {hit.role or hit.field}"
+    heading = f"{hit.step.step_id}  {hit.step.name}  {hit.role or hit.field}"
     if hit.uses > 1:
-        place += f"  sent {hit.uses} times"
+        heading += f"  sent {hit.uses} times"
     snippet = plain(hit.snippet.text.replace("\n", " "))
     for start, end in hit.snippet.highlights:
         snippet.stylize("bold yellow", start, end)
-    return plain(place), Text("  ") + snippet
+    return plain(heading), Text("  ") + snippet

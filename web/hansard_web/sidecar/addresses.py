@@ -75,8 +75,8 @@ def place_of(connection: apsw.Connection, trace_id: str, run: RunPlace, step: St
 
 def _named(connection: apsw.Connection, trace_id: bytes, step_id: str) -> StepPlace | None:
     """Return a step by its id, a unique beginning of it, or its span id alone."""
-    wanted = step_id if "-" in step_id else f"{trace_id.hex()}-{step_id}"
-    found = get_step(connection, wanted, now_ns=time.time_ns())
+    full_id = step_id if "-" in step_id else f"{trace_id.hex()}-{step_id}"
+    found = get_step(connection, full_id, now_ns=time.time_ns())
     if found.run_id != trace_id.hex():
         raise NotFoundError("step of this run", step_id)
     return find_step_place(connection, trace_id, bytes.fromhex(found.span_id))

@@ -33,7 +33,7 @@ Traceparent = Annotated[
 def begin_run(
     service: SidecarDep,
     request: Request,
-    told: StartRun,
+    body: StartRun,
     idempotency_key: IdempotencyKey = None,
     traceparent: Traceparent = None,
 ) -> Answer:
@@ -42,7 +42,7 @@ def begin_run(
     ids = service.ids("runs/start", idempotency_key)
     return once.do(
         lambda: Done(
-            start_run(service.sidecar, told, ids, traceparent=traceparent),
+            start_run(service.sidecar, body, ids, traceparent=traceparent),
             status=HTTPStatus.CREATED,
         )
     )
@@ -57,14 +57,14 @@ def tell_step(
     service: SidecarDep,
     request: Request,
     run_id: str,
-    told: AppendStep,
+    body: AppendStep,
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """Begin a step, append inputs, tool calls and results to an open one, or end it."""
     route = f"runs/{run_id}/steps"
     once = service.once(route, idempotency_key, raw_body(request))
     ids = service.ids(route, idempotency_key)
-    return once.do(lambda: Done(append_step(service.sidecar, run_id, told, ids)))
+    return once.do(lambda: Done(append_step(service.sidecar, run_id, body, ids)))
 
 
 @router.post(
@@ -74,33 +74,33 @@ def finish_run(
     service: SidecarDep,
     request: Request,
     run_id: str,
-    told: EndRun,
+    body: EndRun,
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """End a run: what is open in it ends with it, marked as left open."""
     once = service.once(f"runs/{run_id}/end", idempotency_key, raw_body(request))
-    return once.do(lambda: Done(end_run(service.sidecar, run_id, told)))
+    return once.do(lambda: Done(end_run(service.sidecar, run_id, body)))
 
 
 @router.post(
     "/v1/tools/call", response_class=Answer, responses=answers("sidecar.schemas.CalledTool")
 )
 def tell_tool_call(
-    service: SidecarDep, request: Request, told: CallTool, idempotency_key: IdempotencyKey = None
+    service: SidecarDep, request: Request, body: CallTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:
     """Tell that a tool is called: observed, not gated. The step is open until its result."""
     once = service.once("tools/call", idempotency_key, raw_body(request))
     ids = service.ids("tools/call", idempotency_key)
-    return once.do(lambda: Done(call_tool(service.sidecar, told, ids)))
+    return once.do(lambda: Done(call_tool(service.sidecar, body, ids)))
 
 
 @router.post(
     "/v1/tools/result", response_class=Answer, responses=answers("sidecar.schemas.AnsweredTool")
 )
 def tell_tool_result(
-    service: SidecarDep, request: Request, told: AnswerTool, idempotency_key: IdempotencyKey = None
+    service: SidecarDep, request: Request, body: AnswerTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:
     """Tell what a tool gave, or why it failed."""
     once = service.once("tools/result", idempotency_key, raw_body(request))
     ids = service.ids("tools/result", idempotency_key)
-    return once.do(lambda: Done(answer_tool(service.sidecar, told, ids)))
+    return once.do(lambda: Done(answer_tool(service.sidecar, body, ids)))

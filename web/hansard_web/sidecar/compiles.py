@@ -29,40 +29,40 @@ from hansard_web.sidecar.request import SidecarService
 from hansard_web.sidecar.runs import input_refs
 
 
-def compile_step(sidecar_service: SidecarService, asked: CompileInput, current: InForce) -> Done:
+def compile_step(sidecar_service: SidecarService, request: CompileInput, current: InForce) -> Done:
     """Compile for a step, and answer with every receipt. Raises CompileError; it is told then."""
-    place = sidecar_service.sidecar.place(asked.run_id, asked.step_id)
-    items = [*_inputs(sidecar_service, place), *asked.context_items]
-    recording = sidecar_service.sidecar.outlet.recording(place.resource)
+    open_step = sidecar_service.sidecar.place(request.run_id, request.step_id)
+    items = [*_inputs(sidecar_service, open_step), *request.context_items]
+    recording = sidecar_service.sidecar.outlet.recording(open_step.resource)
     try:
         compiled = compile_into(
             recording.recorder,
-            place.trace_id,
-            place.step_id,
+            open_step.trace_id,
+            open_step.step_id,
             items,
-            model=asked.model,
-            provider=asked.provider,
-            token_budget=asked.token_budget,
-            response_reserve=asked.response_reserve,
-            tools=asked.tools,
-            memory=asked.memory_records,
-            policy=_policy(asked, current),
-            config=_config(asked, place),
-            task_summary=asked.task_summary,
-            now=asked.now,
-            relevance=asked.relevance,
+            model=request.model,
+            provider=request.provider,
+            token_budget=request.token_budget,
+            response_reserve=request.response_reserve,
+            tools=request.tools,
+            memory=request.memory_records,
+            policy=_policy(request, current),
+            config=_config(request, open_step),
+            task_summary=request.task_summary,
+            now=request.now,
+            relevance=request.relevance,
         )
     finally:
         recording.save()
-    kept = {
-        "run_id": place.trace_id,
+    record = {
+        "run_id": open_step.trace_id,
         "step_id": compiled.recorded.step_id,
         "compilation_id": compiled.id,
         "request_ref": compiled.recorded.request_ref or None,
         "result_ref": compiled.recorded.result_ref or None,
         "policy": _policy_body(compiled),
     }
-    return Done(kept, {"compiled": _as_stored(sidecar_service, compiled)})
+    return Done(record, {"compiled": _as_stored(sidecar_service, compiled)})
 
 
 def _as_stored(sidecar_service: SidecarService, compiled: CompiledStep) -> Any:
@@ -77,10 +77,12 @@ def _as_stored(sidecar_service: SidecarService, compiled: CompiledStep) -> Any:
     return orjson.loads(sidecar_service.sidecar.outlet.redactor.redact_bytes(plain).data)
 
 
-def compiled_again(sidecar_service: SidecarService, kept: Json) -> Mapping[str, Any]:
+def compiled_again(sidecar_service: SidecarService, record: Json) -> Mapping[str, Any]:
     """Return the content of an earlier answer; raises NotRetained where it is gone."""
     return {
-        "compiled": read_json(sidecar_service, kept.get("result_ref"), what="the compiled context")
+        "compiled": read_json(
+            sidecar_service, record.get("result_ref"), what="the compiled context"
+        )
     }
 
 
@@ -94,25 +96,25 @@ def read_json(sidecar_service: SidecarService, ref: object, *, what: str) -> Any
     raise NotRetained(f"{what} was not kept: the retention mode forbids it, or it was deleted")
 
 
-def _inputs(sidecar_service: SidecarService, place: Place) -> list[Any]:
+def _inputs(sidecar_service: SidecarService, open_step: Place) -> list[Any]:
     found: list[Any] = []
-    for ref in input_refs(place):
+    for ref in input_refs(open_step):
         found += read_json(sidecar_service, ref, what="an input of the step")
     return found
 
 
-def _policy(asked: CompileInput, current: InForce) -> PolicyLike | None:
+def _policy(request: CompileInput, current: InForce) -> PolicyLike | None:
     """Return the rules that decide: those in force, and the request's own beside them."""
-    in_force = [one.read for one in (*current.put, *(given for _, given in current.read))]
+    in_force = [one.read for one in (*current.put, *(rule_set for _, rule_set in current.read))]
     if not in_force:
-        return asked.policy_rules or None  # rules alone travel with the stored request
-    rules = parse_rules(asked.policy_rules, rule_set="request", where="policy_rules")
+        return request.policy_rules or None  # rules alone travel with the stored request
+    rules = parse_rules(request.policy_rules, rule_set="request", where="policy_rules")
     return Policy(in_force, rules=rules)
 
 
-def _config(asked: CompileInput, place: Place) -> Json:
-    agent = place.run.agent_name
-    return {**({"agent": agent} if agent else {}), **asked.compile_config}
+def _config(request: CompileInput, open_step: Place) -> Json:
+    agent = open_step.run.agent_name
+    return {**({"agent": agent} if agent else {}), **request.compile_config}
 
 
 def _policy_body(compiled: CompiledStep) -> Json:
@@ -175,7 +177,7 @@ class RecalledStep(CompiledStep):
         return str(self._context["model"])
 
 
-def recall(sidecar_service: SidecarService, place: Place, compilation_id: str) -> RecalledStep:
+def recall(sidecar_service: SidecarService, open_step: Place, compilation_id: str) -> RecalledStep:
     """Return a compile of this run.
 
     Raises NotFoundError, or NotRetained where its result is gone.
@@ -184,7 +186,7 @@ def recall(sidecar_service: SidecarService, place: Place, compilation_id: str) -
         found = [
             one
             for one in compilations_with_id(connection, compilation_id)
-            if one.run_id == place.trace_id
+            if one.run_id == open_step.trace_id
         ]
         if not found:
             raise NotFoundError("compilation of this run", compilation_id)

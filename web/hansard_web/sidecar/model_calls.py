@@ -31,22 +31,24 @@ _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effor
 
 
 def call_model(
-    service: SidecarService, asked: ModelInput, tell: Callable[[str, Json], object] | None = None
+    service: SidecarService, request: ModelInput, tell: Callable[[str, Json], object] | None = None
 ) -> Done:
     """Ask the model and answer with what it said. The step is shown from before it is sent.
 
     `tell` is told that it began (`started`), and with `stream` of each piece (`delta`).
     """
-    place = service.sidecar.place(asked.run_id, asked.step_id)
-    compiled = recall(service, place, asked.compilation_id) if asked.compilation_id else None
-    adapter = _adapter(service, asked, compiled)
-    recording = service.sidecar.outlet.recording(place.resource)
-    given, options = _given(asked, compiled)
+    open_step = service.sidecar.place(request.run_id, request.step_id)
+    compiled = (
+        recall(service, open_step, request.compilation_id) if request.compilation_id else None
+    )
+    adapter = _adapter(service, request, compiled)
+    recording = service.sidecar.outlet.recording(open_step.resource)
+    render_input, options = _rendered_input(request, compiled)
 
     def begun(step_id: str) -> None:
         recording.save()
         if tell is not None:
-            tell("started", {"run_id": place.trace_id, "step_id": step_id or None})
+            tell("started", {"run_id": open_step.trace_id, "step_id": step_id or None})
 
     def came(event: Json) -> None:
         if tell is not None:
@@ -54,31 +56,33 @@ def call_model(
                 tell("delta", delta)
 
     try:
-        with entered(context_of(place.trace_id, place.step_id)):
-            answer = call_into(
+        with entered(context_of(open_step.trace_id, open_step.step_id)):
+            result = call_into(
                 recording.recorder,
-                given,
+                render_input,
                 provider=adapter,
                 on_begin=begun,
-                stream=asked.stream,
+                stream=request.stream,
                 on_event=came,
                 **options,
             )
     finally:
         adapter.close()
         recording.save()
-    return Done(_kept(place, asked, answer), {"answer": _content(answer)})
+    return Done(_record(open_step, request, result), {"answer": _content(result)})
 
 
-def called_again(service: SidecarService, kept: Json) -> Mapping[str, Any]:
+def called_again(service: SidecarService, record: Json) -> Mapping[str, Any]:
     """Refuse to tell an earlier answer's content again: its bytes are in its payload."""
-    if kept.get("response_ref") is None:
+    if record.get("response_ref") is None:
         raise NotRetained("the answer was not kept; the step tells the rest")
     return {"answer": None}
 
 
-def _adapter(service: SidecarService, asked: ModelInput, compiled: RecalledStep | None) -> Adapter:
-    provider = asked.provider or (compiled.provider if compiled else "")
+def _adapter(
+    service: SidecarService, request: ModelInput, compiled: RecalledStep | None
+) -> Adapter:
+    provider = request.provider or (compiled.provider if compiled else "")
     if provider not in ADAPTERS:
         raise ProviderUnavailable(f"no provider {provider!r}; there are {', '.join(ADAPTERS)}")
     base_url = None
@@ -87,14 +91,14 @@ def _adapter(service: SidecarService, asked: ModelInput, compiled: RecalledStep 
         if base_url is None:
             raise ProviderNotSetUp("the server was started without --model-server ADDRESS")
     connection = Connection(
-        base_url=base_url, timeout_s=asked.timeout_s, max_retries=asked.max_retries
+        base_url=base_url, timeout_s=request.timeout_s, max_retries=request.max_retries
     )
-    script = _script(asked, service.site.settings.script) if provider == "scripted" else None
+    script = _script(request, service.site.settings.script) if provider == "scripted" else None
     return adapter_for(provider, AdapterSettings(connection=connection, script=script))
 
 
-def _script(asked: ModelInput, usual: Json | None) -> Script:
-    script = usual if asked.script is None else asked.script
+def _script(request: ModelInput, usual: Json | None) -> Script:
+    script = usual if request.script is None else request.script
     if script is None:
         raise ProviderUnavailable(
             "the scripted model needs a script, in the request or as a setting"
@@ -102,59 +106,59 @@ def _script(asked: ModelInput, usual: Json | None) -> Script:
     return read_script(orjson.dumps(script))
 
 
-def _given(
-    asked: ModelInput, compiled: RecalledStep | None
+def _rendered_input(
+    request: ModelInput, compiled: RecalledStep | None
 ) -> tuple[RecalledStep | RenderInput, CallOptions]:
     """Return what is asked, and how; messages without a compile say everything themselves."""
-    told = {name: value for name in OPTIONS if (value := getattr(asked, name)) is not None}
+    values = {name: value for name in OPTIONS if (value := getattr(request, name)) is not None}
     if compiled is not None:
-        model = {"model": asked.model} if asked.model else {}
-        options: CallOptions = {**model, **told}  # type: ignore[typeddict-item]  # names of ours
+        model = {"model": request.model} if request.model else {}
+        options: CallOptions = {**model, **values}  # type: ignore[typeddict-item]  # names of ours
         return compiled, options
-    sampling = {name: told.pop(name) for name in _SAMPLING if name in told}
+    sampling = {name: values.pop(name) for name in _SAMPLING if name in values}
     if "stop" in sampling:
         sampling["stop"] = tuple(sampling["stop"])
     payload = {
-        "messages": asked.messages,
-        "system": [{"text": text} for text in asked.system],
-        "tools": asked.tools,
+        "messages": request.messages,
+        "system": [{"text": text} for text in request.system],
+        "tools": request.tools,
     }
-    given = from_payload(
+    render_input = from_payload(
         payload,
-        model=asked.model or "",
+        model=request.model or "",
         sampling=Sampling(**sampling),
-        stream=asked.stream,
-        **told,
+        stream=request.stream,
+        **values,
     )
-    return given, {}
+    return render_input, {}
 
 
-def _kept(place: Place, asked: ModelInput, answer: ModelAnswer) -> Json:
-    kept, call = answer.recorded, answer.raw.call
+def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
+    recorded, call = result.recorded, result.raw.call
     return {
-        "run_id": place.trace_id,
-        "step_id": kept.step_id or None,
-        "compilation_id": asked.compilation_id,
+        "run_id": open_step.trace_id,
+        "step_id": recorded.step_id or None,
+        "compilation_id": request.compilation_id,
         "provider": call.provider,
         "response_model": call.response_model,
         "response_id": call.response_id,
-        "finish_reason": answer.finish_reason,
+        "finish_reason": result.finish_reason,
         "tokens": call_json(call)["tokens"],
-        "estimated_input_tokens": answer.estimated_input_tokens,
-        "incomplete_reason": answer.shortfall.code if answer.shortfall else None,
-        "request_ref": kept.request_ref or None,
-        "response_ref": kept.response_ref or None,
-        "recipe_ref": kept.recipe_ref or None,
+        "estimated_input_tokens": result.estimated_input_tokens,
+        "incomplete_reason": result.shortfall.code if result.shortfall else None,
+        "request_ref": recorded.request_ref or None,
+        "response_ref": recorded.response_ref or None,
+        "recipe_ref": recorded.recipe_ref or None,
     }
 
 
-def _content(answer: ModelAnswer) -> Json:
+def _content(result: ModelAnswer) -> Json:
     """Return what was said, the tools that were asked for, and the message to go on with."""
     return {
-        "text": answer.text,
-        "tool_calls": [_tool_call(one) for one in answer.tool_calls],
-        "output": [message_json(message) for message in answer.raw.call.output],
-        "message": answer.message,
+        "text": result.text,
+        "tool_calls": [_tool_call(one) for one in result.tool_calls],
+        "output": [message_json(message) for message in result.raw.call.output],
+        "message": result.message,
     }
 
 

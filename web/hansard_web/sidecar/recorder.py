@@ -69,12 +69,12 @@ class _GivenIds(IdGenerator):
         self.span_id = 0
 
     def generate_trace_id(self) -> int:
-        given, self.trace_id = self.trace_id, 0
-        return given or int.from_bytes(os.urandom(16)) or 1
+        trace_id, self.trace_id = self.trace_id, 0
+        return trace_id or int.from_bytes(os.urandom(16)) or 1
 
     def generate_span_id(self) -> int:
-        given, self.span_id = self.span_id, 0
-        return given or int.from_bytes(os.urandom(8)) or 1
+        span_id, self.span_id = self.span_id, 0
+        return span_id or int.from_bytes(os.urandom(8)) or 1
 
 
 class Payloads:
@@ -277,11 +277,11 @@ def remote(trace_id: str, span_id: str) -> NonRecordingSpan:
 
 def _merge(stored: SpanMessage, news: SpanMessage) -> None:
     """Make `news` the whole span: what was stored, and what is new over it."""
-    told = {one.key for one in news.attributes}
+    keys = {one.key for one in news.attributes}
     whole = SpanMessage()
     whole.CopyFrom(stored)
     del whole.attributes[:]
-    whole.attributes.extend(one for one in stored.attributes if one.key not in told)
+    whole.attributes.extend(one for one in stored.attributes if one.key not in keys)
     whole.attributes.extend(news.attributes)
     whole.events.extend(news.events)
     whole.end_time_unix_nano = news.end_time_unix_nano

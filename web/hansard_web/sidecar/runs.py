@@ -112,65 +112,65 @@ class Sidecar:
             return find_place(connection, run_id, step_id)
 
 
-def start_run(sidecar: Sidecar, told: StartRun, ids: Ids, *, traceparent: str | None) -> Json:
+def start_run(sidecar: Sidecar, request: StartRun, ids: Ids, *, traceparent: str | None) -> Json:
     """Begin a run: a trace of its own, linked to its caller, or a part of the caller's trace."""
-    caller = parse_traceparent(traceparent or told.traceparent)
-    nests = told.nest and caller is not None
+    caller = parse_traceparent(traceparent or request.traceparent)
+    nests = request.nest and caller is not None
     trace_id = caller[0] if caller is not None and nests else ids.trace_id()
     span_id = ids.span_id("run")
-    recording = sidecar.outlet.recording(_resource(told.service_name or told.agent_name))
+    recording = sidecar.outlet.recording(_resource(request.service_name or request.agent_name))
     made = recording.begin(
-        run_name(told.agent_name),
+        run_name(request.agent_name),
         trace_id=trace_id,
         span_id=span_id,
         parent_span_id=caller[1] if caller is not None and nests else None,
         attributes=run_attributes(
             recording.recorder,
-            agent_name=told.agent_name,
-            domain=told.domain,
-            conversation_id=told.conversation_id,
-            user_id=told.user_id,
-            tags=told.tags,
-            metadata=told.metadata,
+            agent_name=request.agent_name,
+            domain=request.domain,
+            conversation_id=request.conversation_id,
+            user_id=request.user_id,
+            tags=request.tags,
+            metadata=request.metadata,
         ),
         links=() if nests else _links(caller),
-        start_ns=ns_of(told.started_at),
+        start_ns=ns_of(request.started_at),
     )
-    if told.user_goal is not None:
-        made.keep_text(semconv.RUN_GOAL, told.user_goal)
-    _keep(made, semconv.INPUT, told.input)
+    if request.user_goal is not None:
+        made.keep_text(semconv.RUN_GOAL, request.user_goal)
+    _keep(made, semconv.INPUT, request.input)
     recording.save()
     return _address(trace_id, span_id, status="running")
 
 
-def append_step(sidecar: Sidecar, run_id: str, told: AppendStep, ids: Ids) -> Json:
+def append_step(sidecar: Sidecar, run_id: str, request: AppendStep, ids: Ids) -> Json:
     """Begin a step, or go on with one; it may bring tool calls and results, and end.
 
     Raises InvalidItem for an input that no compile could use.
     """
     from hansard_web.sidecar.tools import add_calls, add_results
 
-    check_context_items(told.inputs, now=datetime.now(UTC), where="inputs")
+    check_context_items(request.inputs, now=datetime.now(UTC), where="inputs")
     trace_id = sidecar.trace_id(run_id)
     with sidecar.lock(trace_id):
-        place = sidecar.place(trace_id, told.step_id or told.parent_step_id)
-        recording = sidecar.outlet.recording(place.resource)
-        made, refs = _begun(recording, place, told, ids)
-        _keep(made, semconv.INPUT, told.input)
-        if told.inputs:
-            refs += _keep_inputs(recording, told.inputs)
+        open_step = sidecar.place(trace_id, request.step_id or request.parent_step_id)
+        recording = sidecar.outlet.recording(open_step.resource)
+        made, refs = _begun(recording, open_step, request, ids)
+        _keep(made, semconv.INPUT, request.input)
+        if request.inputs:
+            refs += _keep_inputs(recording, request.inputs)
             made.span.set_attribute(semconv.STEP_INPUT_REFS, refs)
-        calls = add_calls(recording, place, told.tool_calls, ids, parent=made)
+        calls = add_calls(recording, open_step, request.tool_calls, ids, parent=made)
         results = add_results(
-            sidecar, recording, place, told.tool_results, ids, parent=made, fresh=calls
+            sidecar, recording, open_step, request.tool_results, ids, parent=made, fresh=calls
         )
-        if told.output is not None:
-            made.keep(semconv.OUTPUT, told.output)
-        if told.status != "running" or told.error is not None:
-            ended = None if told.status == "running" else told.status
-            close(made, ended, told.error, end_ns_of(made, told.ended_at))
+        if request.output is not None:
+            made.keep(semconv.OUTPUT, request.output)
+        if request.status != "running" or request.error is not None:
+            ended = None if request.status == "running" else request.status
+            close(made, ended, request.error, end_ns_of(made, request.ended_at))
         recording.save()
-    status = "running" if made.is_open else _status(told.status, told.error)
+    status = "running" if made.is_open else _status(request.status, request.error)
     return {
         **_address(trace_id, made.span_id, status=status),
         "input_refs": refs,
@@ -179,21 +179,21 @@ def append_step(sidecar: Sidecar, run_id: str, told: AppendStep, ids: Ids) -> Js
     }
 
 
-def end_run(sidecar: Sidecar, run_id: str, told: EndRun) -> Json:
+def end_run(sidecar: Sidecar, run_id: str, request: EndRun) -> Json:
     """End a run, and with it what is open below it."""
     trace_id = sidecar.trace_id(run_id)
     with sidecar.lock(trace_id):
-        place = sidecar.place(trace_id, told.step_id)
-        recording = sidecar.outlet.recording(place.resource)
-        root = recording.go_on(place.stored)
-        outcome = _outcome(told.status, told.error)
-        end_ns = end_ns_of(root, told.ended_at)
-        left = _left_open(sidecar, place)
+        open_step = sidecar.place(trace_id, request.step_id)
+        recording = sidecar.outlet.recording(open_step.resource)
+        root = recording.go_on(open_step.stored)
+        outcome = _outcome(request.status, request.error)
+        end_ns = end_ns_of(root, request.ended_at)
+        left = _left_open(sidecar, open_step)
         for one in left:
             _leave_open(recording, one, outcome, end_ns)
-        if told.output is not None:
-            root.keep(semconv.OUTPUT, told.output)
-        close(root, told.status, told.error, end_ns)
+        if request.output is not None:
+            root.keep(semconv.OUTPUT, request.output)
+        close(root, request.status, request.error, end_ns)
         recording.save()
     return {
         **_address(trace_id, root.span_id, status=outcome.status),
@@ -209,36 +209,36 @@ def close(
         made.close(_outcome(status, error), end_ns=end_ns)
 
 
-def step_name(told: AppendStep) -> str:
+def step_name(request: AppendStep) -> str:
     """Return what a step is called: its name, else its kind."""
-    return told.name or told.kind.replace("_", " ")
+    return request.name or request.kind.replace("_", " ")
 
 
 def _begun(
-    recording: Recording, place: Place, told: AppendStep, ids: Ids
+    recording: Recording, open_step: Place, request: AppendStep, ids: Ids
 ) -> tuple[OpenSpan, list[str]]:
     """Return the step that is told, begun or gone on with, and what it was given before."""
-    if told.step_id is not None:
-        return recording.go_on(place.stored), input_refs(place)
-    index = max(place.run.span_count - 1, 0)
+    if request.step_id is not None:
+        return recording.go_on(open_step.stored), input_refs(open_step)
+    index = max(open_step.run.span_count - 1, 0)
     attributes = step_attributes(
-        recording.recorder, kind=told.kind, index=index, metadata=told.metadata
+        recording.recorder, kind=request.kind, index=index, metadata=request.metadata
     )
-    attributes[semconv.CONVERSATION_ID] = place.run.conversation_id
+    attributes[semconv.CONVERSATION_ID] = open_step.run.conversation_id
     made = recording.begin(
-        text_of(step_name(told)),
-        trace_id=place.trace_id,
+        text_of(step_name(request)),
+        trace_id=open_step.trace_id,
         span_id=ids.span_id("step"),
-        parent_span_id=place.span_id,
+        parent_span_id=open_step.span_id,
         attributes=attributes,
-        start_ns=ns_of(told.started_at),
+        start_ns=ns_of(request.started_at),
     )
     return made, []
 
 
-def input_refs(place: Place) -> list[str]:
+def input_refs(open_step: Place) -> list[str]:
     """Return the references of what a step was given as inputs, in the order of the requests."""
-    found = place.stored.view().attributes.get(semconv.STEP_INPUT_REFS)
+    found = open_step.stored.view().attributes.get(semconv.STEP_INPUT_REFS)
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
@@ -249,23 +249,27 @@ def _keep_inputs(recording: Recording, inputs: Sequence[object]) -> list[str]:
     return [ref] if ref else []
 
 
-def _left_open(sidecar: Sidecar, place: Place) -> list[Place]:
+def _left_open(sidecar: Sidecar, open_step: Place) -> list[Place]:
     """Return what is open below a step, children first."""
     with sidecar.readers.read() as connection:
-        trace = bytes.fromhex(place.trace_id)
+        trace = bytes.fromhex(open_step.trace_id)
         steps = open_steps(connection, trace, scope=SCOPE)
-        below = _below(place.step, steps)
-        return [place_of(connection, place.trace_id, place.run, one) for one in reversed(below)]
+        below = _below(open_step.step, steps)
+        return [
+            place_of(connection, open_step.trace_id, open_step.run, one) for one in reversed(below)
+        ]
 
 
-def _leave_open(recording: Recording, place: Place, outcome: Outcome, end_ns: int | None) -> None:
+def _leave_open(
+    recording: Recording, open_step: Place, outcome: Outcome, end_ns: int | None
+) -> None:
     """End a step that nobody ended, with its run."""
-    step = recording.go_on(place.stored)
+    step = recording.go_on(open_step.stored)
     ended: Ended = "completed" if outcome.status == "completed" else "cancelled"
-    if place.step.tool_name is not None:
+    if open_step.step.tool_name is not None:
         step.span.set_attribute(semconv.TOOL_RECORDED_PART, "call")
     if step.claim():
-        start_ns = place.stored.message.start_time_unix_nano
+        start_ns = open_step.stored.message.start_time_unix_nano
         last_ns = None if end_ns is None else max(end_ns, start_ns)
         step.close(Outcome(ended, left_open=True), end_ns=last_ns)
 
@@ -321,17 +325,17 @@ def _status(status: str, error: str | Failure | None) -> str:
 
 def _outcome(status: str | None, error: str | Failure | None) -> Outcome:
     if isinstance(error, Failure):
-        told = outcome_of(status or "failed", error.message)
-        return replace(told, error_type=error.type)
+        outcome = outcome_of(status or "failed", error.message)
+        return replace(outcome, error_type=error.type)
     return outcome_of(status, error)
 
 
-def end_ns_of(made: OpenSpan, told: str | None) -> int | None:
+def end_ns_of(made: OpenSpan, text: str | None) -> int | None:
     """Return when a span ended; None is now.
 
     Raises InvalidQueryError for a time before its start.
     """
-    end_ns = ns_of(told)
+    end_ns = ns_of(text)
     assert isinstance(made.span, ReadableSpan)  # every span of the SDK that records is one
     if end_ns is not None and end_ns < (made.span.start_time or 0):
         raise InvalidQueryError("ended_at", "ended_at is before the start")

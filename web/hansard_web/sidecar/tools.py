@@ -35,45 +35,54 @@ class Called:
         }
 
 
-def call_tool(sidecar: Sidecar, told: CallTool, ids: Ids) -> Json:
+def call_tool(sidecar: Sidecar, request: CallTool, ids: Ids) -> Json:
     """Tell that a tool is called, in a step or in the run itself."""
-    trace_id = sidecar.trace_id(told.run_id)
+    trace_id = sidecar.trace_id(request.run_id)
     with sidecar.lock(trace_id):
-        place = sidecar.place(trace_id, told.parent_step_id)
-        recording = sidecar.outlet.recording(place.resource)
-        called = _begin(recording, place, told, ids, number=0, parent_span_id=place.span_id)
+        open_step = sidecar.place(trace_id, request.parent_step_id)
+        recording = sidecar.outlet.recording(open_step.resource)
+        called = _begin(
+            recording, open_step, request, ids, number=0, parent_span_id=open_step.span_id
+        )
         recording.save()
     return {"run_id": trace_id, **called.json()}
 
 
-def answer_tool(sidecar: Sidecar, told: AnswerTool, ids: Ids) -> Json:
+def answer_tool(sidecar: Sidecar, request: AnswerTool, ids: Ids) -> Json:
     """Tell what a tool gave."""
-    trace_id = sidecar.trace_id(told.run_id)
+    trace_id = sidecar.trace_id(request.run_id)
     with sidecar.lock(trace_id):
-        place = sidecar.place(trace_id, told.parent_step_id)
-        recording = sidecar.outlet.recording(place.resource)
+        open_step = sidecar.place(trace_id, request.parent_step_id)
+        recording = sidecar.outlet.recording(open_step.resource)
         answered = _answer(
-            sidecar, recording, place, told, ids, number=0, parent_span_id=place.span_id, fresh=()
+            sidecar,
+            recording,
+            open_step,
+            request,
+            ids,
+            number=0,
+            parent_span_id=open_step.span_id,
+            fresh=(),
         )
         recording.save()
     return {"run_id": trace_id, **answered}
 
 
 def add_calls(
-    recording: Recording, place: Place, told: Sequence[ToolCall], ids: Ids, *, parent: OpenSpan
+    recording: Recording, open_step: Place, calls: Sequence[ToolCall], ids: Ids, *, parent: OpenSpan
 ) -> list[Called]:
     """Begin the tool calls of a step."""
     return [
-        _begin(recording, place, one, ids, number=number, parent_span_id=parent.span_id)
-        for number, one in enumerate(told)
+        _begin(recording, open_step, one, ids, number=number, parent_span_id=parent.span_id)
+        for number, one in enumerate(calls)
     ]
 
 
 def add_results(
     sidecar: Sidecar,
     recording: Recording,
-    place: Place,
-    told: Sequence[ToolResult],
+    open_step: Place,
+    results: Sequence[ToolResult],
     ids: Ids,
     *,
     parent: OpenSpan,
@@ -84,125 +93,129 @@ def add_results(
         _answer(
             sidecar,
             recording,
-            place,
+            open_step,
             one,
             ids,
             number=number,
             parent_span_id=parent.span_id,
             fresh=fresh,
         )
-        for number, one in enumerate(told)
+        for number, one in enumerate(results)
     ]
 
 
 def _begin(
     recording: Recording,
-    place: Place,
-    told: ToolCall,
+    open_step: Place,
+    call: ToolCall,
     ids: Ids,
     *,
     number: int,
     parent_span_id: str,
     start_ns: int | None = None,
 ) -> Called:
-    attributes = tool_attributes(name=text_of(told.name), call_id=told.call_id, type=told.type)
-    attributes[semconv.CONVERSATION_ID] = place.run.conversation_id
+    attributes = tool_attributes(name=text_of(call.name), call_id=call.call_id, type=call.type)
+    attributes[semconv.CONVERSATION_ID] = open_step.run.conversation_id
     made = recording.begin(
-        tool_name(text_of(told.name)),
-        trace_id=place.trace_id,
-        span_id=ids.span_id(f"tool {number} {told.call_id}"),
+        tool_name(text_of(call.name)),
+        trace_id=open_step.trace_id,
+        span_id=ids.span_id(f"tool {number} {call.call_id}"),
         parent_span_id=parent_span_id,
         attributes=attributes,
-        start_ns=ns_of(told.started_at) if start_ns is None else start_ns,
+        start_ns=ns_of(call.started_at) if start_ns is None else start_ns,
     )
-    if told.arguments is not None:
-        made.keep(semconv.TOOL_CALL_ARGUMENTS, told.arguments)
-    if told.description is not None:
-        made.keep_text(semconv.TOOL_DESCRIPTION, told.description)
-    return Called(told, made)
+    if call.arguments is not None:
+        made.keep(semconv.TOOL_CALL_ARGUMENTS, call.arguments)
+    if call.description is not None:
+        made.keep_text(semconv.TOOL_DESCRIPTION, call.description)
+    return Called(call, made)
 
 
 def _answer(
     sidecar: Sidecar,
     recording: Recording,
-    place: Place,
-    told: ToolResult,
+    open_step: Place,
+    result: ToolResult,
     ids: Ids,
     *,
     number: int,
     parent_span_id: str,
     fresh: Sequence[Called],
 ) -> Json:
-    made = _of_this_request(told, fresh)
+    made = _of_this_request(result, fresh)
     if made is None:
-        stored = _stored_call(sidecar, place, told)
+        stored = _stored_call(sidecar, open_step, result)
         made = None if stored is None else recording.go_on(stored.stored)
     if made is None:
-        made = _untold(recording, place, told, ids, number=number, parent_span_id=parent_span_id)
-    if told.result is not None:
-        made.keep(semconv.TOOL_CALL_RESULT, told.result)
-    close(made, told.status, told.error, end_ns_of(made, told.ended_at))
-    return {"call_id": told.call_id, "step_id": _step_id(made), "status": "ended"}
+        made = _untold(
+            recording, open_step, result, ids, number=number, parent_span_id=parent_span_id
+        )
+    if result.result is not None:
+        made.keep(semconv.TOOL_CALL_RESULT, result.result)
+    close(made, result.status, result.error, end_ns_of(made, result.ended_at))
+    return {"call_id": result.call_id, "step_id": _step_id(made), "status": "ended"}
 
 
-def _of_this_request(told: ToolResult, fresh: Sequence[Called]) -> OpenSpan | None:
+def _of_this_request(result: ToolResult, fresh: Sequence[Called]) -> OpenSpan | None:
     for one in fresh:
         if one.made.is_open and (
-            one.told.call_id == told.call_id
-            if told.call_id is not None
-            else told.step_id is None and one.told.name == told.name
+            one.told.call_id == result.call_id
+            if result.call_id is not None
+            else result.step_id is None and one.told.name == result.name
         ):
             return one.made
     return None
 
 
-def _stored_call(sidecar: Sidecar, place: Place, told: ToolResult) -> Place | None:
+def _stored_call(sidecar: Sidecar, open_step: Place, result: ToolResult) -> Place | None:
     """Return the open call that a result answers; None where it was never told."""
     with sidecar.readers.read() as connection:
-        if told.step_id is not None:
-            return find_place(connection, place.trace_id, told.step_id)
-        for one in open_steps(connection, bytes.fromhex(place.trace_id), scope=SCOPE):
+        if result.step_id is not None:
+            return find_place(connection, open_step.trace_id, result.step_id)
+        for one in open_steps(connection, bytes.fromhex(open_step.trace_id), scope=SCOPE):
             named = (
-                one.tool_call_id == told.call_id
-                if told.call_id is not None
-                else told.name is not None and one.tool_name == told.name
+                one.tool_call_id == result.call_id
+                if result.call_id is not None
+                else result.name is not None and one.tool_name == result.name
             )
             if named and one.tool_name is not None:
-                return place_of(connection, place.trace_id, place.run, one)
+                return place_of(connection, open_step.trace_id, open_step.run, one)
         known = (
-            None if told.call_id is None else find_answer(connection, place.run.id, told.call_id)
+            None
+            if result.call_id is None
+            else find_answer(connection, open_step.run.id, result.call_id)
         )
     if known is not None and not known.is_open:
-        raise ResultExists(told.call_id or "", f"{place.trace_id}-{known.span_id.hex()}")
+        raise ResultExists(result.call_id or "", f"{open_step.trace_id}-{known.span_id.hex()}")
     return None
 
 
 def _untold(
     recording: Recording,
-    place: Place,
-    told: ToolResult,
+    open_step: Place,
+    result: ToolResult,
     ids: Ids,
     *,
     number: int,
     parent_span_id: str,
 ) -> OpenSpan:
     """Begin a call that only its result tells of."""
-    if told.name is None:
+    if result.name is None:
         raise InvalidQueryError(
             "call_id", "no open tool call has this call_id; with a name, it is told as one"
         )
-    end_ns = ns_of(told.ended_at) or time.time_ns()
-    call = ToolCall(name=told.name, call_id=told.call_id, arguments=told.arguments)
+    end_ns = ns_of(result.ended_at) or time.time_ns()
+    call = ToolCall(name=result.name, call_id=result.call_id, arguments=result.arguments)
     made = _begin(
         recording,
-        place,
+        open_step,
         call,
         ids,
         number=number,
         parent_span_id=parent_span_id,
-        start_ns=max(end_ns - round((told.duration_ms or 0) * 1e6), 0),
+        start_ns=max(end_ns - round((result.duration_ms or 0) * 1e6), 0),
     ).made
-    if told.arguments is None:
+    if result.arguments is None:
         made.span.set_attribute(semconv.TOOL_RECORDED_PART, "result")
     return made
 

@@ -158,9 +158,9 @@ def _facts(body: Body) -> list[tuple[str, str]]:
 def _gate(gate: Body | None) -> str:
     if gate is None:
         return ""
-    said = " → ".join(gate["states"])
+    states = " → ".join(gate["states"])
     later = f"; see draft {gate['next_draft']}" if gate["next_draft"] else ""
-    return f"{said}{later}" + (f", {gate['next_step_id']}" if gate["next_step_id"] else "")
+    return f"{states}{later}" + (f", {gate['next_step_id']}" if gate["next_step_id"] else "")
 
 
 def _content(body: Body) -> Iterator[str]:

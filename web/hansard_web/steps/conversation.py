@@ -58,11 +58,11 @@ def conversation_tab(
     all_href: str,
 ) -> ConversationTab:
     """Read what a call was sent and what it answered; bodies only for what is shown."""
-    answer = read_chain(connection, placed.call.output_prefix)
+    output = read_chain(connection, placed.call.output_prefix)
     new = range(len(placed.messages)) if show_all else _new_messages(connection, placed)
     shown = list(new)[-(_MOST_AT_ALL if show_all else _MOST_MESSAGES) :]
     refs = [placed.messages[at] for at in shown]
-    bodies = read_messages(connection, {ref.text for ref in (*refs, *answer)})
+    bodies = read_messages(connection, {ref.text for ref in (*refs, *output)})
     events = list_tool_events(connection, run.id)
     held = calls_not_run(connection, run.run_id)
     results = results_by_call([bodies[ref.text] for ref in refs])
@@ -81,7 +81,7 @@ def conversation_tab(
     facts = [model] if model else []
     if call and call.tokens.output is not None:
         facts.append(plural(call.tokens.output, "token"))
-    later = _later_results(connection, placed) if answer else {}
+    later = _later_results(connection, placed) if output else {}
     answers = [
         show_message(
             bodies[ref.text],
@@ -89,7 +89,7 @@ def conversation_tab(
             facts=facts,
             calls=CallFacts(events, later, held),
         )
-        for at, ref in enumerate(answer, 1)
+        for at, ref in enumerate(output, 1)
     ]
     if call is not None and not answers:
         answers = _unwritten(call.output, reading, _OUTPUT)
@@ -131,11 +131,11 @@ def unwritten_tab(reading: StepReading) -> ConversationTab:
     )
 
 
-def _unwritten(said: Sequence[Message], reading: StepReading, key: str) -> list[ShownMessage]:
+def _unwritten(messages: Sequence[Message], reading: StepReading, key: str) -> list[ShownMessage]:
     """Return the last messages of a payload that was too large for rows: read for this look."""
     ref = reading.view.attributes.get(key)
     rest = f"/v1/payloads/{ref}" if isinstance(ref, str) else None
-    numbered = list(enumerate(said, 1))[-_MOST_MESSAGES:]
+    numbered = list(enumerate(messages, 1))[-_MOST_MESSAGES:]
     return [show_message(message, number=str(at), rest=rest) for at, message in numbered]
 
 

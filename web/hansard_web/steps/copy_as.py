@@ -118,14 +118,14 @@ def _chat_messages(messages: Iterable[Message]) -> Iterable[Json]:
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         if results and not content:
             continue
-        said: Json = {"role": message.role, "content": _plain_or_parts(content)}
+        chat_message: Json = {"role": message.role, "content": _plain_or_parts(content)}
         if message.name:
-            said["name"] = message.name
+            chat_message["name"] = message.name
         if calls:
-            said["tool_calls"] = [_chat_call(call) for call in calls]
+            chat_message["tool_calls"] = [_chat_call(call) for call in calls]
             if not content:
-                said["content"] = None
-        yield said
+                chat_message["content"] = None
+        yield chat_message
 
 
 def _chat_content(part: object) -> list[Json]:
@@ -201,8 +201,10 @@ def _anthropic_block(part: object) -> list[Json]:
     if isinstance(part, TextPart):
         return [{"type": "text", "text": part.text}] if part.text else []
     if isinstance(part, ToolCallPart):
-        given = part.arguments if isinstance(part.arguments, Mapping) else {"input": part.arguments}
-        return [{"type": "tool_use", "id": part.id or "", "name": part.name, "input": given}]
+        arguments = (
+            part.arguments if isinstance(part.arguments, Mapping) else {"input": part.arguments}
+        )
+        return [{"type": "tool_use", "id": part.id or "", "name": part.name, "input": arguments}]
     if isinstance(part, ToolResultPart):
         content = _text(part.content)
         return [{"type": "tool_result", "tool_use_id": part.id or "", "content": content}]
@@ -234,9 +236,11 @@ def _anthropic_tool(tool: Mapping[str, Any]) -> Json:
 # ------------------------------------------------------------------------------ values
 
 
-def _parameters(given: Mapping[str, Any], known: frozenset[str], names: Mapping[str, str]) -> Json:
+def _parameters(
+    parameters: Mapping[str, Any], known: frozenset[str], names: Mapping[str, str]
+) -> Json:
     """Keep what the API knows: senders put much else among the parameters, keys included."""
-    named = {names.get(key, key): value for key, value in given.items()}
+    named = {names.get(key, key): value for key, value in parameters.items()}
     return {key: value for key, value in named.items() if key in known and value is not None}
 
 

@@ -77,8 +77,8 @@ def _cached(call: Call, *, why: str) -> Figure:
 def _cost(call: Call, *, why: str) -> Figure:
     cost = call.cost
     if cost is None:
-        told = call.tokens.input is None and call.tokens.output is None
-        return Figure("cost", None, why=why if told else "no price is known for this model")
+        is_unknown = call.tokens.input is None and call.tokens.output is None
+        return Figure("cost", None, why=why if is_unknown else "no price is known for this model")
     lines = [f"{what}: {usd(dollars)}" for what, dollars in cost.lines]
     if cost.reported_usd is not None:
         lines.append(f"the sender says {usd(cost.reported_usd)}")

@@ -146,15 +146,15 @@ def hook_warnings(reading: StepReading) -> tuple[str, ...]:
     return tuple(_warning(log.attributes) for log in reading.view.logs if log.event_name == WARNED)
 
 
-def _warning(said: Mapping[str, Any]) -> str:
+def _warning(warning: Mapping[str, Any]) -> str:
     score, threshold = (
-        real(said.get("hansard.hook.score")),
-        real(said.get("hansard.hook.threshold")),
+        real(warning.get("hansard.hook.score")),
+        real(warning.get("hansard.hook.threshold")),
     )
     figures = "" if score is None else f" (score {score:.2f}"
     if figures:
         figures += ")" if threshold is None else f", warnings from {threshold:.2f})"
-    rule = str(said.get("hansard.hook.rule", ""))[:_RULE_CHARS]
+    rule = str(warning.get("hansard.hook.rule", ""))[:_RULE_CHARS]
     return f"may not be undone{figures}" + (f": {rule}" if rule else "")
 
 

@@ -151,11 +151,11 @@ def _group(
     *,
     can_filter: bool,
 ) -> AttributeGroup:
-    wanted = find.lower()
+    needle = find.lower()
     rows = [
         _attribute(key, value, read_as.get(key, ""), can_filter=can_filter)
         for key, value in sorted(attributes.items())
-        if not wanted or wanted in key.lower() or wanted in _plain(value).lower()
+        if not needle or needle in key.lower() or needle in _plain(value).lower()
     ]
     return AttributeGroup(title, tuple(rows), len(attributes))
 

@@ -26,8 +26,8 @@ from hansard_web.principals.dependencies import principal_of
 # async: see `site_of`.
 async def tasks_of_app(request: Request) -> TaskService:
     """Return the tasks of the app, as the principal of a request uses them."""
-    book: TaskService = request.app.state.tasks
-    return book.acting(principal_of(request))
+    tasks: TaskService = request.app.state.tasks
+    return tasks.acting(principal_of(request))
 
 
 TasksDep = Annotated[TaskService, Depends(tasks_of_app)]
@@ -77,13 +77,13 @@ def task(site: SiteDep, task_id: str) -> Answer:
     response_class=Answer,
     responses=answers("tasks.schemas.TaskAnswer"),
 )
-def decide(site: SiteDep, book: TasksDep, task_id: str, asked: Decide) -> Answer:
+def decide(site: SiteDep, tasks: TasksDep, task_id: str, body: Decide) -> Answer:
     """Approve or dismiss a blocked task, or say that an approved one is done.
 
     Nothing acts on a task by itself: to approve it says that somebody may. The same decision again
     changes nothing; another one than the first is answered with 409 and the first.
     """
-    made = book.decide(task_id, asked)
+    made = tasks.decide(task_id, body)
     with site.readers.read() as connection:
         return Answer({"task": task_json(connection, made)})
 

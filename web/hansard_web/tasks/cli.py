@@ -29,7 +29,7 @@ from hansard_web.cli.base import (
     setting_options,
     user_name,
 )
-from hansard_web.cli.store import opened_book, reading
+from hansard_web.cli.store import opened_service, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 from hansard_web.tasks import labels as words
 from hansard_web.tasks.labels import OUTCOMES
@@ -58,14 +58,14 @@ def list_(
 
     Example: hansard tasks list --state all --level action
     """
-    wanted = None if state == "all" else state
+    filters = None if state == "all" else state
     with reading(data) as connection:
-        page = list_tasks(connection, state=wanted, level=level, limit=limit, cursor=cursor)
+        page = list_tasks(connection, state=filters, level=level, limit=limit, cursor=cursor)
         items = [task_json(connection, one) for one in page.items]
     if as_json:
         print_json({"items": items, "next_cursor": page.next_cursor})
         return
-    if not items and wanted == "open":
+    if not items and filters == "open":
         click.echo("No task is open. `hansard detect` looks for what repeats.", err=True)
         return
     print_table(
@@ -105,11 +105,11 @@ def show(*, task_id: str, data: str | None, as_json: bool) -> None:
     Example: hansard tasks show 1f8b2c3d
     """
     with reading(data) as connection:
-        told = task_json(connection, get_task(connection, task_id))
+        body = task_json(connection, get_task(connection, task_id))
     if as_json:
-        print_json({"task": told})
+        print_json({"task": body})
         return
-    _print(told)
+    _print(body)
 
 
 def _deciding(function: Any) -> Any:
@@ -130,42 +130,42 @@ _note = click.option("--note", help="Why, or what is to be done; kept with the t
 @tasks.command()
 @_deciding
 @_note
-def approve(**given: Any) -> None:
+def approve(**options: Any) -> None:
     """Say that a blocked task is to be worked on. A supersession that it proposes is applied.
 
     Example: hansard tasks approve 1f8b2c3d --note "the fixture is missing in CI"
     """
-    _decide("approve", **given)
+    _decide("approve", **options)
 
 
 @tasks.command()
 @_deciding
 @_note
-def dismiss(**given: Any) -> None:
+def dismiss(**options: Any) -> None:
     """Close a blocked task: nothing is to be done. It opens anew when it repeats as often again.
 
     Example: hansard tasks dismiss 1f8b2c3d --note "the service was down for an hour"
     """
-    _decide("dismiss", **given)
+    _decide("dismiss", **options)
 
 
 @tasks.command()
 @_deciding
-def done(**given: Any) -> None:
+def done(**options: Any) -> None:
     """Close an approved task: what was to be done is done.
 
     Example: hansard tasks done 1f8b2c3d
     """
-    _decide("done", note=None, **given)
+    _decide("done", note=None, **options)
 
 
 def _decide(
     decision: Decision, *, task_id: str, note: str | None, by: str | None, data: str | None,
     retention: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    told = {"decision": decision, "note": note, "by": by or user_name()}
-    with opened_book(TaskService, data, retention) as book:
-        made = book.decide_json(task_id, told)
+    fields = {"decision": decision, "note": note, "by": by or user_name()}
+    with opened_service(TaskService, data, retention) as service:
+        made = service.decide_json(task_id, fields)
     if not as_json:
         click.echo(f"{made.state} {made.task_id}")
         return
@@ -178,20 +178,20 @@ def _state(one: Json) -> Text:
     return Text(word, style="yellow" if one["review"] else "")
 
 
-def _print(told: Json) -> None:
-    decision, done = told["decision"] or {}, told["done"] or {}
-    rule = rule_text(told["rule"], threshold=told["threshold"], window_ns=int(told["window_ns"]))
-    print_lines([told["title"], "", told["description"], ""])
+def _print(task: Json) -> None:
+    decision, done = task["decision"] or {}, task["done"] or {}
+    rule = rule_text(task["rule"], threshold=task["threshold"], window_ns=int(task["window_ns"]))
+    print_lines([task["title"], "", task["description"], ""])
     print_facts(
         (
-            ("task", told["task_id"]),
-            ("state", words.STATES[told["state"]][1]),
-            ("level", told["level"]),
-            ("rule", f"{told['rule']}: {rule}"),
-            ("times", f"{told['count']:,}"),
-            ("first", f"{fmt.day_time(int(told['first_ns']))} UTC"),
-            ("last", f"{fmt.day_time(int(told['last_ns']))} UTC"),
-            ("says", told["sample"] or ""),
+            ("task", task["task_id"]),
+            ("state", words.STATES[task["state"]][1]),
+            ("level", task["level"]),
+            ("rule", f"{task['rule']}: {rule}"),
+            ("times", f"{task['count']:,}"),
+            ("first", f"{fmt.day_time(int(task['first_ns']))} UTC"),
+            ("last", f"{fmt.day_time(int(task['last_ns']))} UTC"),
+            ("says", task["sample"] or ""),
             (
                 "decided",
                 f"by {person_text(decision['by'], decision['method'])}" if decision else "",
@@ -200,14 +200,14 @@ def _print(told: Json) -> None:
             ("done", f"by {person_text(done['by'], done['method'])}" if done else ""),
         )
     )
-    for one in told["proposes"]:
+    for one in task["proposes"]:
         score = "" if one["score"] is None else f", score {one['score']:.2f}"
         pair = f"{one['older'] or 'gone'} superseded by {one['newer'] or 'gone'}"
         print_lines([f"{one['state']}: {pair}: {one['rationale']} ({one['judge']}{score})"])
     print_lines(["", "where (the first one and the newest):"])
     print_table(
         (Column("WHEN (UTC)"), Column("WHAT"), Column("ID")),
-        ((fmt.day_time(int(one["ns"])), one["kind"], one["id"]) for one in told["evidence"]),
+        ((fmt.day_time(int(one["ns"])), one["kind"], one["id"]) for one in task["evidence"]),
     )
 
 
@@ -252,7 +252,7 @@ def detect(
     Example: hansard detect --window 48h --threshold repeated_errors=3
     """
     config = read_config(data=data)
-    wanted = adjusted_rules(
+    rules = adjusted_rules(
         thresholds=dict(config.detect_threshold)
         | dict(_numbers("--threshold", thresholds, read_rule_count)),
         windows_ns=dict(config.detect_window)
@@ -261,29 +261,31 @@ def detect(
         | dict(_numbers("--min-cases", leasts, read_rule_count)),
     )
     with reading(data) as connection:
-        found = scan(connection, wanted, now_ns=time.time_ns())
-        with opened_book(TaskService, data) as book:
-            recorded = book.look_up(found.findings) if dry_run else book.record(found.findings)
-        told = scan_json(connection, found, recorded)
+        found = scan(connection, rules, now_ns=time.time_ns())
+        with opened_service(TaskService, data) as service:
+            recorded = (
+                service.look_up(found.findings) if dry_run else service.record(found.findings)
+            )
+        body = scan_json(connection, found, recorded)
     if as_json:
-        print_json(told)
+        print_json(body)
         return
-    _print_found(told)
+    _print_found(body)
 
 
 def _numbers(
-    option: str, given: Sequence[str], read: Callable[[str], RuleNumber]
+    option: str, options: Sequence[str], read: Callable[[str], RuleNumber]
 ) -> Iterator[RuleNumber]:
     """Yield numbers by rule, "" for all of them."""
-    for one in given:
+    for one in options:
         try:
             yield read(one)
         except ValueError as error:
             raise Misused(f"{option} is {one!r}; write {error}") from None
 
 
-def _print_found(told: Json) -> None:
-    findings = [(level, one) for level in LEVELS for one in told[level]]
+def _print_found(body: Json) -> None:
+    findings = [(level, one) for level in LEVELS for one in body[level]]
     if not findings:
         click.echo("Nothing repeats.", err=True)
         return
@@ -312,7 +314,7 @@ def _print_found(told: Json) -> None:
             for level, one in findings
         ),
     )
-    if told["left_off"]:
-        click.echo(f"{told['left_off']:,} rarer patterns were left off", err=True)
-    if told["opened"]:
+    if body["left_off"]:
+        click.echo(f"{body['left_off']:,} rarer patterns were left off", err=True)
+    if body["opened"]:
         click.echo("decide: hansard tasks show TASK, or the page Reviews", err=True)

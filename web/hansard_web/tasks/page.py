@@ -221,11 +221,11 @@ class TasksState:
     def address(self, task_id: str = "", **changes: str) -> str:
         """Return the address of the list, with a task beside it."""
         changed = replace(self, **changes)
-        given = {
+        fields = {
             "state": "" if changed.state == "open" else changed.state,
             "cursor": changed.cursor,
         }
-        query = urlencode({name: value for name, value in given.items() if value})
+        query = urlencode({name: value for name, value in fields.items() if value})
         path = f"/tasks/{task_id}" if task_id else "/tasks"
         return f"{path}?{query}" if query else path
 
@@ -300,8 +300,8 @@ def read_listing(connection: apsw.Connection, state: TasksState) -> Listing:
 
 def _found(connection: apsw.Connection, state: TasksState) -> Page[Task]:
     cursor = state.cursor or None
-    wanted: Literal["open"] | None = "open" if state.state == "open" else None
-    return list_tasks(connection, state=wanted, limit=_ROWS, cursor=cursor)
+    chosen: Literal["open"] | None = "open" if state.state == "open" else None
+    return list_tasks(connection, state=chosen, limit=_ROWS, cursor=cursor)
 
 
 def _choices(state: TasksState, counts: Mapping[str, int]) -> list[Choice]:
@@ -356,7 +356,7 @@ def task(request: Request, site: SiteDep, task_id: str) -> Response:
 def decide(
     request: Request,
     site: SiteDep,
-    book: TasksDep,
+    service: TasksDep,
     task_id: str,
     decision: Annotated[str, Form()] = "",
     note: Annotated[str, Form()] = "",
@@ -365,7 +365,7 @@ def decide(
     """Decide, and come back to the task; 409 with how it stands where somebody was first."""
     changed = {"decision": decision, "note": note.strip() or None}
     try:
-        made = book.through("page").decide_json(task_id, changed, by=by.strip())
+        made = service.through("page").decide_json(task_id, changed, by=by.strip())
     except TaskRefused as error:
         is_bad = isinstance(error, InvalidDecision)
         status = HTTPStatus.BAD_REQUEST if is_bad else HTTPStatus.CONFLICT
@@ -385,8 +385,8 @@ def _page(
 ) -> Response:
     with site.readers.read() as connection:
         listing = read_listing(connection, read_state(request.query_params))
-        wanted = task_id or listing.first_id
-        detail = read_detail(connection, wanted) if wanted else None
+        selected = task_id or listing.first_id
+        detail = read_detail(connection, selected) if selected else None
     refused = may_not_decide(request, site.settings)
     is_out = must_sign_in(request, site.settings)
     page = TasksPage(listing, detail, problem, note, refused, is_out)

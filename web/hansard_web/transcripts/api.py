@@ -101,9 +101,9 @@ def transcripts(
     response_class=Answer,
     responses=answers("transcripts.schemas.EnsuredConversation"),
 )
-def ensure_conversation(kept: TranscriptsDep, told: EnsureConversation) -> Answer:
+def ensure_conversation(service: TranscriptsDep, body: EnsureConversation) -> Answer:
     """Return the id of a conversation; made where there is none."""
-    return Answer(conversation_body(kept.ensure(told.conversation)))
+    return Answer(conversation_body(service.ensure(body.conversation)))
 
 
 @router.get(
@@ -112,7 +112,7 @@ def ensure_conversation(kept: TranscriptsDep, told: EnsureConversation) -> Answe
     responses=answers("transcripts.schemas.Transcript"),
 )
 def transcript(
-    kept: TranscriptsDep,
+    service: TranscriptsDep,
     log: LogDep,
     request: Request,
     limit: LimitParam,
@@ -128,32 +128,32 @@ def transcript(
     if raw:
         need_admin(request)
     if view == "active":
-        return Answer(_active_body(kept, log))
+        return Answer(_active_body(service, log))
     if cursor is not None:
         (after,) = decode_cursor(_KIND, cursor, count=1)
-    found = kept.messages(log, after=after, limit=limit + 1)
+    found = service.messages(log, after=after, limit=limit + 1)
     page = found[:limit]
     more = len(found) > limit
     return Answer(
         {
-            **head_body(kept, log, kept.head(log)),
+            **head_body(service, log, service.head(log)),
             "view": view,
             "open_calls": [],
             "prefix_hash": None,
-            "items": message_bodies(page, kept.marks(log), is_raw=raw),
+            "items": message_bodies(page, service.marks(log), is_raw=raw),
             "next_cursor": encode_cursor(_KIND, page[-1].position) if more else None,
         }
     )
 
 
-def _active_body(kept: SqliteTranscripts, log: LogId) -> Body:
-    now = active(kept, log)
+def _active_body(service: SqliteTranscripts, log: LogId) -> Body:
+    now = active(service, log)
     after = -1 if now.fold is None else now.fold.message_position
-    told = kept.messages(log, after=after, limit=now.head - after)
-    items = message_bodies(told, kept.marks(log))
+    messages = service.messages(log, after=after, limit=now.head - after)
+    items = message_bodies(messages, service.marks(log))
     front = [] if now.fold is None else [handoff_body(now.fold)]
     return {
-        **head_body(kept, log, now.head),
+        **head_body(service, log, now.head),
         "view": "active",
         "open_calls": list(now.open_calls),
         "prefix_hash": prefix_hash(now.messages),
@@ -168,12 +168,14 @@ def _active_body(kept: SqliteTranscripts, log: LogId) -> Body:
     status_code=HTTPStatus.CREATED,
     responses=answers("transcripts.schemas.Appended", status=201),
 )
-def append_messages(kept: TranscriptsDep, log: LogDep, told: AppendMessages) -> Answer:
+def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessages) -> Answer:
     """Append messages, all or none, and return them as they are stored: go on with those.
 
     With a `message_id` of your own the same request may be sent again.
     """
-    stored = kept.append(log, [one.new() for one in told.messages], clip_bytes=told.clip_bytes)
+    stored = service.append(
+        log, [one.new() for one in request.messages], clip_bytes=request.clip_bytes
+    )
     body = {"items": message_bodies(stored, ()), "head": stored[-1].position}
     return Answer(body, status_code=HTTPStatus.CREATED)
 
@@ -184,9 +186,9 @@ def append_messages(kept: TranscriptsDep, log: LogDep, told: AppendMessages) -> 
     status_code=HTTPStatus.CREATED,
     responses=answers("transcripts.schemas.Folded", status=201),
 )
-def fold_transcript(kept: TranscriptsDep, log: LogDep, told: FoldTranscript) -> Answer:
+def fold_transcript(service: TranscriptsDep, log: LogDep, body: FoldTranscript) -> Answer:
     """Let a summary stand for all messages so far. Nothing is deleted."""
-    made = kept.fold(log, told.summary, expected_head=told.expected_head, actor=told.by)
+    made = service.fold(log, body.summary, expected_head=body.expected_head, actor=body.by)
     return Answer(fold_body(made), status_code=HTTPStatus.CREATED)
 
 
@@ -196,17 +198,17 @@ def fold_transcript(kept: TranscriptsDep, log: LogDep, told: FoldTranscript) -> 
     status_code=HTTPStatus.CREATED,
     responses=answers("transcripts.schemas.Marked", status=201),
 )
-def mark_message(kept: TranscriptsDep, log: LogDep, told: MarkMessage) -> Answer:
+def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> Answer:
     """Redact or supersede a message in views and prompts, or restore it; the row stays."""
-    made = kept.mark(
+    made = service.mark(
         log,
-        told.position,
-        told.kind,
-        reason=told.reason,
-        actor=told.by,
-        superseded_by=told.superseded_by,
+        request.position,
+        request.kind,
+        reason=request.reason,
+        actor=request.by,
+        superseded_by=request.superseded_by,
     )
-    effect = cache_effect(kept, log, told.position)
+    effect = cache_effect(service, log, request.position)
     body = {**mark_body(made), "cache": effect_body(effect)}
     return Answer(body, status_code=HTTPStatus.CREATED)
 
@@ -216,10 +218,10 @@ def mark_message(kept: TranscriptsDep, log: LogDep, told: MarkMessage) -> Answer
     response_class=Answer,
     responses=answers("transcripts.schemas.FoldCheck"),
 )
-def check_fold(kept: TranscriptsDep, log: LogDep, told: CheckSummary) -> Answer:
+def check_fold(service: TranscriptsDep, log: LogDep, body: CheckSummary) -> Answer:
     """Say which constraints and requests a summary does not repeat."""
-    kept.conversation(log)
-    return Answer(check_body(check_summary(kept, log, told.summary)))
+    service.conversation(log)
+    return Answer(check_body(check_summary(service, log, body.summary)))
 
 
 @router.get(
@@ -228,14 +230,14 @@ def check_fold(kept: TranscriptsDep, log: LogDep, told: CheckSummary) -> Answer:
     responses=answers("transcripts.schemas.ResumeCost"),
 )
 def resume_cost(
-    kept: TranscriptsDep,
+    service: TranscriptsDep,
     log: LogDep,
     provider: Annotated[str, Query(max_length=200)] = "",
     model: Annotated[str, Query(max_length=200)] = "",
     window_tokens: Annotated[int, Query(ge=1, lt=1 << 53)] = WINDOW_TOKENS,
 ) -> Answer:
     """Estimate what going on costs before it is paid, and say whether to fold."""
-    cost = cost_of(kept, log, provider=provider, model=model, window_tokens=window_tokens)
+    cost = cost_of(service, log, provider=provider, model=model, window_tokens=window_tokens)
     return Answer(cost_body(cost))
 
 
@@ -246,9 +248,9 @@ def resume_cost(
 )
 def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> Answer:
     """Tell how large a transcript is, and how much of it is folded."""
-    wanted = ConversationId.parse(conversation_id)
+    conversation = ConversationId.parse(conversation_id)
     with site.readers.read() as connection:
-        return Answer(size_body(transcript_size(connection, wanted)))
+        return Answer(size_body(transcript_size(connection, conversation)))
 
 
 @router.get(
@@ -256,10 +258,10 @@ def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> Answer
     response_class=Answer,
     responses=answers("transcripts.schemas.BranchList"),
 )
-def branches(kept: TranscriptsDep, log: LogDep) -> Answer:
+def branches(service: TranscriptsDep, log: LogDep) -> Answer:
     """List the sub-agents that began in a log, in order."""
-    kept.conversation(log)
-    items = [branch_body(one) for one in kept.branches(log)]
+    service.conversation(log)
+    items = [branch_body(one) for one in service.branches(log)]
     return Answer({"items": items, "next_cursor": None})
 
 
@@ -269,9 +271,9 @@ def branches(kept: TranscriptsDep, log: LogDep) -> Answer:
     status_code=HTTPStatus.CREATED,
     responses=answers("transcripts.schemas.BranchAnswer", status=201),
 )
-def spawn_branch(kept: TranscriptsDep, log: LogDep, told: SpawnBranch) -> Answer:
+def spawn_branch(service: TranscriptsDep, log: LogDep, body: SpawnBranch) -> Answer:
     """Begin the log of a sub-agent, which is read and appended to by its own id."""
-    return Answer(branch_body(kept.spawn(log, told.name)), status_code=HTTPStatus.CREATED)
+    return Answer(branch_body(service.spawn(log, body.name)), status_code=HTTPStatus.CREATED)
 
 
 @router.post(
@@ -279,9 +281,9 @@ def spawn_branch(kept: TranscriptsDep, log: LogDep, told: SpawnBranch) -> Answer
     response_class=Answer,
     responses=answers("transcripts.schemas.BranchAnswer"),
 )
-def end_branch(kept: TranscriptsDep, branch_id: BranchText, told: EndBranch) -> Answer:
+def end_branch(service: TranscriptsDep, branch_id: BranchText, body: EndBranch) -> Answer:
     """Say that a sub-agent ended. Appending to it resumes it."""
-    return Answer(branch_body(kept.end(BranchId.parse(branch_id), told.status)))
+    return Answer(branch_body(service.end(BranchId.parse(branch_id), body.status)))
 
 
 def need_admin(request: Request) -> None:

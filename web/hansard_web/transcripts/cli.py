@@ -75,25 +75,25 @@ def transcripts_of(data: str | None, retention: str | None = None) -> SqliteTran
 
 @contextmanager
 def opened(data: str | None, log: str) -> Iterator[tuple[SqliteTranscripts, LogId]]:
-    kept = transcripts_of(data)
-    yield kept, find_log(kept, data, log)
+    service = transcripts_of(data)
+    yield service, find_log(service, data, log)
 
 
 def find_log(
-    kept: SqliteTranscripts, data: str | None, wanted: str, *, may_make: bool = False
+    service: SqliteTranscripts, data: str | None, text: str, *, may_make: bool = False
 ) -> LogId:
     """Return what somebody names: an id of either kind, or a conversation by its name."""
-    if wanted.startswith((ConversationId.prefix, BranchId.prefix)):
+    if text.startswith((ConversationId.prefix, BranchId.prefix)):
         try:
-            return parse_log_id(wanted)
+            return parse_log_id(text)
         except TranscriptError:
             pass  # a conversation may be called so
     if may_make:
-        return kept.ensure(wanted).id
+        return service.ensure(text).id
     with reading(data) as connection:
-        found = find_transcript(connection, wanted)
+        found = find_transcript(connection, text)
     if found is None:
-        raise NotFoundError("transcript", wanted)
+        raise NotFoundError("transcript", text)
     return found.conversation.id
 
 
@@ -129,16 +129,16 @@ def redact(
     kind: MarkKind = "redacted" if superseded_by is None else "superseded"
     if restore:
         kind = "restored"
-    with opened(data, log) as (kept, wanted):
-        made = kept.mark(
-            wanted,
+    with opened(data, log) as (service, log_id):
+        made = service.mark(
+            log_id,
             position,
             kind,
             reason=reason,
             actor=user_name(),
             superseded_by=superseded_by,
         )
-        effect = cache_effect(kept, wanted, position)
+        effect = cache_effect(service, log_id, position)
     if as_json:
         print_json({**mark_body(made), "cache": effect_body(effect)})
         return
@@ -158,8 +158,8 @@ def cost(*, log: str, data: str | None, model: str, window_tokens: int, as_json:
 
     Example: hansard transcripts cost support-42 --model gpt-4o
     """
-    with opened(data, log) as (kept, wanted):
-        body = cost_body(cost_of(kept, wanted, model=model, window_tokens=window_tokens))
+    with opened(data, log) as (service, log_id):
+        body = cost_body(cost_of(service, log_id, model=model, window_tokens=window_tokens))
     if as_json:
         print_json(body)
         return
@@ -180,8 +180,8 @@ def stats(*, log: str, data: str | None, as_json: bool) -> None:
 
     Example: hansard transcripts stats support-42
     """
-    with opened(data, log) as (_, wanted), reading(data) as connection:
-        body = size_body(transcript_size(connection, line_of(wanted)))
+    with opened(data, log) as (_, log_id), reading(data) as connection:
+        body = size_body(transcript_size(connection, line_of(log_id)))
     if as_json:
         print_json(body)
         return
@@ -210,12 +210,12 @@ def archive(*, log: str, file: Path, data: str | None, is_check: bool, as_json: 
     Example: hansard transcripts archive support-42 support-42.jsonl
     """
     folder = find_store(data)
-    with opened(data, log) as (_, wanted), reading(data) as connection:
+    with opened(data, log) as (_, log_id), reading(data) as connection:
         if is_check:
             made = check_archive(connection, file)
         else:
             made = write_archive(
-                folder, connection, line_of(wanted), file, actor=user_name(), clock=time.time_ns
+                folder, connection, line_of(log_id), file, actor=user_name(), clock=time.time_ns
             )
     body = {
         "conversation_id": str(made.conversation),
@@ -304,9 +304,12 @@ def show(
 
     Example: hansard transcripts show support-42 --active
     """
-    with opened(data, log) as (kept, wanted):
-        items = _active(kept, wanted) if is_active else _all(kept, wanted, after, limit, raw)
-        body = {**head_body(kept, wanted, kept.head(wanted)), "items": items}
+    with opened(data, log) as (service, log_id):
+        items = _active(service, log_id) if is_active else _all(service, log_id, after, limit, raw)
+        body = {
+            **head_body(service, log_id, service.head(log_id)),
+            "items": items,
+        }
     if as_json:
         print_json(body)
         return
@@ -317,22 +320,27 @@ def show(
             print_lines([f"── folded here: up to {one['position']} a summary stands for it ──"])
 
 
-def _all(kept: SqliteTranscripts, log: LogId, after: int, limit: int, is_raw: bool) -> list[Json]:
-    found = kept.messages(log, after=after, limit=limit)
-    return message_bodies(found, kept.marks(log), is_raw=is_raw)
+def _all(
+    service: SqliteTranscripts, log: LogId, after: int, limit: int, is_raw: bool
+) -> list[Json]:
+    found = service.messages(log, after=after, limit=limit)
+    return message_bodies(found, service.marks(log), is_raw=is_raw)
 
 
-def _active(kept: SqliteTranscripts, log: LogId) -> list[Json]:
-    now = active(kept, log)
+def _active(service: SqliteTranscripts, log: LogId) -> list[Json]:
+    now = active(service, log)
     after = -1 if now.fold is None else now.fold.message_position
     front = [] if now.fold is None else [handoff_body(now.fold)]
-    return [*front, *message_bodies(kept.messages(log, after=after), kept.marks(log))]
+    return [
+        *front,
+        *message_bodies(service.messages(log, after=after), service.marks(log)),
+    ]
 
 
 def _message_lines(one: Json) -> Iterator[str]:
     message = one["message"]
-    place = "fold" if one["position"] is None else str(one["position"])
-    yield f"{place:>5}  {message['role']}"
+    position = "fold" if one["position"] is None else str(one["position"])
+    yield f"{position:>5}  {message['role']}"
     for part in message["parts"]:
         yield f"       {_part_text(part)}"
 
@@ -362,15 +370,15 @@ def append(
 
     Example: hansard transcripts append support-42 --text "ship on Tuesday"
     """
-    given = [{"role": role, "content": text}] if text is not None else list(_from_stdin())
-    kept = transcripts_of(settings["data"], settings["retention"])
-    log = find_log(kept, settings["data"], conversation, may_make=True)
-    stored = kept.append(log, [NewMessage(one) for one in given])
+    messages = [{"role": role, "content": text}] if text is not None else list(_from_stdin())
+    service = transcripts_of(settings["data"], settings["retention"])
+    log = find_log(service, settings["data"], conversation, may_make=True)
+    stored = service.append(log, [NewMessage(one) for one in messages])
     if as_json:
         print_json({"items": message_bodies(stored, ())})
     else:
         print_lines([f"{log}: {fmt.plural(len(stored), 'message')}, the last at position "
-                     f"{stored[-1].position if stored else kept.head(log)}"])  # fmt: skip
+                     f"{stored[-1].position if stored else service.head(log)}"])  # fmt: skip
 
 
 def _from_stdin() -> Iterator[Json]:
@@ -396,9 +404,9 @@ def fold(
     Example: hansard transcripts fold support-42 --summary - < summary.txt
     """
     text = sys.stdin.read() if summary == "-" else summary
-    with opened(data, log) as (kept, wanted):
-        made = kept.fold(wanted, text, expected_head=expected_head, actor=user_name())
-        found = check_summary(kept, wanted)
+    with opened(data, log) as (service, log_id):
+        made = service.fold(log_id, text, expected_head=expected_head, actor=user_name())
+        found = check_summary(service, log_id)
     if as_json:
         print_json({**fold_body(made), "check": check_body(found)})
         return
@@ -416,8 +424,8 @@ def check(*, log: str, data: str | None, summary: str | None, as_json: bool) -> 
     Example: hansard transcripts check support-42
     """
     text = sys.stdin.read() if summary == "-" else summary
-    with opened(data, log) as (kept, wanted):
-        body = check_body(check_summary(kept, wanted, text))
+    with opened(data, log) as (service, log_id):
+        body = check_body(check_summary(service, log_id, text))
     if as_json:
         print_json(body)
     else:

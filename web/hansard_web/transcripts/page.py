@@ -103,13 +103,13 @@ class _Address:
 
     def href(self, **changes: object) -> str:
         made = replace(self, **changes)  # type: ignore[arg-type]
-        told = {
+        parameters = {
             "view": made.view if made.view != "all" else "",
             "at": str(made.at) if made.at else "",
             "raw": "1" if made.raw else "",
             "cost": "1" if made.cost else "",
         }
-        query = urlencode({name: value for name, value in told.items() if value})
+        query = urlencode({name: value for name, value in parameters.items() if value})
         return f"/transcripts/{made.log}{'?' + query if query else ''}"
 
 
@@ -126,9 +126,9 @@ def transcript(
     if raw:
         need_admin(request)
     address = _Address(parse_log_id(log_id), view, at, raw, cost)
-    kept = transcripts_of(site)
+    service = transcripts_of(site)
     with site.readers.read() as connection:
-        page = _page(connection, kept, address)
+        page = _page(connection, service, address)
     return site.renderer.page(request, "transcript.html", here="transcripts", page=page)
 
 
@@ -143,27 +143,27 @@ def message_text(
     """One message whole, as text: what "show all" leads to."""
     if raw:
         need_admin(request)
-    log, kept = parse_log_id(log_id), transcripts_of(site)
-    found = kept.messages(log, after=position - 1, limit=1)
+    log, service = parse_log_id(log_id), transcripts_of(site)
+    found = service.messages(log, after=position - 1, limit=1)
     if not found:
         raise NotFoundError("message", f"{log} {position}")
-    mark = None if raw else current_marks(kept.marks(log)).get(position)
+    mark = None if raw else current_marks(service.marks(log)).get(position)
     text = plain_text(text_of(call_message(veiled(found[0].body, mark))))
     return PlainTextResponse(text.encode("utf-8", "backslashreplace"))
 
 
 def _page(
-    connection: apsw.Connection, kept: SqliteTranscripts, address: _Address
+    connection: apsw.Connection, service: SqliteTranscripts, address: _Address
 ) -> TranscriptPage:
     log = address.log
-    conversation = kept.conversation(log)
-    branch = kept.branch(log) if isinstance(log, BranchId) else None
-    folds, head = kept.folds(log), kept.head(log)
-    marks = current_marks(kept.marks(log))
+    conversation = service.conversation(log)
+    branch = service.branch(log) if isinstance(log, BranchId) else None
+    folds, head = service.folds(log), service.head(log)
+    marks = current_marks(service.marks(log))
     fold = folds[-1] if folds else None
     start = _start(address, fold, head)
     rows = read_rows(connection, log, after=start - 1, limit=MESSAGES_A_PAGE)
-    entries = _entries(connection, kept, address, rows, folds, marks)
+    entries = _entries(connection, service, address, rows, folds, marks)
     if address.view == "active" and fold is not None and start == fold.message_position + 1:
         entries = [_handoff_entry(fold), *entries]
     active_count = head - (fold.message_position if fold else -1)
@@ -173,13 +173,13 @@ def _page(
         log=log,
         conversation=conversation,
         branch=branch,
-        title=branch.name if branch else _first_words(kept, log) or conversation.name,
+        title=branch.name if branch else _first_words(service, log) or conversation.name,
         view=address.view,
         head=head,
         entries=tuple(entries),
         folds=tuple(folds),
-        branches=tuple(one for one in kept.branches(log) if one.parent_position < 0),
-        cost=_cost(kept, log, counts_folded=may_count_all) if may_count else None,
+        branches=tuple(one for one in service.branches(log) if one.parent_position < 0),
+        cost=_cost(service, log, counts_folded=may_count_all) if may_count else None,
         is_all_counted=may_count_all,
         links=_links(address, fold, start, head),
         runs=count_runs(connection, conversation.name),
@@ -221,7 +221,7 @@ def _links(address: _Address, fold: Fold | None, start: int, head: int) -> dict[
 
 def _entries(
     connection: apsw.Connection,
-    kept: SqliteTranscripts,
+    service: SqliteTranscripts,
     address: _Address,
     rows: Sequence[Row],
     folds: Sequence[Fold],
@@ -230,7 +230,7 @@ def _entries(
     log = address.log
     decoded = [_decoded(log, row) for row in rows]
     steps = steps_of(connection, [one for one in decoded if isinstance(one, StoredMessage)])
-    begun = kept.branches(log)
+    begun = service.branches(log)
     folded_until = folds[-1].message_position if folds else -1
     entries = []
     before: StepOfMessage | None = None
@@ -258,9 +258,9 @@ def _decoded(log: LogId, row: Row) -> StoredMessage | UndecodableMessage:
         return error
 
 
-def _cost(kept: SqliteTranscripts, log: LogId, *, counts_folded: bool) -> ResumeCost | None:
+def _cost(service: SqliteTranscripts, log: LogId, *, counts_folded: bool) -> ResumeCost | None:
     try:
-        return cost_of(kept, log, counts_folded=counts_folded)
+        return cost_of(service, log, counts_folded=counts_folded)
     except UndecodableMessage:
         return None  # shown where its row stands
 
@@ -298,12 +298,12 @@ def _shown(body: Json, number: str, rest: str) -> ShownMessage:
     return replace(shown, blocks=tuple(blocks))
 
 
-def _first_words(kept: SqliteTranscripts, log: LogId) -> str | None:
+def _first_words(service: SqliteTranscripts, log: LogId) -> str | None:
     try:
-        found = kept.messages(log, limit=1)
+        found = service.messages(log, limit=1)
     except UndecodableMessage:
         return None
-    mark = current_marks(kept.marks(log)).get(0)
+    mark = current_marks(service.marks(log)).get(0)
     texts = [call_message(veiled(one.body, mark)).text for one in found]
     return next((text for text in texts if text), None)
 

@@ -121,8 +121,8 @@ def numbers_text(numbers: Iterable[int]) -> str:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
-    told = [f"{one}–{last}" if last > one else f"{one}" for one, last in ranges[:_MOST_RANGES]]
-    return ", ".join([*told, "…"] if len(ranges) > _MOST_RANGES else told)
+    texts = [f"{one}–{last}" if last > one else f"{one}" for one, last in ranges[:_MOST_RANGES]]
+    return ", ".join([*texts, "…"] if len(ranges) > _MOST_RANGES else texts)
 
 
 def earlier_text(count: int, new: Collection[int]) -> str:
@@ -130,11 +130,11 @@ def earlier_text(count: int, new: Collection[int]) -> str:
 
     `new` are the numbers of those that are new.
     """
-    said = plural(count, "earlier message")
+    text = plural(count, "earlier message")
     if not new or min(new) > count:
-        return said
+        return text
     return (
-        f"{said} ({numbers_text(one for one in range(1, count + len(new) + 1) if one not in new)})"
+        f"{text} ({numbers_text(one for one in range(1, count + len(new) + 1) if one not in new)})"
     )
 
 
@@ -276,14 +276,14 @@ def headline(message: Message | None) -> str:
     """Return a message in a few words: `User`, `Assistant, asks for search × 2`, `Result of …`."""
     if message is None:
         return "Tool definitions"
-    asked: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for part in message.parts:
         if isinstance(part, ToolCallPart):
-            asked[part.name] = asked.get(part.name, 0) + 1
+            counts[part.name] = counts.get(part.name, 0) + 1
     who = WHO.get(message.role, message.role.capitalize())
-    if asked:
+    if counts:
         names = ", ".join(
-            f"{name} × {times}" if times > 1 else name for name, times in asked.items()
+            f"{name} × {times}" if times > 1 else name for name, times in counts.items()
         )
         return f"{who}, asks for {names[:120]}"
     results = [part for part in message.parts if isinstance(part, ToolResultPart)]

@@ -218,8 +218,8 @@ class Renderer:
         headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
         """Return a part of a page for htmx; it is never kept by a cache."""
-        kept = {"Cache-Control": "no-store", **(headers or {})}
-        return self._answer(request, template, here="", page=page, status=200, headers=kept)
+        cached = {"Cache-Control": "no-store", **(headers or {})}
+        return self._answer(request, template, here="", page=page, status=200, headers=cached)
 
     def text(self, template: str, *, page: Any, now_ns: int | None = None) -> str:
         """Return markup for a live stream, where there is no request to take a shell from."""

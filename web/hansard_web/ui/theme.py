@@ -37,8 +37,8 @@ def choose_messages(
 
 
 def _chosen(site: Site, cookie: str, value: str, next: str) -> RedirectResponse:
-    answer = RedirectResponse(way_back(next), HTTPStatus.SEE_OTHER)
-    answer.set_cookie(
+    response = RedirectResponse(way_back(next), HTTPStatus.SEE_OTHER)
+    response.set_cookie(
         cookie,
         value,
         max_age=_A_YEAR_S,
@@ -46,4 +46,4 @@ def _chosen(site: Site, cookie: str, value: str, next: str) -> RedirectResponse:
         httponly=True,
         samesite="strict",
     )
-    return answer
+    return response

@@ -14,7 +14,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config, judges_of
 from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.claims.releaser import AGENT, PROJECT
-from hansard_web.demo.coding.desk import Api
+from hansard_web.demo.coding.api_client import Api
 from hansard_web.demo.coding.golden import agent_environment
 from hansard_web.demo.story import DemoFailed
 
@@ -90,5 +90,5 @@ def _release(endpoints: Endpoints, name: str) -> Release:
     )
     if done.returncode:
         raise DemoFailed(f"{AGENT} ended with {done.returncode}")
-    told: dict[str, Any] = json.loads(done.stdout)
-    return Release(told["run_id"], told["step_id"], told["said"], told["known"])
+    report: dict[str, Any] = json.loads(done.stdout)
+    return Release(report["run_id"], report["step_id"], report["said"], report["known"])

@@ -49,7 +49,7 @@ def main() -> None:
     adapter = adapter_for("scripted", AdapterSettings(script=read_script(SCRIPT.read_bytes())))
     with hansard.start_run(AGENT, "release", _TASKS[name]) as run:
         known = memory.candidates(project=PROJECT)
-        compiled, answer = _solve(run, adapter, known, _TASKS[name])
+        compiled, reply = _solve(run, adapter, known, _TASKS[name])
         if name == "first":
             memory.write(
                 "All tests pass on release 1.4.",
@@ -59,10 +59,10 @@ def main() -> None:
                 project=PROJECT,
                 by=AGENT,
             )
-        run.end(output=answer.text)
+        run.end(output=reply.text)
     receipts = {one.id: compiled.why(one.id).receipt.decision for one in known}
-    told = {"run_id": run.run_id, "step_id": answer.recorded.step_id, "said": answer.text}
-    print(json.dumps({**told, "known": receipts}), flush=True)
+    report = {"run_id": run.run_id, "step_id": reply.recorded.step_id, "said": reply.text}
+    print(json.dumps({**report, "known": receipts}), flush=True)
     hansard.shutdown()
 
 
@@ -81,11 +81,11 @@ def _solve(
             memory=known,
             task_summary=task,
         )
-        answer = run.call_model(compiled)
-        talk.append(answer.message)
-        if not answer.tool_calls:
-            return compiled, answer
-        for call in answer.tool_calls:
+        reply = run.call_model(compiled)
+        talk.append(reply.message)
+        if not reply.tool_calls:
+            return compiled, reply
+        for call in reply.tool_calls:
             result = json.dumps(run_tests(**call.arguments))
             part = {"type": "tool_result", "id": call.id, "name": call.name, "content": result}
             talk.append({"role": "tool", "parts": [part]})

@@ -102,11 +102,11 @@ class Coder:
         """Work until the model has nothing left to do; returns its last words."""
         self._keep({"role": "user", "content": REQUEST})
         for number in range(_MOST_TURNS):
-            answer = self._turn(run, gate, "plan" if number == 0 else f"turn {number + 1}")
-            self._keep(answer.message)
-            if not answer.tool_calls:
-                return answer.text
-            for call in answer.tool_calls:
+            reply = self._turn(run, gate, "plan" if number == 0 else f"turn {number + 1}")
+            self._keep(reply.message)
+            if not reply.tool_calls:
+                return reply.text
+            for call in reply.tool_calls:
                 self._call(gate, call)
             time.sleep(self.pace_s)
         return "it did not get there"
@@ -131,12 +131,12 @@ class Coder:
                 previous=self.previous,
             )
             gate.note(compiled)
-            answer = run.call_model(compiled)
-        told = {"step_id": answer.recorded.step_id, "compilation_id": compiled.id, "name": name}
-        _tell("turn", said=answer.text, **told)
+            reply = run.call_model(compiled)
+        report = {"step_id": reply.recorded.step_id, "compilation_id": compiled.id, "name": name}
+        _tell("turn", said=reply.text, **report)
         self.previous = compiled
         self.budget = _ROOMY if self.is_reviewed else _TIGHT
-        return answer
+        return reply
 
     def _call(self, gate: Any, call: Any) -> None:
         answered, self.sent_back = self.sent_back, None
@@ -211,9 +211,9 @@ def main() -> None:
         coder.recalled = memory.candidates(project=tools.PROJECT)
         memories = [one.id for one in coder.recalled]
         _tell("run", run_id=run.run_id, transcript=talk.id, memory=memories)
-        said = coder.solve(run, gate)
-        run.end(output=said)
-    _tell("end", said=said, diff=workspace.diff())
+        text = coder.solve(run, gate)
+        run.end(output=text)
+    _tell("end", said=text, diff=workspace.diff())
     hansard.shutdown()
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hansard_web.app.server_file import Endpoints
+from hansard_web.demo.coding.api_client import Api
 from hansard_web.demo.coding.coder import AGENT
-from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.coding.reviewer import Reviewer
 from hansard_web.demo.coding.settings import Settings
 from hansard_web.demo.story import DemoFailed
@@ -118,28 +118,30 @@ def _check(golden: Golden) -> None:
 _SENT_BACK: Final = 2  # the turn whose patch the reviewer sends back
 
 
-def _replay(api: Api, asked: dict[str, Any]) -> dict[str, Any]:
-    told = api.post("/v1/replay", {**asked, "wait_s": _WAIT_S})
-    if told["state"] != "done":
-        raise DemoFailed(f"the {asked['mode']} replay is {told['state']}: {told['reason_text']}")
-    return told
+def _replay(api: Api, request: dict[str, Any]) -> dict[str, Any]:
+    replay = api.post("/v1/replay", {**request, "wait_s": _WAIT_S})
+    if replay["state"] != "done":
+        raise DemoFailed(
+            f"the {request['mode']} replay is {replay['state']}: {replay['reason_text']}"
+        )
+    return replay
 
 
 def _work(endpoints: Endpoints, settings: Settings, name: str, tell: Tell) -> Work:
     work = Work()
-    for told in _run(endpoints, settings, name):
-        if told["kind"] == "run":
-            work.run_id, work.memory = told["run_id"], told["memory"]
-            work.transcript = told["transcript"]
+    for report in _run(endpoints, settings, name):
+        if report["kind"] == "run":
+            work.run_id, work.memory = report["run_id"], report["memory"]
+            work.transcript = report["transcript"]
             tell(f"\nThe {name} run  {endpoints.http}/runs/{work.run_id}")
-        elif told["kind"] == "turn":
-            work.turns.append(told)
-            tell(f"  {told['said']}")
-        elif told["kind"] == "tool":
-            shown = "" if told["name"] == "read_file" else f": {told['result']}"
-            tell(f"      {told['name']} {told['about']}{shown}")
+        elif report["kind"] == "turn":
+            work.turns.append(report)
+            tell(f"  {report['said']}")
+        elif report["kind"] == "tool":
+            shown = "" if report["name"] == "read_file" else f": {report['result']}"
+            tell(f"      {report['name']} {report['about']}{shown}")
         else:
-            work.said, work.diff = told["said"], told["diff"]
+            work.said, work.diff = report["said"], report["diff"]
     return work
 
 

@@ -192,13 +192,13 @@ def _setting(one: Change) -> Setting:
 
 def _moments(left: object, right: object) -> tuple[str | None, ...]:
     """Return two times as short as they still differ: of one day without it, `14:02:57`."""
-    told = [None if one is None else value_words(one) for one in (left, right)]
-    first = _OF_DAY if told[0] and told[1] and told[0][:10] == told[1][:10] else 0
+    texts = [None if one is None else value_words(one) for one in (left, right)]
+    first = _OF_DAY if texts[0] and texts[1] and texts[0][:10] == texts[1][:10] else 0
     for last in _TO_SECOND, _TO_MS:
-        short = [one and one[first:last].replace("T", " ") for one in told]
+        short = [one and one[first:last].replace("T", " ") for one in texts]
         if short[0] != short[1]:
             return tuple(short)
-    return tuple(told)
+    return tuple(texts)
 
 
 def _rule_text(rule: object) -> str | None:
@@ -209,12 +209,12 @@ def _rule_text(rule: object) -> str | None:
 
 
 def _inputs(settings: Sequence[Change]) -> str:
-    said = []
+    texts = []
     for word, presence in _PRESENCE:
         number = sum(one.kind == "input" and one.presence == presence for one in settings)
         if number:
-            said.append(f"{count(number)} {word}")
-    return ", ".join(said)
+            texts.append(f"{count(number)} {word}")
+    return ", ".join(texts)
 
 
 def _same_settings(diff: CompileDiff) -> str:

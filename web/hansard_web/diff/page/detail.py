@@ -117,7 +117,7 @@ def _message(diff: StepDiff, pair: MessagePair) -> MessageRow:
     else:
         message = diff.left.messages[pair.left or 0]
     ops = diff.message_text(pair)
-    places = [str(place + 1) for place in (pair.left, pair.right) if place is not None]
+    places = [str(position + 1) for position in (pair.left, pair.right) if position is not None]
     return MessageRow(
         state=pair.state,
         who=WHO.get(message.role, message.role),

@@ -73,7 +73,7 @@ def diff(request: Request, site: SiteDep, left: str, right: str) -> Response:
             connection,
             state,
             trees=site.pictures.tree,
-            kept=site.comparisons,
+            comparisons=site.comparisons,
             now_ns=time.time_ns(),
         )
     return site.renderer.page(request, "diff.html", here="runs", page=view)
@@ -102,7 +102,7 @@ def diff_view(
     state: DiffState,
     *,
     trees: Trees,
-    kept: Comparisons,
+    comparisons: Comparisons,
     now_ns: int,
     is_saved: bool = False,
 ) -> DiffView:
@@ -115,7 +115,7 @@ def diff_view(
         state.left,
         state.right,
         trees=trees,
-        kept=kept,
+        comparisons=comparisons,
         now_ns=now_ns,
     )
     selected = _selected(runs, state)
@@ -141,9 +141,9 @@ def whole_state(
     return parse_diff_state(found[0], found[1], query)
 
 
-def _pick_page(connection: apsw.Connection, wanted: str) -> PickPage:
+def _pick_page(connection: apsw.Connection, step_id: str) -> PickPage:
     now_ns = time.time_ns()
-    step = get_step(connection, wanted, now_ns=now_ns)
+    step = get_step(connection, step_id, now_ns=now_ns)
     run = get_run(connection, step.run_id, now_ns=now_ns)
     found = find_compaction(connection, step, now_ns=now_ns)
     return PickPage(
@@ -167,13 +167,15 @@ def _others(
         numbered.sort(key=lambda pair: abs(pair[0] - 1 - at))
     others = list(islice((pair for pair in numbered if pair[1].span != step.id), _MOST_CALLS))
     spans = [one.span for _, one in others]
-    told = steps_by_number(connection, spans, now_ns=time.time_ns())
-    said = {span: skeleton.summary or "" for span, skeleton in told.items()}
-    return tuple(_other(step, around, *pair, said=said.get(pair[1].span, "")) for pair in others)
+    skeletons = steps_by_number(connection, spans, now_ns=time.time_ns())
+    summaries = {span: skeleton.summary or "" for span, skeleton in skeletons.items()}
+    return tuple(
+        _other(step, around, *pair, summary=summaries.get(pair[1].span, "")) for pair in others
+    )
 
 
 def _other(
-    step: StepSkeleton, around: Neighbours, number: int, one: CallRow, *, said: str
+    step: StepSkeleton, around: Neighbours, number: int, one: CallRow, *, summary: str
 ) -> Other:
     # The earlier one is A, whichever was chosen first.
     is_earlier = (one.sort_ns, one.span) <= (step.sort_ns, step.id)
@@ -184,7 +186,7 @@ def _other(
         about=about,
         number=number,
         href=DiffState(*pair).path,
-        said=said,
+        said=summary,
         model=one.model,
         start_ns=one.sort_ns,
         tokens=one.tokens_input,

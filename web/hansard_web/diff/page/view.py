@@ -100,26 +100,26 @@ def shown_steps(
 def _groups(steps: Sequence[AlignedStep], *, everything: bool) -> list[list[AlignedStep]]:
     if everything:
         return [[one] for one in steps]
-    kept = _kept(steps)
+    shown = _are_shown(steps)
     groups: list[list[AlignedStep]] = []
-    for one, is_kept in zip(steps, kept, strict=True):
-        if not is_kept and groups and not kept[groups[-1][0].number - steps[0].number]:
+    for one, is_kept in zip(steps, shown, strict=True):
+        if not is_kept and groups and not shown[groups[-1][0].number - steps[0].number]:
             groups[-1].append(one)
         else:
             groups.append([one])
     return groups
 
 
-def _kept(steps: Sequence[AlignedStep]) -> list[bool]:
+def _are_shown(steps: Sequence[AlignedStep]) -> list[bool]:
     """Return which rows are shown: what differs, and what stands above it in the tree."""
-    kept = [False] * len(steps)
-    wanted = -1  # the next row that is less deep than this is an ancestor
+    shown = [False] * len(steps)
+    ancestor_depth = -1  # the next row that is less deep than this is an ancestor
     for at in range(len(steps) - 1, -1, -1):
         depth = steps[at].row.depth
-        if steps[at].state != "same" or (0 <= depth < wanted):
-            kept[at] = True
-            wanted = depth
-    return kept
+        if steps[at].state != "same" or (0 <= depth < ancestor_depth):
+            shown[at] = True
+            ancestor_depth = depth
+    return shown
 
 
 def _row(
@@ -133,13 +133,13 @@ def _row(
 
 def _fold(group: Sequence[AlignedStep], state: DiffState) -> Fold:
     names = Counter(one.row.step.tool_name or one.row.step.name for one in group)
-    said = [f"{name} × {count}" if count > 1 else name for name, count in names.items()]
-    rest = "" if len(said) <= _MOST_NAMED else ", …"
+    texts = [f"{name} × {count}" if count > 1 else name for name, count in names.items()]
+    rest = "" if len(texts) <= _MOST_NAMED else ", …"
     return Fold(
         group[0].number,
         min(group[0].row.depth, _DEEPEST),
         f"{plural(len(group), 'step')} the same",
-        ", ".join(said[:_MOST_NAMED]) + rest,
+        ", ".join(texts[:_MOST_NAMED]) + rest,
         f"{state.href(everything=True, first=group[0].number)}#a-{group[0].number}",
     )
 
@@ -327,9 +327,9 @@ def _detail_title(state: DiffState, selected: AlignedStep | None) -> str:
 def _reason(detail: Detail | None) -> str:
     """Name the first flip with its cause: of two decisions, before what is merely new or gone."""
     rows = detail.context.rows if detail is not None and detail.context is not None else ()
-    told = [(_labels(row), row) for row in rows if row.detail and row.kind]
-    told.sort(key=lambda one: (one[0][0] == one[0][1], _ABSENT in one[0]))
-    for (before, after), row in told[:1]:
+    reasons = [(_labels(row), row) for row in rows if row.detail and row.kind]
+    reasons.sort(key=lambda one: (one[0][0] == one[0][1], _ABSENT in one[0]))
+    for (before, after), row in reasons[:1]:
         return f" {row.name} was {before}, now {after}: {row.detail}."
     return ""
 

@@ -44,20 +44,20 @@ _REBUILDABLE: Final = frozenset(
 class Fork:
     """The turns of one fork, one after the other; it remembers what was said in each."""
 
-    def __init__(self, asked: ReplayInput, making: Making) -> None:
-        self._asked = asked
+    def __init__(self, request: ReplayInput, making: Making) -> None:
+        self._asked = request
         self._making = making
         self._past: Past = ()
 
     def after(
-        self, connection: apsw.Connection, turn: Turn, said: Said
+        self, connection: apsw.Connection, turn: Turn, reply: Said
     ) -> Turn | Divergence | None:
         """Return the turn that follows an answer, or where it parts; None: the run ended there.
 
         Raises NotReplayable where the next turn cannot be made.
         """
         recorded = () if turn.source.call is None else turn.source.call.output
-        spoken = Spoken(recorded, said.answer.call.output)
+        spoken = Spoken(recorded, reply.answer.call.output)
         parted = first_divergence(recorded, spoken.found)
         if parted is not None:
             return parted
@@ -71,14 +71,14 @@ class Fork:
 
     def _turn(self, connection: apsw.Connection, later: Source) -> Turn:
         """Return a later turn: exactly as recorded, unless something was changed or said anew."""
-        asked, making = self._asked, self._making
-        if not asked.mutations and all(one.is_same for one in self._past):
+        request, making = self._asked, self._making
+        if not request.mutations and all(one.is_same for one in self._past):
             try:
-                return exact_turn(connection, later, asked, making.reach)
+                return exact_turn(connection, later, request, making.reach)
             except NotReplayable as why:
-                if why.reason not in _REBUILDABLE or asked.recorded:
+                if why.reason not in _REBUILDABLE or request.recorded:
                     raise
-        return changed_turn(connection, later, asked, making, past=self._past)
+        return changed_turn(connection, later, request, making, past=self._past)
 
 
 def following(connection: apsw.Connection, source: Source) -> Source | None:
@@ -124,13 +124,13 @@ def _pair(one: RecordedResult) -> tuple[str, str]:
 
 
 def _beyond(
-    known: Counter[tuple[str, str]], told: Sequence[RecordedResult]
+    known: Counter[tuple[str, str]], results: Sequence[RecordedResult]
 ) -> list[RecordedResult]:
     """Return what is told beyond what is known. Counted: a server may give every call one id."""
     left = Counter(known)
-    left.subtract(map(_pair, told))
+    left.subtract(map(_pair, results))
     new = []
-    for one in reversed(told):
+    for one in reversed(results):
         if left[_pair(one)] < 0:
             left[_pair(one)] += 1
             new.append(one)
@@ -138,27 +138,27 @@ def _beyond(
 
 
 def parting_body(
-    parted: Divergence, turn: Turn, said: Said, *, number: int, pool: Sequence[RecordedResult]
+    parted: Divergence, turn: Turn, reply: Said, *, number: int, pool: Sequence[RecordedResult]
 ) -> Json:
     """Return what the report says of where a fork parted, and what it takes to go on.
 
     `number` counts the turns from 1. To go on, calls that were not recorded would have to be run:
     that is for a program's gate, with a person's word, and never for the replay.
     """
-    asked_for = live_calls(said.answer.call.output, turn=number, pool=pool, used=())
+    asked_for = live_calls(reply.answer.call.output, turn=number, pool=pool, used=())
     needed = any(one.state == "needed" for one in asked_for)
     return {
         "divergence": {
             "turn": number,
             "source_step_id": turn.source.step.step_id,
-            "step_id": said.step_id,
+            "step_id": reply.step_id,
             **parted.json(),
         },
         "ask": {
             "kind": "continue_live",
             "needs": "results" if needed else "nothing",
-            "step_id": said.step_id,
+            "step_id": reply.step_id,
             "calls": [call_body(one) for one in asked_for],
-            "estimate": turn_estimate(turn, said.answer),
+            "estimate": turn_estimate(turn, reply.answer),
         },
     }

@@ -64,19 +64,21 @@ class LiveContext:
     before: CompileSide
 
     def after(
-        self, turn: Turn, said: Message, results: Sequence[ToolResultPart]
+        self, turn: Turn, reply: Message, results: Sequence[ToolResultPart]
     ) -> tuple[Remade, RenderInput, bytes]:
         """Return the compile after an answered turn, what it renders, and the request's bytes.
 
         Raises NotReplayable where it cannot be compiled, or leaves out what was just said.
         """
-        request = _with(self.request, said, results)
+        request = _with(self.request, reply, results)
         result = self.compiler.compiled(request)
-        given, data = _rendered(turn, result)
-        if not _calls(said.parts) <= {one for m in given.messages for one in _calls(m.parts)}:
+        render_input, data = _rendered(turn, result)
+        if not _calls(reply.parts) <= {
+            one for m in render_input.messages for one in _calls(m.parts)
+        }:
             raise NotReplayable(Reason.CONTEXT_EMPTY, "its newest turn does not fit the budget")
         checks = self.compiler.decider.checks if self.compiler.decider else []
-        return Remade(result, self.compiler.given, checks, self.before), given, data
+        return Remade(result, self.compiler.given, checks, self.before), render_input, data
 
     def gone_on(self, remade: Remade) -> LiveContext:
         """Return it after another turn was compiled."""
@@ -101,13 +103,13 @@ def context_of(connection: apsw.Connection, turn: Turn, compiler: Recompiler) ->
 
 
 def _with(
-    request: CompilationRequest, said: Message, results: Sequence[ToolResultPart]
+    request: CompilationRequest, reply: Message, results: Sequence[ToolResultPart]
 ) -> CompilationRequest:
     """Return the request with an answer and the results of its calls behind what was said."""
     seen = Counter(item.id.partition("#")[0] for item in request.context_items)
-    told = [message_json(said), *(message_json(Message("tool", (one,))) for one in results)]
+    messages = [message_json(reply), *(message_json(Message("tool", (one,))) for one in results)]
     try:
-        data = [context_item_data(one, now=request.now, seen=seen) for one in told]
+        data = [context_item_data(one, now=request.now, seen=seen) for one in messages]
         items = [parse(ContextItem, one) for one in data]
     except (CompileError, InvalidInput) as error:
         raise NotReplayable(Reason.COMPILE_FAILED, str(error)) from None
@@ -117,7 +119,7 @@ def _with(
 def _rendered(turn: Turn, result: CompileResult) -> tuple[RenderInput, bytes]:
     """Return what a compile gives a turn, and the turn's request with that context in it."""
     compiled = from_payload(result.payload, model=turn.given.model)
-    given = replace(
+    render_input = replace(
         turn.given,
         messages=compiled.messages,
         system=compiled.system,
@@ -127,13 +129,13 @@ def _rendered(turn: Turn, result: CompileResult) -> tuple[RenderInput, bytes]:
         volatile_suffix_hash=compiled.volatile_suffix_hash,
     )
     try:
-        body = read_json(request_bytes(turn.form.render(given)))
+        body = read_json(request_bytes(turn.form.render(render_input)))
         text = JsonText(turn.request)
     except (RequestRefused, ConfigError, NotEditable) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
     before: Json = read_json(turn.request)
     text.rewrite(None, {**_only(before, has_context=False), **_only(body, has_context=True)})
-    return given, text.bytes()
+    return render_input, text.bytes()
 
 
 def _only(body: Mapping[str, Any], *, has_context: bool) -> Json:
@@ -169,12 +171,14 @@ class Stop:
 def standing_at(connection: apsw.Connection, step_id: str, number: int, reach: Reach) -> Standing:
     """Return the last call of a replay, from the store. Raises NotReplayable."""
     last = read_source(connection, step_id, now_ns=time.time_ns())
-    asked = ReplayInput(step_id=step_id)
-    turn = exact_turn(connection, last, asked, reach)
+    request = ReplayInput(step_id=step_id)
+    turn = exact_turn(connection, last, request, reach)
     if turn.blocked is not None:
         raise turn.blocked
-    told = exact_turn(connection, last, asked.model_copy(update={"recorded": True}), reach)
-    return Standing(turn, told.adapter.resend(told.request), step_id, number)
+    recorded_turn = exact_turn(
+        connection, last, request.model_copy(update={"recorded": True}), reach
+    )
+    return Standing(turn, recorded_turn.adapter.resend(recorded_turn.request), step_id, number)
 
 
 class LiveFork:
@@ -214,7 +218,7 @@ class LiveFork:
             estimate = turn_estimate(at.turn, at.answer)["usd"]
             if (estimate or 0) > self._live.usd_left:
                 return self._stop(Reason.SPEND_LIMIT, at, calls)
-            at = self._asked(turn, calls, at.number + 1)
+            at = self._ask_next(turn, calls, at.number + 1)
 
     def _following(self, at: Standing, calls: Sequence[LiveCall]) -> Turn:
         """Return the next turn, compiled again as long as that is possible."""
@@ -254,7 +258,7 @@ class LiveFork:
         }
         return Stop(self._live, reason, ask)
 
-    def _asked(self, turn: Turn, calls: Sequence[LiveCall], number: int) -> Standing:
+    def _ask_next(self, turn: Turn, calls: Sequence[LiveCall], number: int) -> Standing:
         for call in calls:
             if call.origin != "gate":  # the program tells of its own
                 self._run.tool(call, self._source)
@@ -265,10 +269,10 @@ class LiveFork:
         turn = self._run.compile(turn)
         if self._context is not None and turn.remade is not None:
             self._context = self._context.gone_on(turn.remade)
-        said = self._run.ask(turn)
-        self._spend(turn, said.answer)
-        self._note(self._live, {**said.json(turn), "is_live": True}, said.answer.shortfall)
-        return Standing(turn, said.answer, said.step_id, number)
+        reply = self._run.ask(turn)
+        self._spend(turn, reply.answer)
+        self._note(self._live, {**reply.json(turn), "is_live": True}, reply.answer.shortfall)
+        return Standing(turn, reply.answer, reply.step_id, number)
 
     def _spend(self, turn: Turn, answer: Answer) -> None:
         paid = _usd(turn, answer.call.tokens)
@@ -285,14 +289,14 @@ class LiveFork:
 
 def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> Turn:
     """Return the turn after an answered one. Raises NotReplayable where it cannot be made."""
-    said = at.answer.call.output
-    parts = result_parts(calls, said)
+    output = at.answer.call.output
+    parts = result_parts(calls, output)
     try:
         data = continued(at.turn.form, at.turn.request, at.answer.response, parts)
     except (RequestRefused, ConfigError, ValueError) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
-    given = replace(at.turn.given, messages=_talk(at.turn.given.messages, said, parts))
-    return _turn(at, source, data, given, remade=None)
+    render_input = replace(at.turn.given, messages=_talk(at.turn.given.messages, output, parts))
+    return _turn(at, source, data, render_input, remade=None)
 
 
 def compiled_turn(
@@ -300,13 +304,13 @@ def compiled_turn(
 ) -> Turn:
     """Return the turn after an answered one, its context compiled again; raises NotReplayable."""
     parts = result_parts(calls, at.answer.call.output)
-    said = at.turn.form.continuation(at.answer.response)
-    remade, given, data = context.after(at.turn, said, parts)
-    return _turn(at, source, data, given, remade=remade)
+    message = at.turn.form.continuation(at.answer.response)
+    remade, render_input, data = context.after(at.turn, message, parts)
+    return _turn(at, source, data, render_input, remade=remade)
 
 
 def _turn(
-    at: Standing, source: Source, data: bytes, given: RenderInput, *, remade: Remade | None
+    at: Standing, source: Source, data: bytes, render_input: RenderInput, *, remade: Remade | None
 ) -> Turn:
     problems = at.turn.form.problems(read_json(data))
     if problems:
@@ -315,7 +319,7 @@ def _turn(
         at.turn,
         source=source,
         request=data,
-        given=given,
+        given=render_input,
         is_exact=False,
         basis="continued" if remade is None else "compiled",
         remade=remade,
@@ -325,9 +329,9 @@ def _turn(
 
 
 def _talk(
-    before: Sequence[Message], said: Sequence[Message], results: Sequence[ToolResultPart]
+    before: Sequence[Message], messages: Sequence[Message], results: Sequence[ToolResultPart]
 ) -> tuple[Message, ...]:
-    return (*before, *said, Message("tool", tuple(results)))
+    return (*before, *messages, Message("tool", tuple(results)))
 
 
 def turn_estimate(turn: Turn, answer: Answer) -> Json:

@@ -46,15 +46,21 @@ class Resumed:
 
 
 def resumed(
-    connection: apsw.Connection, wanted: str, asked: GoOn, *, by: str, outlet: Outlet, reach: Reach
+    connection: apsw.Connection,
+    replay_id: str,
+    request: GoOn,
+    *,
+    by: str,
+    outlet: Outlet,
+    reach: Reach,
 ) -> Resumed:
     """Return a fork ready to go on, with the results that were given. Nothing is written.
 
     Raises NotReplayable, NotFoundError or AmbiguousIdError.
     """
-    row = get_replay(connection, wanted)
+    row = get_replay(connection, replay_id)
     parted = _parting(row, outlet.mode)
-    if asked.after not in (None, row.steps[-1]["step_id"]):
+    if request.after not in (None, row.steps[-1]["step_id"]):
         raise NotReplayable(Reason.NOT_WAITING, "it went on since that was asked; look again")
     now_ns = time.time_ns()
     source = read_source(connection, parted["source_step_id"], now_ns=now_ns)
@@ -71,7 +77,7 @@ def resumed(
     live = live_from((row.report or {}).get("live") or {}).with_calls(
         at.answer.call.output, at.number, pool
     )
-    return Resumed(row, _told(live, asked, by), source, pool, at, run, permission)
+    return Resumed(row, _with_request(live, request, by), source, pool, at, run, permission)
 
 
 def _parting(row: ReplayRow, mode: RetentionMode) -> Json:
@@ -80,23 +86,23 @@ def _parting(row: ReplayRow, mode: RetentionMode) -> Json:
         raise NotReplayable(Reason.METADATA_ONLY, "results have to be kept while a fork waits")
     parted: Json | None = (row.report or {}).get("divergence")
     if row.state not in ("diverged", "waiting", "failed") or parted is None or row.is_recorded:
-        told = "has not parted" if parted is None else "was answered from the recording"
+        state = "has not parted" if parted is None else "was answered from the recording"
         raise NotReplayable(
-            Reason.NOT_WAITING, f"it is {row.state}" if parted and not row.is_recorded else told
+            Reason.NOT_WAITING, f"it is {row.state}" if parted and not row.is_recorded else state
         )
     return parted
 
 
-def _told(live: Live, asked: GoOn, by: str) -> Live:
+def _with_request(live: Live, request: GoOn, by: str) -> Live:
     """Return how it stands with results and bounds that were given."""
     live = with_results(
         replace(live, by=by),
-        [one.model_dump() for one in asked.results],
-        [one.model_dump() for one in asked.pending_calls],
+        [one.model_dump() for one in request.results],
+        [one.model_dump() for one in request.pending_calls],
         by=by,
     )
-    if asked.max_turns is not None:
-        live = replace(live, turns_left=asked.max_turns)
-    if asked.max_usd is not None:
-        live = replace(live, usd_left=asked.max_usd)
+    if request.max_turns is not None:
+        live = replace(live, turns_left=request.max_turns)
+    if request.max_usd is not None:
+        live = replace(live, usd_left=request.max_usd)
     return live

@@ -82,13 +82,13 @@ class Recorded:
 def recorded_place(source: Source) -> Recorded:
     """Return where a recorded call went, by its recipe, else by its span."""
     attributes, recipe = source.attributes, source.recipe
-    told = {
+    version_headers = {
         name: _first(attributes.get(f"http.request.header.{name}")) for name in _VERSION_HEADERS
     }
     if recipe is not None:
         sent = recipe.request
         headers = {name: sent.headers.get(name) for name in _VERSION_HEADERS} | {
-            name: value for name, value in told.items() if value
+            name: value for name, value in version_headers.items() if value
         }
         address = parsed_address(sent.address) if sent.address else None
         return Recorded(
@@ -103,7 +103,7 @@ def recorded_place(source: Source) -> Recorded:
     if isinstance(host, str) and host:
         at = ("", host, port if isinstance(port, int) else None, path)
     provider = (call.provider if call else None) or str(attributes.get(semconv.PROVIDER_NAME) or "")
-    return Recorded(provider, path, at, _safe(told), bool(call and call.stream))
+    return Recorded(provider, path, at, _safe(version_headers), bool(call and call.stream))
 
 
 def destination_for(recorded: Recorded, reach: Reach) -> Destination:
@@ -115,8 +115,8 @@ def destination_for(recorded: Recorded, reach: Reach) -> Destination:
         return Destination("scripted", "scripted", None, ScriptedFormat().path)
     destinations = _destinations(recorded, reach)
     if not destinations:
-        told = f"{recorded.provider or 'an unnamed provider'}, {recorded.path or 'no path'}"
-        raise NotReplayable(Reason.PROVIDER_UNKNOWN, told)
+        text = f"{recorded.provider or 'an unnamed provider'}, {recorded.path or 'no path'}"
+        raise NotReplayable(Reason.PROVIDER_UNKNOWN, text)
     for destination in destinations:
         if recorded.address is None or is_same_address(recorded.address, destination.address):
             return destination
@@ -230,8 +230,8 @@ def format_for(destination: Destination, settings: Json) -> WireFormat:
     if kind is None:
         return PlainAnswers(destination.provider, destination.path)
     known = {one.name for one in fields(kind)}
-    told = {name: value for name, value in settings.items() if name in known}
-    made: WireFormat = kind(**{**told, "provider": destination.provider})
+    known_settings = {name: value for name, value in settings.items() if name in known}
+    made: WireFormat = kind(**{**known_settings, "provider": destination.provider})
     return made
 
 

@@ -132,11 +132,11 @@ def permission_for(found: Sequence[SideEffect], *, requests: int) -> Permission:
 
 def refusal_of(found: Sequence[SideEffect]) -> NotReplayable:
     """Return why a request with these side effects is not sent."""
-    told = "; ".join(f"{one.path}: {one.text}" for one in found[:_SHOWN])
+    problems = "; ".join(f"{one.path}: {one.text}" for one in found[:_SHOWN])
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return NotReplayable(
         Reason.PROVIDER_SIDE_EFFECTS,
-        f"{told}{more}. Allow it for this replay with `allow_provider_side_effects`; it is then "
-        "sent once a person approved it",
+        f"{problems}{more}. Allow it for this replay with `allow_provider_side_effects`; it is "
+        "then sent once a person approved it",
         side_effects=[one.json() for one in found],
     )

@@ -92,61 +92,61 @@ class Turn:
         """Send, and read the answer. Raises NotReplayable, RequestRefused or CallFailed."""
         answer = adapter.resend(self.request)
         estimate = adapter.estimate(self.given)
-        told = {
+        fields = {
             "estimated_input_tokens": estimate.tokens,
             "estimated_by": estimate.counted_by,
             "omitted": [] if self.is_exact else self.form.notes(self.given),
         }
-        return replace(answer, metadata=told)
+        return replace(answer, metadata=fields)
 
 
 def exact_turn(
-    connection: apsw.Connection, source: Source, asked: ReplayInput, reach: Reach
+    connection: apsw.Connection, source: Source, request: ReplayInput, reach: Reach
 ) -> Turn:
     """Return the recorded call as it was; raises NotReplayable where it cannot be that."""
     _, data = exact_request(connection, source)
-    place = recorded_place(source)
-    if asked.recorded:
-        destination = offline_destination(place)
-        wire: Wire = _recording(connection, source, place, destination)
+    recorded = recorded_place(source)
+    if request.recorded:
+        destination = offline_destination(recorded)
+        wire: Wire = _recording(connection, source, recorded, destination)
         blocked, notes = None, list[str]()
     else:
-        destination = destination_for(place, reach)
-        wire, blocked = wire_of(destination, place, reach)
-        notes = address_notes(place, destination)
+        destination = destination_for(recorded, reach)
+        wire, blocked = wire_of(destination, recorded, reach)
+        notes = address_notes(recorded, destination)
     return Turn(
         source=source,
         destination=destination,
-        form=format_for(destination, place.format_settings),
+        form=format_for(destination, recorded.format_settings),
         wire=wire,
         request=data,
         recorded=data,
-        given=told_of(source, stream=place.is_stream),
+        given=told_of(source, stream=recorded.is_stream),
         is_exact=True,
-        is_recorded=asked.recorded,
+        is_recorded=request.recorded,
         notes=(*source.notes, *notes),
         blocked=blocked,
     )
 
 
 def _recording(
-    connection: apsw.Connection, source: Source, place: Recorded, destination: Destination
+    connection: apsw.Connection, source: Source, recorded: Recorded, destination: Destination
 ) -> RecordedWire:
     status = source.attributes.get(_STATUS)
     return RecordedWire(
         destination.provider,
         recorded_answer(connection, source),
         status=status if isinstance(status, int) else 200,
-        is_events=place.is_stream,
+        is_events=recorded.is_stream,
     )
 
 
 def wire_of(
-    destination: Destination, place: Recorded, reach: Reach
+    destination: Destination, recorded: Recorded, reach: Reach
 ) -> tuple[Wire, NotReplayable | None]:
     """Return what sends through a destination, or what does not and why."""
     try:
-        return wire_through(destination, place.headers, reach), None
+        return wire_through(destination, recorded.headers, reach), None
     except NotReplayable as why:
         return NoWire(), why
 
@@ -154,8 +154,8 @@ def wire_of(
 def given_in(request: bytes, path: str) -> RenderInput:
     """Return what a request says, read from its bytes: what the span of its call records."""
     body = read_json(request)
-    said = request_messages(body)
-    head = next((at for at, one in enumerate(said) if one.role != "system"), len(said))
+    messages = request_messages(body)
+    head = next((at for at, one in enumerate(messages) if one.role != "system"), len(messages))
     api = api_of(path)
     sampling: Json = {}
     for name, paths in (api.sampling if api is not None else {}).items():
@@ -168,8 +168,8 @@ def given_in(request: bytes, path: str) -> RenderInput:
         sampling["stop"] = tuple(map(str, stop if isinstance(stop, list) else [stop]))
     return RenderInput(
         model=str(body.get("model") or ""),
-        system=tuple(one.text for one in said[:head] if one.text),
-        messages=said[head:],
+        system=tuple(one.text for one in messages[:head] if one.text),
+        messages=messages[head:],
         tools=tools_of(body.get("tools")),
         sampling=Sampling(**sampling),
         stream=body.get("stream") is True,
@@ -186,9 +186,13 @@ def told_of(source: Source, *, stream: bool) -> RenderInput:
     """Return what telemetry tells of a call's input, to be told again of its replay."""
     if source.call is None:
         raise NotReplayable(Reason.KIND, "it is read as no model call")
-    given = rebuilt_from(source.call).render_input(stream=stream)
+    render_input = rebuilt_from(source.call).render_input(stream=stream)
     recipe = source.recipe
-    return given if given.model or recipe is None else replace(given, model=recipe.model)
+    return (
+        render_input
+        if render_input.model or recipe is None
+        else replace(render_input, model=recipe.model)
+    )
 
 
 def compiled_of(turn: Turn) -> CompiledStep | None:

@@ -96,7 +96,7 @@ class PlainAnswers:
     provider: str
     path: str
 
-    def render(self, given: RenderInput) -> Json:
+    def render(self, render_input: RenderInput) -> Json:
         raise NotRenderable(f"nothing renders requests for {self.path}: only exact replay is there")
 
     def problems(self, rendered: Mapping[str, Any]) -> list[str]:
@@ -124,5 +124,5 @@ class PlainAnswers:
     def continuation(self, response: Mapping[str, Any]) -> Message:
         return Message("assistant", ())
 
-    def notes(self, given: RenderInput) -> list[str]:
+    def notes(self, render_input: RenderInput) -> list[str]:
         return []

@@ -27,8 +27,10 @@ class Api:
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         """Return the answer to a GET. Raises DemoFailed."""
-        told = {name: value for name, value in query.items() if value is not None}
-        return self._ask(f"{path}?{urllib.parse.urlencode(told)}" if told else path, None)
+        parameters = {name: value for name, value in query.items() if value is not None}
+        return self._ask(
+            f"{path}?{urllib.parse.urlencode(parameters)}" if parameters else path, None
+        )
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to a POST of JSON. Raises DemoFailed."""
@@ -41,8 +43,8 @@ class Api:
         request = urllib.request.Request(self._base + path, data=body, headers=headers)
         try:
             with self._opener.open(request, timeout=_LONGEST_S) as response:
-                answer: dict[str, Any] = json.load(response)
-                return answer
+                reply: dict[str, Any] = json.load(response)
+                return reply
         except urllib.error.HTTPError as error:
             raise DemoFailed(f"{path}: {error.code} {error.read()[:500].decode()}") from None
         except OSError as error:
@@ -51,8 +53,8 @@ class Api:
     def until(self, path: str, *, is_there: Any, **query: Any) -> dict[str, Any]:
         """Ask until the answer is as wanted: what was sent a moment ago is stored in one."""
         deadline_s = time.monotonic() + _LONGEST_S
-        while not is_there(answer := self.get(path, **query)):
+        while not is_there(body := self.get(path, **query)):
             if time.monotonic() > deadline_s:
                 raise DemoFailed(f"{path} did not come to be as expected")
             time.sleep(0.05)
-        return answer
+        return body
