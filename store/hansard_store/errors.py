@@ -11,7 +11,7 @@ StoreError
 ├── NoSpaceError        not enough room on the disk for what was asked
 ├── NotEmptyError       a folder that is to be filled holds something already
 ├── NotABackupError     a folder or archive without a backup in it
-├── StoppedError        maintenance was told to end; what it did stays done
+├── StoppedError        maintenance was asked to stop; what it did stays done
 ├── QueryLimitError     a read took longer or returned more than it may
 ├── InvalidQueryError       a filter, search, sort or limit that cannot be meant   (HTTP 400)
 │   └── InvalidCursorError    not a cursor of this list
@@ -160,7 +160,7 @@ class RebuildRunningError(StoreError):
 
 
 class StoppedError(StoreError):
-    """Maintenance was told to end."""
+    """Maintenance was asked to stop."""
 
     code = "stopped"
 

@@ -49,7 +49,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something that was not stored, with the sentence its sender was told."""
+    """Something that was not stored, with the message that its sender received."""
 
     sender: SenderKey
     address: str
@@ -187,7 +187,7 @@ class LedgerSender:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRefusal:
-    """Something that was not stored, with the sentence its sender was told."""
+    """Something that was not stored, with the message that its sender received."""
 
     id: int
     time_ns: int

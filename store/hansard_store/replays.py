@@ -57,7 +57,7 @@ UPDATE replay SET trace_id = ?, state = ?, reason = ?, request_hash = ?, steps =
   report = ?
 WHERE replay_id = ? AND state = 'running'
 """
-# To go on again: whoever read it as it stands, and one of them.
+# To go on again: only a caller that read the current state, and only one of them.
 _CLAIM = """
 UPDATE replay SET state = 'running', reason = NULL, ended_ns = NULL, holder = :holder,
   report = :report

@@ -20,7 +20,7 @@ from hansard_store.runs.queries import RunItem, changed_runs, last_change
 # The live feed: one poller a process tells every open page which runs changed.
 #
 # The poller looks at `PRAGMA data_version`, which any process's commit changes, and reads changed
-# runs once for all. A page that falls behind is told to load afresh; nobody waits for it.
+# runs once for all. A page that falls behind has to load afresh; nobody waits for it.
 
 POLL_S: Final = 0.25  # so a page gets at most four messages a second
 MOST_PENDING: Final = 200  # changed runs that are sent as rows; more are a fresh page
@@ -228,7 +228,7 @@ class _Waiter:
 
 
 class StoreWatch:
-    """Wakes whoever waits when any process committed; it costs nothing while nobody does.
+    """Wakes the waiters when any process committed; it costs nothing while nobody waits.
 
     The lock guards the set of waiters: event loops add and remove, the poller thread wakes them.
     """

@@ -1,4 +1,4 @@
-"""Annotations as programs are told of them: one JSON for the API, the commands and exports."""
+"""Annotations as programs read them: one JSON for the API, the commands and exports."""
 
 from __future__ import annotations
 

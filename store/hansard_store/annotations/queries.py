@@ -157,7 +157,7 @@ _NEXT_NAME = """
 SELECT min(name) FROM annotation INDEXED BY annotation_name
 WHERE kind = :kind AND name > :after AND ended_ns IS NULL
 """
-# Whose input a marked run is told by, and whose output.
+# The calls whose input and output stand for a marked run.
 _CALLS = """
 SELECT span.id FROM call INDEXED BY call_run CROSS JOIN span ON span.id = call.span
 WHERE call.run = :run AND call.counted = 1 AND span.role = 'llm'

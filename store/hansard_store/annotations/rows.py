@@ -241,7 +241,7 @@ def find_same_score(connection: apsw.Connection, row: AnnotationRow) -> Annotati
 
 
 def find_same_tag(connection: apsw.Connection, row: AnnotationRow) -> Annotation | None:
-    """Return the same tag on the same thing, whoever put it there."""
+    """Return the same tag on the same thing, of any author."""
     return _same(connection, _SAME_TAG, row)
 
 
@@ -283,7 +283,7 @@ def release_annotations(connection: apsw.Connection, trace_id: bytes, *, most: i
     return connection.changes()
 
 
-# ---- told by spans
+# ---- received in spans
 
 
 def add_of_span(

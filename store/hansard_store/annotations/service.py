@@ -1,4 +1,4 @@
-"""Annotations, written and withdrawn by whoever may: the only public way in.
+"""Annotations, written and withdrawn by authorized callers: the only public way in.
 
 Every write is one transaction on the caller's thread and survives a power cut. What is written
 goes through the redactor first, as everything does that this store keeps.
@@ -59,7 +59,7 @@ class AnnotationService:
         self._connections = OwnConnections(folder)
 
     def through(self, origin: Origin) -> AnnotationService:
-        """Return the same book as it is used from another origin."""
+        """Return the same service for another origin."""
         other = copy(self)
         other._origin = origin
         return other

@@ -46,7 +46,7 @@ _ASKED = (EventType.ACTION_CREATED, EventType.ACTION_REPROPOSED)  # a pending ac
 
 
 def is_over(connection: apsw.Connection, approval: Approval, now_ns: int) -> bool:
-    """Say whether a pending action's time is over, whoever has noticed."""
+    """Return whether a pending action's time is over, noticed or not."""
     if not approval.is_pending:
         return False
     lost_ns = clock.lost_ns(connection, approval.key, _ASKED)
@@ -313,7 +313,7 @@ def refuse_not_asked(
 
 
 def require_other(work: Work, approval: Approval, who: Who) -> None:
-    """Raise SelfApproval where whoever requested an action decides about it.
+    """Raise SelfApproval where the requester of an action decides about it.
 
     A name that nobody checked is held against the agent's, which nobody checked either. A name that
     reads like the requester's is the requester's.
@@ -366,7 +366,7 @@ def refuse_expired(approval: Approval) -> Refusal:
 
 
 def decision_of(approval: Approval) -> dict[str, Any]:
-    """Return who decided and how, as a loser of the race is told."""
+    """Return who decided and how, for the loser of a race."""
     return {
         "status": str(approval.status),
         "decided_by": approval.decided_by,

@@ -1,4 +1,4 @@
-"""Running what was approved: claimed once before it begins, told when it ended, or lost."""
+"""Running what was approved: claimed once before it begins, reported when it ends, or lost."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def finish(
 
     With `is_ok` None its program does not know either: it was cut off half-way. `result_digest` is
     the `content_digest` of the result, and is kept as a keyed hash.
-    Raises ClaimRefused for a claim that is none, or was told of before. What comes after a person
-    settled it is logged and changes nothing.
+    Raises ClaimRefused for a claim that is none, or has its result already. What comes after a
+    person settled it is logged and changes nothing.
     """
     found = find_claim(work.connection, claim_id)
     if found is None or (approval_id is not None and found.approval_id != approval_id):
@@ -249,7 +249,7 @@ def granted_token(key: bytes, approval: Approval, *, now_ns: int) -> str | None:
 
 
 def as_it_counts(connection: apsw.Connection, approval: Approval, now_ns: int) -> Approval:
-    """Return an approval with the deadlines that a claim goes by, for whoever reads it.
+    """Return an approval with the deadlines that a claim goes by, for its reader.
 
     They are nearer than the row has them where the clock was set back since they were granted.
     """

@@ -216,7 +216,7 @@ def repropose(
 def _of_draft(note: PolicyNote, before: PolicyNote) -> PolicyNote:
     """Return what policy said of a new draft; a receipt that was demanded before still is.
 
-    The proposer's own rules said so once, and are not told again by whoever edits a draft.
+    The proposer's own rules said so once, and are not repeated by the editor of a draft.
     """
     demanded = {RECEIPT} & set(before.obligations)
     obligations = tuple(sorted({*note.obligations, *demanded}))

@@ -102,7 +102,7 @@ class PolicyNote:
     obligations: tuple[str, ...] = ()
     check_id: int | None = None
     receipts: tuple[str, ...] = ()  # event:SEQ of receipts that had to be stored first
-    facts: Mapping[str, str] = field(default_factory=dict)  # what it was told beside the action
+    facts: Mapping[str, str] = field(default_factory=dict)  # its facts beside the action
     approvals_required: int = 1  # of distinct people
     approvers: tuple[str, ...] | None = None  # out of whom; None: rules name nobody
 

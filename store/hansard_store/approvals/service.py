@@ -1,8 +1,8 @@
 """ApprovalService: the one public way to write approvals and the audit log.
 
 Each call is one transaction, record and event together, on the caller's thread, and survives a
-power cut once it returns. What cannot be written raises, and nothing of it stays: whoever gates an
-action must not let it go on then. The two stores behind this know nothing of each other.
+power cut once it returns. What cannot be written raises, and nothing of it stays: a caller that
+gates an action must not let it go on then. The two stores behind this know nothing of each other.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from hansard_store.policy.stored_policy import (
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import is_same
 
-# How an approval came to be as it is, told by the audit log alone: drafts and notes in order.
+# How an approval came to be as it is, by the audit log alone: drafts and notes in order.
 
 _AT_ONCE = 500
 
@@ -351,7 +351,7 @@ class ApprovalService(AuditService):
         return self._write(running.recover)
 
     def token(self, approval_id: str, proposal_key: str) -> str | None:
-        """Return the token of an approved action to whoever proposed it; None when there is none.
+        """Return the token of an approved action to its proposer; None when there is none.
 
         Raises ClaimRefused for a wrong key.
         """

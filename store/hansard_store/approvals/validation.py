@@ -66,7 +66,7 @@ def checked(proposal: Proposal, keeper: Retention) -> Proposal:
 def require_enough(
     approvers: Sequence[Approver], required: int, *, requested_by: Sequence[str] = ()
 ) -> None:
-    """Raise InvalidProposal where too few people are named: whoever requested it does not count."""
+    """Raise InvalidProposal where too few people are named: the requester does not count."""
     names = distinct(one.name for one in approvers)
     able = [one for one in names if read_as(one, requested_by) is None]
     if not names or len(able) >= required:

@@ -45,7 +45,7 @@ def keep_head(folder: DataFolder, log: EventLog, *, now_ns: int) -> Head | None:
 
     That is where nothing came before today since the last one: a day's events are kept with the
     first look of another day. What came later than now, by a clock that was set back since, has
-    waited long enough. Two processes may try at once; whoever links its file first is the day's.
+    waited long enough. Two processes may try at once; the first to link its file is the day's.
     """
     day = datetime.fromtimestamp(now_ns // _SECOND_NS, UTC).date().isoformat()
     names = _names(folder)

@@ -114,7 +114,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of the chain: whoever keeps it elsewhere can prove that nothing before it changed."""
+    """The end of the chain: a copy stored elsewhere proves that nothing before it changed."""
 
     seq: int
     hash: bytes

@@ -91,7 +91,7 @@ _ALL = EventFilter()
 def append(connection: apsw.Connection, event: Event) -> int:
     """Add an event inside the caller's transaction, and return its number.
 
-    The numbers have no gap and the chain no fork: whoever appends holds the write lock.
+    The numbers have no gap and the chain no fork: the appender holds the write lock.
     Raises TypeError for a type that is not of the list.
     """
     if not isinstance(event.type, EventType):
@@ -183,7 +183,7 @@ def verify_events(
 
 
 def keyed_hash(key: bytes, data: bytes) -> str:
-    """Return a hash that says nothing to whoever lacks the store's key."""
+    """Return a hash that says nothing without the store's key."""
     made = _keyed(key).copy()
     made.update(data)
     return f"hmac-sha256:{made.hexdigest()}"

@@ -11,7 +11,7 @@ from hansard_store.audit.event_types import Actor, EventType
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import is_own_name
 
-# Of the approvals' own events none may be told: they are written with what they tell of.
+# Programs may not append the approvals' own events: these are written with the approval.
 TOLD_TYPES: Final = (
     EventType.MESSAGE_INBOUND,
     EventType.MESSAGE_OUTBOUND,
@@ -22,7 +22,7 @@ TOLD_TYPES: Final = (
     EventType.FAILURE,
 )
 RESERVED_ACTORS: Final = (Actor.SYSTEM, Actor.ME)
-_NAMES: Final = ("agent", "by", "tool")  # of whoever acts
+_NAMES: Final = ("agent", "by", "tool")  # of the actor
 _AHEAD_S: Final = 300  # by which the clock of a program may be ahead
 MOST_AHEAD_NS: Final = _AHEAD_S * 1_000_000_000
 _OF_RUN: Final = ("run_id", "step_id")

@@ -1,4 +1,4 @@
-"""The audit log's desk: events that have no record of their own, and reading the log.
+"""The service of the audit log: events without a record of their own, and reading the log.
 
 Each call is one transaction on the caller's thread, and survives a power cut once it returns.
 """
@@ -108,7 +108,7 @@ class AuditService:
         self.close()
 
     def now_ns(self) -> int:
-        """Return the time as this desk has it."""
+        """Return the time by this service's clock."""
         return self._clock()
 
     def events(

@@ -113,7 +113,7 @@ def _pairs(connection: apsw.Connection, run: RunState, call: Place) -> Iterator[
         found = fresh.below(call.span_id)
     below = [near for near in found if near.span != call.span]
     if {near.span for near in above} & {near.span for near in below}:
-        return  # in a cycle everything is above and below itself: nothing can be told from that
+        return  # in a cycle everything is above and below itself: nothing follows from that
     for outer in (*reversed(above), me):
         for inner in (me, *below):
             if 0 < outer.level + inner.level <= REACH:
@@ -188,8 +188,8 @@ def _order(call: CallFacts) -> tuple[bool, int, int]:
 
 
 def _order_of_equals(call: CallFacts) -> tuple[bool, bool, int, int]:
-    # Of several equal calls at one time, all that one instrumentation told must stay: the one that
-    # tells the provider's ids.
+    # Of several equal calls at one time, all that one instrumentation reported must stay: the one
+    # with the provider's ids.
     return call.dialect != OURS, call.response_id is None, call.start_ns, call.span
 
 

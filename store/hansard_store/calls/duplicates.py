@@ -98,7 +98,7 @@ def say_the_same(one: CallFacts, other: CallFacts) -> bool:
     neither is within the other, and its numbers come late or not at all. Equal messages in and out
     are one call then, of two that failed without an answer equal messages in, and where none are
     kept, equal numbers; unless ids or numbers contradict.
-    Two calls of one instrumentation are never one: each was told once.
+    Two calls of one instrumentation are never one: each was recorded once.
     """
     if one.scope == other.scope or one.role != other.role:
         return False
@@ -160,7 +160,7 @@ def _same_call(outer: CallFacts, inner: CallFacts) -> bool:
     if outer.response_id and inner.response_id:
         return outer.response_id == inner.response_id
     if outer.has_tokens and inner.has_tokens:
-        # Input may be told with or without its cached part; output is told alike.
+        # Input may be reported with or without its cached part; output is reported alike.
         return outer.tokens_output == inner.tokens_output
     return True
 

@@ -61,7 +61,7 @@ class _Tool(NamedTuple):
 
 
 def find_repeats(connection: apsw.Connection, groups: Mapping[int, str]) -> dict[str, Repeats]:
-    """Return what is told more than once, by group; `groups` names that of each run (run.id)."""
+    """Return what is reported more than once, by group; `groups`: that of each run (run.id)."""
     parameters = {"runs": json.dumps(list(groups))}
     calls: defaultdict[str, list[_Call]] = defaultdict(list)
     tools: defaultdict[str, list[_Tool]] = defaultdict(list)
@@ -111,7 +111,7 @@ def _order(call: _Call) -> tuple[bool, int, int]:
 
 
 def _repeated_tools(tools: Sequence[_Tool], repeated_calls: set[int]) -> int:
-    """Return how many tool calls are told more than once.
+    """Return how many tool calls are reported more than once.
 
     One that a repeated call asked for; one that two instrumentations ran at the same time; and one
     that was asked for in one run and run in another. Call ids alone would not do: some senders

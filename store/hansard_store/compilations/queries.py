@@ -92,7 +92,7 @@ def _receipts_sql(rows: int) -> str:
 
 
 def remove_compilation(connection: apsw.Connection, run: RunState, *, span: int) -> None:
-    """Take back what a compile span told."""
+    """Take back what a compile span reported."""
     for sql in _DROP:
         connection.execute(sql, (span,))
     if run.has_receipts:

@@ -119,7 +119,7 @@ def unused_payloads(connection: apsw.Connection, *, now_ns: int) -> list[bytes]:
 def remove_stray_files(folder: DataFolder, connection: apsw.Connection) -> int:
     """Remove files of payloads that have no row, and temporary ones that nobody finished.
 
-    Checked again under the write lock: whoever stores a payload makes sure of its file under the
+    Checked again under the write lock: a writer of a payload makes sure of its file under the
     same lock. Returns how many went.
     """
     strays = [path for path in _files(folder) if not _has_row(connection, path)]

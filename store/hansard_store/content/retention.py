@@ -192,7 +192,7 @@ def _bound(arguments: Mapping[str, Any]) -> bytes:
     """Return bytes that are equal for equal arguments only.
 
     Canonical JSON tags what JSON cannot say, `{"$float": "nan"}`; arguments that hold such a tag
-    literally are told apart by doubling the `$`. All others hash as they do in policy checks.
+    literally are distinguished by doubling the `$`. All others hash as they do in policy checks.
     """
     if not isinstance(arguments, Mapping):
         raise InvalidProposal("arguments", "arguments are an object: names and values")

@@ -33,7 +33,7 @@ from hansard_store.errors import (
 
 _LONG_TIMEOUT_MS = 10_000  # of those who write for a person
 _WAL_AUTOCHECKPOINT_PAGES = 4000  # ingest-measurements §7: fewer, larger checkpoints
-# 64 MiB: so long a log is finished by whoever commits next, though `checkpointing` sees to it.
+# 64 MiB: so long a log is finished by the next commit, though `checkpointing` sees to it.
 LONG_LOG_PAGES = 16_000
 
 
@@ -199,7 +199,7 @@ class OwnConnections:
                 self._opened.add(connection)
             self._mine.connection, self._mine.in_full = connection, True
         if self._mine.in_full is not in_full:
-            # Set for whoever comes, not set back after each: two statements fewer for each event
+            # Set once, not set back after each use: two statements fewer for each event
             # of a tool that reads.
             connection.execute(f"PRAGMA synchronous = {'FULL' if in_full else 'NORMAL'}")
             self._mine.in_full = in_full

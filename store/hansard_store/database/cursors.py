@@ -1,4 +1,4 @@
-"""Cursors of lists: opaque to whoever holds them, checked when they come back."""
+"""Cursors of lists: opaque to clients, checked when they come back."""
 
 from __future__ import annotations
 

@@ -48,12 +48,12 @@ class DataFolder:
 
     @property
     def replaying(self) -> Path:
-        """Locks of whoever makes replays, a folder each (hansard_web.replay.engine)."""
+        """Locks of the processes that make replays, a folder each (hansard_web.replay.engine)."""
         return self.path / "replaying"
 
     @property
     def scanning(self) -> Path:
-        """The lock of whoever scans for stories (hansard_collector.scanning)."""
+        """The lock of the scan for stories (hansard_collector.scanning)."""
         return self.path / "scanning"
 
     @property
@@ -88,7 +88,7 @@ class DataFolder:
     def key(self) -> bytes:
         """Return the local secret that keys HMACs and redaction fingerprints; made on first use.
 
-        Two processes may start at once: whoever links its file first wins, both read that one.
+        Two processes may start at once: the first to link its file wins, both read that one.
         """
         if not self.key_file.exists():
             mine = self.path / f".key-{os.getpid()}-{secrets.token_hex(4)}"

@@ -84,7 +84,7 @@ def read_sql(
 
 @contextmanager
 def _guarded(folder: DataFolder) -> Iterator[apsw.Connection]:
-    # A connection of its own: the authorizer would hinder whoever uses it next.
+    # A connection of its own: the authorizer would hinder its next user.
     with closing(open_reader(folder)) as connection:
         altered = [one for one in alterations(connection) if not one.is_harmless]
         if shown := [str(one) for one in altered if one.kind in ("table", "view")]:

@@ -65,8 +65,8 @@ def _plain(value: int | str | None) -> int | str | None:
 
 # JSON of a row, read-only at every depth: changing it is an error where it is changed.
 #
-# A row is shared by whoever read it. A program that changes one in place finds the fault far
-# away, in another reader; here it is told at once. `dict(row.metadata)` and `list(...)` are
+# A row is shared by all its readers. A program that changes one in place finds the fault far
+# away, in another reader; here it raises at once. `dict(row.metadata)` and `list(...)` are
 # copies to change.
 
 _WHY: Final = "rows of the store are read-only; change a copy: dict(…), list(…) or copy.deepcopy(…)"

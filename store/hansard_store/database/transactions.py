@@ -194,7 +194,7 @@ def _is_asked_for(connection: apsw.Connection) -> bool:
 
 
 def _folder_of(connection: apsw.Connection) -> int | None:
-    """Open the folder of a database; None where that cannot be, and nobody is told to wait."""
+    """Open the folder of a database; None where that cannot be: then nobody waits."""
     if fcntl is None or not connection.filename:
         return None
     try:
@@ -254,7 +254,7 @@ def is_open(connection: apsw.Connection) -> bool:
 
 
 # What may pass, by itself or when somebody repairs it; a damaged file is among it because the
-# sender still has its spans: it must not be told that they were refused for what they are.
+# sender still has its spans: it must not read that they were refused as invalid.
 PASSING_ERRORS = (
     apsw.BusyError, apsw.LockedError, apsw.FullError, apsw.IOError, apsw.ReadOnlyError,
     apsw.CantOpenError, apsw.NoMemError, apsw.ProtocolError, apsw.CorruptError, apsw.NotADBError,

@@ -19,7 +19,7 @@ class Pace:
 
     hold_s: float = 0.01
     pause_s: float = 0.01
-    stop: threading.Event = field(default_factory=threading.Event)  # set by whoever wants an end
+    stop: threading.Event = field(default_factory=threading.Event)  # set by the caller to end it
 
     def rest(self) -> None:
         """Leave the lock to others; raises StoppedError when the work is to end."""

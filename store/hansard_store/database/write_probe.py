@@ -22,7 +22,7 @@ def why_not_writable(folder: DataFolder) -> str | None:
     """Return the reason why nothing can be written, None when a row just was.
 
     A full disk, a read-only file, a missing folder and a writer that hangs all show here; the
-    last one after a second, since whoever asks waits for the answer.
+    last one after a second, since the caller waits for the answer.
     """
     try:
         need_room_for_ingest(folder)

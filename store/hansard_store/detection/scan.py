@@ -97,7 +97,7 @@ def stale_contradictions(
 
 # Approvals that do not do their work: nobody decides in time, or nobody knows how it ended.
 
-# `held` is what the index holds: SQLite wants it told word for word. Newest first, and read no
+# `held` is what the index holds: SQLite needs it word for word. Newest first, and read no
 # further back than the window: the log's numbers rise with time, but for what was written late.
 _EVENTS: Final = """
 SELECT seq, time_ns, late, action, approval_id FROM event INDEXED BY event_type

@@ -10,7 +10,7 @@ import apsw
 from hansard_store.runs.status import ALIVE_UNTIL, SILENCE_NS
 
 _RETENTION_NS = 24 * 3600 * 1_000_000_000  # after that, no news of it says the same
-_MOST_SILENT = 500  # runs that are told of at once
+_MOST_SILENT = 500  # runs that are reported at once
 
 _ADD = """
 INSERT INTO process_keepalive (resource, alive_until_ns) VALUES (?, ?)

@@ -321,7 +321,7 @@ class SpanWriter:
     def remove_made(self, number: int, run: RunState) -> None:
         """Take a span back that was made of log records: they turned out to belong elsewhere.
 
-        What it told of the run is told again when the run's other steps are made again.
+        What it reported of the run is reported again when the run's other steps are made again.
         """
         self._write_held()
         run.ask_tables(self._connection)

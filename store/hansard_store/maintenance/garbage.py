@@ -248,7 +248,7 @@ def purge(connection: apsw.Connection) -> None:
     """Leave no byte of what was deleted in the database or its log. Run gc before.
 
     The indexes are merged without the words of what is gone, and the file is written anew: that
-    takes as long as copying it, and as much room, and ingest is told to come again meanwhile.
+    takes as long as copying it, and as much room, and ingest answers "retry" meanwhile.
     Needs a connection opened with `secure=True`. Raises StoreBusyError while a reader holds an
     old state of the store.
     """

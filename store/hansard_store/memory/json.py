@@ -1,4 +1,4 @@
-"""Memory as programs and people are told of it: one JSON for the API, the SDK and the commands."""
+"""Memory as programs and people read it: one JSON for the API, the SDK and the commands."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def new_memory(retention: Retention, request: WriteMemory, *, now_ns: int) -> Ne
         source_trace=bytes.fromhex(source_run) if source_run else None,
         source_steps=tuple(request.source_step_ids or ([step] if step else [])),
         approval_id=request.approval_id,
-        replaces=None,  # found by whoever can look
+        replaces=None,  # filled in by the writer
         kept=retained,
     )
 

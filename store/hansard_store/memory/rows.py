@@ -77,7 +77,7 @@ def memories_by_number(
 
 
 def ids_of(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, str]:
-    """Return the ids that are told for numbers."""
+    """Return the public ids of row numbers."""
     rows: Any = connection.execute(_IDS, (json_text(list(numbers)),))
     return {number: memory_id.hex() for number, memory_id in rows}
 

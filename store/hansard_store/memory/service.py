@@ -1,4 +1,4 @@
-"""Memory, written and read by whoever may: the only public way in.
+"""Memory, written and read by authorized callers: the only public way in.
 
 Every write is one transaction with its event, on the caller's thread, and survives a power cut.
 Every read is recorded, too, with the step that did it.
@@ -124,13 +124,13 @@ class MemoryService:
         self._connections = OwnConnections(folder)
 
     def through(self, origin: Origin) -> MemoryService:
-        """Return the same book as it is used from another origin."""
+        """Return the same service for another origin."""
         other = copy(self)
         other._origin = origin
         return other
 
     def acting(self, principal: Principal | None) -> MemoryService:
-        """Return the same book as a principal uses it; None: a request without a credential."""
+        """Return the same service for a principal; None: a request without a credential."""
         other = copy(self)
         other._authority = self._authority.acting(principal)
         return other
@@ -260,7 +260,7 @@ class MemoryService:
                 record(connection, "candidate", hidden, who, now_ns=now_ns)
         return found
 
-    # ---- for programs of other doors: JSON in, JSON out
+    # ---- for programs of other origins: JSON in, JSON out
 
     def write_json(self, fields: Json) -> Json:
         """Write what a program tells; raises InvalidMemory for fields that do not fit."""

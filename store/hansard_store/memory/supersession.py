@@ -1,7 +1,7 @@
 """Versions of memory records: written, superseded, ended. Every function runs in a transaction.
 
 Nothing is overwritten. A newer version supersedes the current one of its key, unless it is much
-less trusted, or told as of an earlier time: then the current one stays. What a person invalidated
+less trusted, or dated earlier: then the current one stays. What a person invalidated
 and a program says again waits for a person.
 """
 
@@ -259,7 +259,7 @@ def _refused(connection: apsw.Connection, new: NewMemory) -> Found | None:
 
 
 def _is_repeated(current: Found, new: NewMemory, *, now_ns: int) -> bool:
-    """Say whether the same is told again: then it is fresher, and no second record."""
+    """Return whether a record repeats another: then that is fresher, and there is no second one."""
     is_same = current.content_hmac == new.kept.hmac and current.confidence == new.confidence
     return is_same and not current.has_expired(now_ns) and new.replaces is None
 
@@ -273,7 +273,7 @@ def _stronger(
     for rival in rivals:
         if rival.has_expired(now_ns):
             continue
-        # Not where no time was told: clocks are set back.
+        # Not where no time was stated: clocks are set back.
         if new.freshness_ns is not None and new.freshness_ns < rival.freshness_ns:
             return rival, "superseded"
         if new.confidence < rival.confidence - TRUST_GAP - 1e-9:

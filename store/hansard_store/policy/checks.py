@@ -81,7 +81,7 @@ class StoredCheck:
     id: int
     trace_id: bytes | None
     span_id: bytes | None
-    is_derived: bool  # told by a span
+    is_derived: bool  # derived from a span
     row: CheckRow
 
 
@@ -185,7 +185,7 @@ def _stored(row: Sequence[Any]) -> StoredCheck:
 
 # Policy checks as rows: what the retention mode lets them say.
 
-# Names that whoever set the program up gave; the rest may be a person's words.
+# Names that the program's configuration gives; the rest may be a person's words.
 _NAMES: Final = frozenset(
     ("agent", "task_type", "provider", "model", "environment", "sensitivity", "kind",
      "source_type", "name", "class", "effect", "arguments_hash", "tool", "item")

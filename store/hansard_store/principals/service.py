@@ -391,7 +391,7 @@ class Principals:
     def _reading(self) -> Iterator[apsw.Connection]:
         """Lend this thread's connection; raises SchemaAlteredError where credentials are altered.
 
-        Other objects do not matter here: pages stay readable, and whoever decides is refused.
+        Other objects do not matter here: pages stay readable, and decisions are refused.
         """
         with store_errors():
             connection = self._connections.get()

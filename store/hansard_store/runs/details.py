@@ -151,7 +151,7 @@ _MODELS = "SELECT span, request_model, response_model FROM call WHERE run = :run
 
 
 class CallModels(NamedTuple):
-    """None is not told: a library may tell one of the two, or neither."""
+    """None: not reported; a library may report one of the two, or neither."""
 
     requested: str | None
     served: str | None

@@ -26,7 +26,7 @@ ANY_KIND = "any"  # of a query: no condition
 FACET_KINDS = ("agent", "model", "tool", "service", "role")
 _GROUP_DIGITS = 32
 _FEW = 2000  # runs that may be read and sorted for one page
-_MANY = 20_000  # up to which common conditions are told from one another: 1 ms each
+_MANY = 20_000  # up to which common conditions are distinguished: 1 ms each
 _MAX_INTEGER = (1 << 63) - 1
 MOST_FILTERS = 100  # each has a link on the page that holds all others: N filters, N * N bytes
 

@@ -84,8 +84,8 @@ class RunState:
     group_id: bytes | None
     user_goal: str | None
     user_goal_span: int | None
-    # Not stored: when the root and those who told a fact started, read with them, as are the root's
-    # flags that concern the run; whether there is anything to write; of a run that began in
+    # Not stored: when the root and the reporters of a fact started, read with them, as are the
+    # root's flags that concern the run; whether there is anything to write; of a run that began in
     # this transaction, its steps; the response ids of calls that this transaction changed; and
     # whether what it holds of a replaced report may be more than its spans report now.
     root_sort_ns: int = 0
@@ -103,7 +103,7 @@ class RunState:
             self.fresh = None
 
     def tell_call_scope(self, scope: int) -> None:
-        """Note who tells of a call: while it is one scope, no call is told twice side by side."""
+        """Note who reports a call: while it is one scope, no call is reported twice."""
         if self.call_scope is None:
             self.call_scope = scope
         elif self.call_scope != scope:
@@ -131,9 +131,9 @@ class RunState:
             self.notes = json.dumps(remaining, ensure_ascii=False, sort_keys=True)
 
     def tell(self, fact: Fact, value: str | None, *, span: int, at_ns: int) -> None:
-        """Take a fact that a span tells, unless one told it before whose word holds.
+        """Take a fact that a span reports, unless an earlier report of it holds.
 
-        The earliest holds; of what is called last, told with negative times, so the latest.
+        The earliest holds; of what is called last, stored with negative times, so the latest.
         """
         if not value:
             return
@@ -154,7 +154,7 @@ class RunState:
             self.group_id = hashlib.sha256(identity).digest()[:_GROUP_BYTES]
 
     def told(self) -> set[Fact]:
-        """Return the facts that some span told."""
+        """Return the facts that some span reported."""
         return {fact for fact, by in _TOLD_BY.items() if getattr(self, by) is not None}
 
     def facts_of(self, span: int) -> dict[Fact, int]:
@@ -168,7 +168,7 @@ class RunState:
         return getattr(self, _TOLD_BY[fact]) == span and self.told_ns[fact] <= at_ns
 
     def forget_told(self, span: int) -> None:
-        """Forget what a span told: its report is about to be replaced."""
+        """Forget what a span reported: its report is about to be replaced."""
         for fact, by in _TOLD_BY.items():
             if getattr(self, by) == span:
                 setattr(self, fact, None)

@@ -11,7 +11,7 @@ from hansard_store.steps.flags import SpanFlag
 SILENCE_NS = 15 * 60 * 1_000_000_000
 # Until when a run that is open may be believed to be: by the keepalives of its processes, if any.
 ALIVE_UNTIL = f"coalesce(run.alive_until_ns, run.last_received_ns + {SILENCE_NS})"
-# Until when an approval of a run waits for somebody, whoever notices that its time is over; 0 none.
+# Until when an approval of a run waits for somebody, noticed as over or not; 0 none.
 WAITS_UNTIL = """coalesce((SELECT max(approval.expires_ns) FROM approval INDEXED BY approval_waits
   WHERE approval.trace_id = run.trace_id AND approval.status IN ('awaiting', 'revised')), 0)"""
 # The same of one step: of the approval that it asked for.

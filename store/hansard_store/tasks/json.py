@@ -1,4 +1,4 @@
-"""Tasks as programs are told of them: one JSON for the API and the commands.
+"""Tasks as programs read them: one JSON for the API and the commands.
 
 A task holds no recorded words. What the newest of its evidence says is read where it is kept, and
 gone with it.

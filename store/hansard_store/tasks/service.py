@@ -102,13 +102,13 @@ class TaskService:
         self._connections = OwnConnections(folder)
 
     def through(self, origin: Origin) -> TaskService:
-        """Return the same book as it is used from another origin."""
+        """Return the same service for another origin."""
         other = copy(self)
         other._origin = origin
         return other
 
     def acting(self, principal: Principal | None) -> TaskService:
-        """Return the same book as a principal uses it; None: a request without a credential."""
+        """Return the same service for a principal; None: a request without a credential."""
         other = copy(self)
         other._authority = self._authority.acting(principal)
         return other

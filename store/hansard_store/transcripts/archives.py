@@ -1,4 +1,4 @@
-"""Archives: the folded part of a transcript as a file, read back before it is told to be there.
+"""Archives: the folded part of a transcript as a file, read back before it is reported as written.
 
 JSON lines: the first says what it is, each other one is a message as it is stored. The rows stay:
 nothing of a transcript is ever removed. Whoever holds the file can prove it with `check_archive`.

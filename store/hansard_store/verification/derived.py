@@ -16,7 +16,7 @@ from hansard_store.database.connections import open_for_maintenance, without_for
 from hansard_store.database.data_folder import DataFolder
 
 _MOST_OF_TABLE: Final = 50
-_AT_ONCE: Final = 10_000  # differing rows of a table that are told apart
+_AT_ONCE: Final = 10_000  # differing rows of a table that are compared
 _SHOWN: Final = 60  # characters of a value
 
 Progress = Callable[[str, int, int], None]

@@ -143,7 +143,7 @@ def _of_step(connection: apsw.Connection, step: StepSkeleton) -> Body:
 
 
 def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
-    """Of a whole run: what its first model call was given, and what its last one answered."""
+    """Of a whole run: the input of its first model call, and the output of its last one."""
     first, last = first_call(connection, run.id), last_call(connection, run.id)
     content: dict[str, Any] = {"input": [], "tools": [], "output": []}
     model = None
@@ -163,7 +163,7 @@ def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
 
 
 def _content_of(reading: StepReading) -> dict[str, Any]:
-    """Return what a step was given and what it gave: messages of a call, else whatever it told."""
+    """Return the input and the output of a step: messages of a call, else whatever it reported."""
     normal = reading.normal
     if normal.call is not None:
         call = normal.call

@@ -16,7 +16,7 @@ _MOST_PLAIN: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ScoreChip:
-    """A score in few words, with what the pointer is told."""
+    """A score in few words, with its tooltip."""
 
     name: str
     words: str

@@ -46,7 +46,7 @@ def model_of(response: Mapping[str, Any]) -> Any:
 
 
 def openapi_of(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    """Return the document of the routes told of; takes a third of a second the first time."""
+    """Return the document of these routes; takes a third of a second the first time."""
     if app.openapi_schema is None:
         app.openapi_schema = get_openapi(
             title=app.title,

@@ -79,7 +79,7 @@ class Token:
     scopes: frozenset[Scope] = ALL_SCOPES
 
     def allows(self, scope: Scope) -> bool:
-        """Whether the token opens doors of this scope; `admin` opens all."""
+        """Whether the token has this scope; `admin` has all."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
@@ -183,14 +183,14 @@ class WebSettings:
     allow_hosts: tuple[str, ...] = ()  # names beside localhost and the bound address
     bound_host: str = "127.0.0.1"
     http_address: str = "127.0.0.1:4318"  # as people should type it
-    grpc_address: str | None = "127.0.0.1:4317"  # None: no gRPC door in this process
+    grpc_address: str | None = "127.0.0.1:4317"  # None: no gRPC endpoint in this process
     cors_origins: frozenset[str] = frozenset()  # "https://app.example": pages that may post OTLP
     secure_cookies: bool = False  # True behind TLS
     retention: str = "redacted_payloads"
     durability: str = "normal"
     policy: tuple[Path, ...] = ()  # files of rule sets, or shipped:NAME
     model_server: str | None = None  # OpenAI-compatible, for model calls of the sidecar
-    script: Json | None = None  # of the scripted model, where whoever asks brings none
+    script: Json | None = None  # of the scripted model, where the request brings none
     mcp: bool = True  # whether /mcp answers
     heads_copy: str | None = None  # folder for second copies of heads, or off
     decide: str = "principals"  # who may decide: principals, or anyone as in 0.1

@@ -76,7 +76,7 @@ def clean(
 ) -> Cleaned:
     """Delete what is beyond the limits and remove what nothing uses any more.
 
-    Raises StoppedError when the pace is told to stop; what is done stays done.
+    Raises StoppedError when the pace is stopped; what is done stays done.
     """
     pace = pace or Pace()
     finish_deletions(connection, pace=pace)

@@ -210,7 +210,7 @@ _STATUSES: Final = (
     *SIDECAR_STATUSES,
     *TRANSCRIPT_STATUSES,
 )
-# Whoever is told so may send the same again.
+# The client may retry the same request.
 _TRY_AGAIN: Final = (BodiesInMemory, StoreBusy, StoreBusyError, TooManyCalls)
 _PROGRAMS: Final = ("/v1", "/healthz", "/mcp", "/openapi.json")
 _GRPC_CODES: Final = {
@@ -222,7 +222,7 @@ _GRPC_CODES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as told to whoever asked."""
+    """An error as the client receives it."""
 
     status: HTTPStatus
     code: str
@@ -233,7 +233,7 @@ class Problem:
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return how an error is told; one nobody foresaw is told without its details.
+    """Return the problem of an error; an unforeseen one without its details.
 
     The server logs those: Starlette raises such an error again once it is answered.
     """
@@ -311,14 +311,14 @@ def _invalid(error: RequestValidationError) -> Problem:
 
 
 def is_for_programs(path: str) -> bool:
-    """Whether programs ask there, who are told in JSON."""
+    """Whether programs ask there, which read JSON."""
     return path.startswith("/v1/") or path in _PROGRAMS
 
 
 def answer_problem(request: Request, problem: Problem) -> Response:
     """Answer in the kind of body that the path promises."""
     if is_otlp_path(request.url.path, request.method):
-        # Only where this process has no door for senders: the door answers for itself.
+        # Only where this process has no OTLP endpoint: that one answers for itself.
         return status_response(
             request.headers,
             http_code=problem.status,

@@ -92,8 +92,8 @@ def _to_openapi(_: Request) -> Response:
 class RouteLoading(BaseRoute):
     """Stands for the routes that are not loaded yet, as the last one of its router.
 
-    The lock lets one thread load them; the router gets a new list, so that whoever walks over the
-    old one goes on.
+    The lock lets one thread load them; the router gets a new list, so that a thread that walks over
+    the old one goes on.
     """
 
     def __init__(self, router: APIRouter, all_routes: Callable[[], Sequence[BaseRoute]]) -> None:

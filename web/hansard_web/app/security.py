@@ -1,4 +1,4 @@
-"""Who may ask: the gate in front of every HTTP door (DESIGN §18), as pure ASGI.
+"""Who may ask: the gate in front of every HTTP endpoint (DESIGN §18), as pure ASGI.
 
 A web page anywhere can make a browser send requests to this machine. What stops it, in order:
 the Host check (DNS rebinding), Origin and Sec-Fetch-Site (cross-site requests), tokens, and in the
@@ -170,7 +170,7 @@ _SCOPES: Final = (
     # The decision is the approval, which the route looks at.
     ("POST", re.compile(r"/v1/memory/invalidate/approved"), TokenScope.INGEST),
     ("POST", re.compile(r"/memory/[^/]+/(?:invalidate|accept|unsupersede)"), TokenScope.DECIDE),
-    # A person's word on a run, or one in a person's name. What programs measure is told like spans.
+    # A person's word on a run, or one in a person's name. What programs measure is sent like spans.
     ("POST", re.compile(r"/v1/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
     ("POST", re.compile(r"/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
     ("POST", re.compile(r"/v1/scores"), TokenScope.INGEST),

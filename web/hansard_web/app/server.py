@@ -1,7 +1,7 @@
-"""The server as one process: store, pipeline and doors, started in order and stopped in order.
+"""The server as one process: store, pipeline and endpoints, started in order and stopped in order.
 
 ports bound -> store migrated -> pipeline -> gRPC -> HTTP -> ready
-SIGTERM     -> doors closed, what was accepted is finished -> pipeline drained -> checkpoint
+SIGTERM     -> endpoints closed, what was accepted is finished -> pipeline drained -> checkpoint
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class HeapKeeper:
 
 
 _BACKLOG = 2048
-# Accepted requests wait at most STORE_WAIT_S for the store; whoever still uploads then is cut off.
+# Accepted requests wait at most STORE_WAIT_S for the store; uploads that last longer are cut off.
 _SHUTDOWN_S = int(STORE_WAIT_S) + 1
 # The pipeline gives the interpreter lock away at each call of SQLite and must wait this long to get
 # it back from a thread that commits or renders: agent spans came in at 2,500/s with 2 ms, 2,950/s
@@ -179,7 +179,7 @@ _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Half(Enum):
-    """Which doors a process opens."""
+    """Which endpoints a process opens."""
 
     BOTH = "serve"
     COLLECTOR = "collector"
@@ -226,7 +226,7 @@ class HttpServer(uvicorn.Server):
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close the doors all at once and let open requests finish."""
+        """Close the endpoints all at once and let open requests finish."""
         # uvicorn waits for open responses before it stops, and a live stream never ends by itself.
         self._app.state.site.feed.close()
         self._app.state.accounts.watch.close()

@@ -1,6 +1,6 @@
 """Where the server of a data folder listens: a file it writes when ready and takes away at the end.
 
-After a crash the file is still there, so whoever reads it asks the server before believing it.
+After a crash the file is still there, so readers ask the server before believing it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Endpoints:
     """Where a running server listens."""
 
     http: str  # "http://127.0.0.1:4318"
-    grpc: str | None  # "127.0.0.1:4317"; None: this process has no gRPC door
+    grpc: str | None  # "127.0.0.1:4317"; None: this process has no gRPC endpoint
     socket: Path | None
     data: Path
     instance: str = ""  # names this run of the server; no secret

@@ -336,7 +336,7 @@ def _approval_answer(accounts: Accounts, approval: Approval) -> Answer:
 
 
 def _require_own(accounts: Accounts, approval_id: str, proposal_key: str | None) -> None:
-    """Refuse whoever may not read, and does not hold the key of a proposal, if there is one."""
+    """Refuse callers that may not read and do not hold the key of a proposal, if there is one."""
     with suppress(ClaimRefused, NotFoundError, AmbiguousIdError):
         if proposal_key is not None:
             accounts.store.token(approval_id, proposal_key)
@@ -354,7 +354,7 @@ def _whole(accounts: Accounts, approval_id: str, proposal_key: str | None) -> Js
         try:
             body["token"] = accounts.store.token(approval_id, proposal_key)
         except ClaimRefused:
-            body["token"] = None  # whoever may read it may read it; only the token is kept back
+            body["token"] = None  # readers may read it; only the token is left out
     return body
 
 

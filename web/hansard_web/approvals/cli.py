@@ -69,7 +69,7 @@ def accounting(
 ) -> Iterator[ApprovalService]:
     """Open accountability for the block, judged by the rules that a server here would use.
 
-    `told` holds the settings of the command, and loses them.
+    `options` holds the settings of the command; they are removed from it.
     """
     settings = {name: options.pop(name) for name in SETTINGS if name in options}
     config = read_config(**settings)

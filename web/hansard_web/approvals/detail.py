@@ -35,11 +35,11 @@ from hansard_web.diff.page.words import Piece, word_diff
 from hansard_web.memory.labels import standing_of, text_of, title_of, type_words
 from hansard_web.ui.format import WAITS
 
-# How an action came to be as it is, told by the audit log alone: draft by draft, note by note.
+# How an action came to be as it is, by the audit log alone: draft by draft, note by note.
 
 _COMPARED_CHARS: Final = 2_000  # of a value; of longer ones both are shown, not compared by word
 _DRAFTS: Final = (EventType.ACTION_CREATED, EventType.ACTION_REPROPOSED)
-# What is told of an event beside drafts: after who did it, and whose text stands with it.
+# The text of an event beside drafts: after who did it, and whose text stands with it.
 _SAID: Final[Mapping[str, tuple[str, str]]] = {
     EventType.ACTION_REQUESTED: ("requested it, too", ""),
     EventType.ACTION_REVISED: ("sent it back", "note"),

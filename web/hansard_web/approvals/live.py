@@ -60,7 +60,7 @@ async def live_approvals(
 
 
 class _Stream:
-    """What one open page has been told."""
+    """What one open page has received."""
 
     def __init__(
         self,

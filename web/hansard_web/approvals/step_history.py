@@ -294,7 +294,7 @@ def _decision(approval: Approval) -> tuple[State, ...]:
 def _ran(approval: Approval) -> tuple[State, ...]:
     if approval.status in (Status.REJECTED, Status.EXPIRED):
         return ()
-    if by := settler_text(approval):  # its program never told how it ended; a person looked
+    if by := settler_text(approval):  # its program never reported how it ended; a person looked
         has_run = approval.execution.state == "done"
         found = f"{'ran' if has_run else 'did not run'}, as {clean(by)} found"
         return (("began", ""), (found, "" if has_run else "fail"))

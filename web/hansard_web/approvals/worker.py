@@ -105,9 +105,9 @@ class Accounts:
 
 
 def make_accounts(site: Site, decider: PolicyDecider, outlet: Outlet | None) -> Accounts:
-    """Return the accountability of an app, judged by the policy of its desk.
+    """Return the accountability of an app, judged by the policy of its decider.
 
-    The head of its log is told through `outlet`, where the app stores what is told.
+    The head of its log is recorded through `outlet`, where the app records its own traces.
     """
     store = ApprovalService(
         site.folder,

@@ -113,7 +113,7 @@ def _chain_of(report: ChainReport, *, took_ns: int) -> Chain:
     )
 
 
-# The head of the audit log, kept once a day beside the database and told in the trace.
+# The head of the audit log, stored once a day beside the database and recorded in the trace.
 
 _EVERY_S: Final = 60.0  # between two looks whether a new day has come
 _log = logging.getLogger("hansard.approvals")
@@ -129,7 +129,7 @@ class HeadKeeper:
         self._next_s = 0.0
 
     def look(self) -> None:
-        """Keep the head of today where that was not done; failing is put off, and told."""
+        """Store the head of today where that was not done; a failure is logged and retried."""
         if time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + _EVERY_S

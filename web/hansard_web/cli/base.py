@@ -169,7 +169,7 @@ def read_config(**arguments: str | Sequence[str] | None) -> Config:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask, unless told not to; without a terminal nobody can be asked, so it must be told."""
+    """Ask, unless `--yes` is there; without a terminal nobody can be asked, so it must be."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -235,7 +235,7 @@ def write_bytes(chunks: Iterable[bytes], output: Path | None) -> None:
             size_bytes = file.tell()
         click.echo(f"wrote {output}, {file_size(size_bytes)}", err=True)
     except BrokenPipeError:
-        raise  # click ends quietly: whoever read has seen enough
+        raise  # click ends quietly: the reader has seen enough
     except OSError as error:
         raise Failed(f"cannot write {output or 'to stdout'}: {error.strerror}") from None
 

@@ -95,14 +95,14 @@ def _run(half: str, arguments: dict[str, str], *, as_json: bool) -> None:
 
 
 def _announce(endpoints: Endpoints, *, half: Half, as_json: bool) -> None:
-    """Say where the doors are, one line each."""
+    """Print the endpoints, one line each."""
     if as_json:
         found = {**dataclasses.asdict(endpoints), "link": f"{endpoints.http}{endpoints.link}"}
         if not endpoints.link:
             del found["link"]
         found.pop("settings", None)  # for `hansard doctor`
         shown = {name: str(value) for name, value in found.items() if value is not None}
-        # One line, unlike other commands': whoever reads it waits for the line to end.
+        # One line, unlike other commands': its reader waits for the line to end.
         click.echo(json.dumps(shown))
         return
     lines = [

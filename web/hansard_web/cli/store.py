@@ -94,7 +94,7 @@ def maintaining(folder: DataFolder, *, secure: bool = False) -> Iterator[apsw.Co
         connection.close()
 
 
-# The store's books that commands write into, memory and annotations, opened alike.
+# The store's services that commands write with, memory and annotations, opened alike.
 
 
 class Book(Protocol):
@@ -114,7 +114,7 @@ class MakeBook(Protocol[B_co]):
 def opened_service(
     make: MakeBook[B_co], data: str | None, retention: str | None = None
 ) -> Iterator[B_co]:
-    """Open a book of the store for the block, under the retention mode that is in force.
+    """Open a service of the store for the block, under the retention mode that is in force.
 
     Raises NoStoreError, StoreError or StoreNewerError.
     """

@@ -111,7 +111,7 @@ def meaning(reason: str) -> str:
 
 
 def missed(receipt: Receipt) -> str:
-    """Return how far an item was from being in: tokens where they are told, else points."""
+    """Return how far an item was from being in: tokens where they are reported, else points."""
     if receipt.missed_tokens is not None:
         return f"{receipt.missed_tokens:,} token{'' if receipt.missed_tokens == 1 else 's'}"
     if receipt.missed_score_nano is not None:

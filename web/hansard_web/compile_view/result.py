@@ -36,7 +36,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """A score in billionths of a point, with the terms that it is told to be made of."""
+    """A score in billionths of a point, with its terms as reported."""
 
     terms: tuple[Term, ...]
     total: int
@@ -58,7 +58,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class PassCount:
-    """How many items a pass saw, and how many it told what."""
+    """How many items a pass saw, and its counts by decision."""
 
     name: str
     seen: int
@@ -80,7 +80,7 @@ class Result:
     counter: str = ""
     scorer: str = ""  # what rated relevance, with its version
     rendered: Any = None
-    decisions: Mapping[str, Json] = field(default_factory=dict)  # as told, by item id
+    decisions: Mapping[str, Json] = field(default_factory=dict)  # as reported, by item id
 
     def note(self, item_id: str) -> str:
         return _text(self.decisions.get(item_id, {}).get("notes"))
@@ -96,7 +96,7 @@ class Result:
         return tuple(map(_text, _list(value)[:_MOST_REMOVED]))
 
     def breakdown(self, item_id: str) -> Breakdown | None:
-        """Return the terms of an item's score; None where it has none, or none is told."""
+        """Return the terms of an item's score; None where it has none, or none is reported."""
         value = _map(self.decisions.get(item_id, {}).get("score_breakdown"))
         total = value.get("score")
         if type(total) is not int:

@@ -20,7 +20,7 @@ class ModelError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model may call, with the schema it is told."""
+    """A function that a model may call, with the schema that it is sent."""
 
     name: str
     description: str
@@ -139,7 +139,7 @@ class Agent:
             try:
                 result = tool.run(json.loads(arguments), report)
             except TimeoutError as error:
-                # The model is told, and may try again: a failed tool does not end the run.
+                # The model sees it, and may try again: a failed tool does not end the run.
                 telemetry.report_error(span, error)
                 result = json.dumps({"error": str(error)})
             else:

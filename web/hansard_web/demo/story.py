@@ -170,7 +170,7 @@ def _completion(request: Mapping[str, Any], reply: Reply, *, cached: int) -> dic
     }
 
 
-# Each program exports over the door named here: both are shown to work.
+# Each program exports over the protocol named here: both are shown to work.
 PROGRAMS: Final = {"support-desk": "grpc", "research": "http/protobuf", "night-jobs": "grpc"}
 _EXPORT_DELAY_MS: Final = 200  # of the batch processor: runs are seen while they run
 _SPOKEN: Final = "crack from top to bottom"  # by a customer, in one conversation of four runs

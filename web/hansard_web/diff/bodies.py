@@ -26,7 +26,7 @@ from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.runs import AlignedStep, RunDiff
 from hansard_web.diff.steps import StepDiff, ValueDiff
 
-_MOST_TEXT = 200_000  # characters of one stretch of text; more is cut, and the cut is told
+_MOST_TEXT = 200_000  # characters of one stretch of text; more is cut, and the cut is shown
 _PER_POINT = 1_000_000_000
 
 

@@ -17,7 +17,7 @@ from hansard_web.diff.step_facts import MOST_READ, StepsOf, Understanding, steps
 from hansard_web.diff.steps import StepDiff, compare_steps
 
 Trees = Callable[[apsw.Connection, str], RunTree]
-# Where two runs part is told at a step that says something by itself.
+# Where two runs part is shown at a step that says something by itself.
 _TELLING = ("compile", "llm", "embedding", "tool", "mcp", "retriever", "memory", "approval")
 
 

@@ -23,7 +23,7 @@ from hansard_store.steps.queries import RunTree, StepSkeleton, TreeRow, tree_row
 
 
 class Told(NamedTuple):
-    """Digests across dialects; empty where nothing is told."""
+    """Digests across dialects; empty where nothing is reported."""
 
     input: bytes
     output: bytes
@@ -185,7 +185,7 @@ def _differs(name: str, left: Facts, right: Facts) -> bool:
 
 
 def known_as(step: StepSkeleton) -> str:
-    """Return what a step is called whoever tells it: a tool's or an agent's own name.
+    """Return the name of a step in any dialect: a tool's or an agent's own name.
 
     What a library calls its model calls and compiles says nothing: "".
     """
@@ -235,7 +235,7 @@ def _mark(row: TreeRow, facts: Facts, base: int) -> StepMark:
 
 
 def _calls(connection: apsw.Connection, run: int) -> dict[int, Told]:
-    """Return digests of what each call was told and answered, by span.id.
+    """Return digests of what each call was sent and answered, by span.id.
 
     Prefixes that calls share are read and digested once, so a run costs its distinct messages.
     """

@@ -267,7 +267,7 @@ def check_transcripts(folder: DataFolder) -> Iterator[Finding]:
     try:
         connection = open_store(folder)
     except HansardError:
-        return  # told by check_store
+        return  # reported by check_store
     try:
         found = decode_all(connection)
     finally:

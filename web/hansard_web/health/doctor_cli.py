@@ -107,7 +107,7 @@ def _print(finding: Finding) -> None:
     print_lines([level.append_text(plain(f"{finding.what:<12} {finding.text}"))])
 
 
-# ---- a span to each door
+# ---- a span to each endpoint
 
 
 def _send_test_spans(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ _STREAM: Final = "text/event-stream"
 class _Client:
     authorization: str  # the token it began with; the id alone opens nothing
     seen_s: float
-    has_ended: bool = False  # known until the room is needed, to be told so
+    has_ended: bool = False  # known until the room is needed, to answer so
 
 
 class Sessions:

@@ -1,4 +1,4 @@
-"""What is asked of memory, and the steps that are told of it for programs without the SDK."""
+"""Requests to memory, and the steps recorded of them for programs without the SDK."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class _Step:
     def begin(
         cls, sidecar_service: SidecarService | None, request: MemoryActor, attributes: Attributes
     ) -> _Step | None:
-        """Begin one; None where the run is told by another program, or by none."""
+        """Begin one; None where another program records the run, or none."""
         if sidecar_service is None or request.run is None:
             return None
         try:

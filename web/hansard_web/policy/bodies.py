@@ -72,7 +72,7 @@ class PolicyInput(_Part):
     context: ContextInput = ContextInput()
     tool: ToolInput | None = None
     item: ItemInput | None = None
-    run_id: Name | None = None  # the check is told in this run, too
+    run_id: Name | None = None  # the check is recorded in this run, too
     step_id: Name | None = None
     explain: bool = False  # a dry run: nothing is recorded, every rule says how it came out
 

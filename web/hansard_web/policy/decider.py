@@ -1,4 +1,4 @@
-"""Asking the policy: every answer is recorded before it is given."""
+"""Policy decisions: every decision is recorded before it is returned."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _RunContext:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecider:
-    """Where a server is asked about policy: one for an app."""
+    """The policy decisions of an app; one for each."""
 
     site: Site
     rules: PolicyService

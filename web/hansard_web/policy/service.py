@@ -57,12 +57,12 @@ class InForce:
 
     @property
     def version(self) -> int:
-        """The number that whoever replaces the rules of the API must name; 0: there are none."""
+        """The number that a replacement of the rules of the API must name; 0: there are none."""
         return self.put_version.id if self.put_version else 0
 
 
 class PolicyService:
-    """Knows the rules in force, whoever changes them, in this process or another.
+    """The rules in force, also when another process changes them.
 
     The lock guards what was read last; routes on any thread ask.
     """
@@ -237,7 +237,7 @@ def _stamp(path: Path) -> _Stamp | None:
 
 
 def policy_of(rules: PolicyService, retention: Retention, folder: DataFolder) -> EvaluatePolicy:
-    """Return how proposals are judged by the rules of a book; every check is recorded."""
+    """Return how proposals are judged by the rules in force; every check is recorded."""
 
     def ask(question: PolicyQuestion) -> PolicyNote:
         current = rules.in_force()

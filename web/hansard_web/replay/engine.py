@@ -560,7 +560,7 @@ class Replays:
         error: BaseException | None = None
         try:
             ending = make(work)
-        except Exception as wrong:  # the thread's last resort: told in the row
+        except Exception as wrong:  # the thread's last resort: stored in the row
             error = wrong
             ending = _Ending("failed", reason_of(wrong))
             work.report["error"] = error_body(wrong)

@@ -12,7 +12,7 @@ from hansard_compiler.replay.live import TURNS, USD
 from hansard_compiler.replay.mutations import MOST
 
 MOST_REPEATS = 50
-MOST_LIVE = 200  # turns, and results told at once
+MOST_LIVE = 200  # turns, and results sent at once
 Mode = Literal["exact", "mutated", "forward"]
 
 

@@ -168,7 +168,7 @@ class ReplayRun:
     def ask(self, turn: Turn, on_begin: Callable[[str], object] = lambda _: None) -> Said:
         """Make a call, and record it however it ends. Raises what the call raises.
 
-        It is shown from before it is sent. A recorded answer is told as a second span of one call:
+        It is shown from before it is sent. A recorded answer is a second span of one call:
         nothing was spent on it, so it does not count.
         """
         self._permission.spend(turn.side_effects)

@@ -30,7 +30,7 @@ _MOST_REPLAYS = 50
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """The header; figures are None where no call told them."""
+    """The header; figures are None where no call reported them."""
 
     run_id: str
     title: str
@@ -133,7 +133,7 @@ def run_notes(
     notes += [Note(_counted(text, count), "warn") for text, count in sorted(run.notes.items())]
     if run.synthetic:
         notes.append(Note("Made from log records: its sender gave no trace.", "log"))
-    if made_by is None:  # else what it links to is told above
+    if made_by is None:  # else what it links to is named above
         notes += _links_of_roots(connection, run, tree, now_ns=now_ns)
     note = runs_made(replays)
     notes += [

@@ -263,7 +263,7 @@ class Meant:
 
 
 def to_filter(state: ListState, *, now_ns: int) -> Meant:
-    """Return the filter of a state. Values that cannot be meant are left out and told."""
+    """Return the filter of a state. Invalid values are left out and named."""
     problems = list(_not_filters(state.words))
     unknown = [status for status in _values(state, "status") if status not in RUN_STATUSES]
     if unknown:

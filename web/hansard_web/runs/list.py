@@ -166,7 +166,7 @@ class RunsPage:
 
 
 def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> RunsPage:
-    """Return the whole page of a state; a search that cannot be meant is told on the page."""
+    """Return the whole page of a state; an invalid search is named on the page."""
     state = _with_default_kind(connection, state)
     meant = to_filter(state, now_ns=now_ns)
     problems = list(meant.problems)

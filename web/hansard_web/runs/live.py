@@ -51,7 +51,7 @@ class _Place:
     """Where a stream continues: the id of its last message, "change-run"."""
 
     seq: int
-    newest: int  # the highest run.id the page shows or was told of
+    newest: int  # the highest run.id that the page shows or was sent
 
     @property
     def text(self) -> str:
@@ -76,7 +76,7 @@ async def live_runs(
 
 
 class _RunStream:
-    """What one open page has been told, and so what is new to it."""
+    """What one open page has received, and so what is new to it."""
 
     def __init__(self, site: Site, state: ListState, position: _Place) -> None:
         self._site = site

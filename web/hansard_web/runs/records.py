@@ -20,7 +20,7 @@ from hansard_web.api.values import Body, plain
 _STATUSES: Final = {
     "ok": "completed", "unset": "completed", "error": "failed", "cancelled": "cancelled",
 }  # fmt: skip
-_RUNNING: Final = "running"  # without an end, whoever is there to give it one
+_RUNNING: Final = "running"  # without an end, even if nobody is there to give it one
 _KINDS: Final = {
     "llm": "model_call", "embedding": "model_call", "tool": "tool_call", "memory": "memory_write",
     "policy": "policy_check", "approval": "human_approval",

@@ -45,7 +45,7 @@ def tail(*, data: str | None, from_start: bool, as_json: bool) -> None:
 
 
 def _follow(connection: apsw.Connection, *, after: int, stop: threading.Event) -> Iterator[RunItem]:
-    """Yield runs in the order of their changes, until told to stop."""
+    """Yield runs in the order of their changes, until stopped."""
     seen_version = -1
     while not stop.is_set():
         # Read before the changes: what is committed in between is seen in the next round.

@@ -42,7 +42,7 @@ class Place:
 
     @property
     def resource(self) -> ResourceMessage:
-        """Who tells the run; all spans of it are told by the same."""
+        """Who records the run; all its spans come from there."""
         return self.stored.resource.resource
 
 

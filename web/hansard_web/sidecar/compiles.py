@@ -30,7 +30,7 @@ from hansard_web.sidecar.runs import input_refs
 
 
 def compile_step(sidecar_service: SidecarService, request: CompileInput, current: InForce) -> Done:
-    """Compile for a step, and answer with every receipt. Raises CompileError; it is told then."""
+    """Compile for a step, and answer with every receipt. Raises CompileError, recorded too."""
     open_step = sidecar_service.sidecar.place(request.run_id, request.step_id)
     items = [*_inputs(sidecar_service, open_step), *request.context_items]
     recording = sidecar_service.sidecar.outlet.recording(open_step.resource)

@@ -1,15 +1,15 @@
 """What the sidecar refuses.
 
-SidecarError ├── RecordingDisabled        this process stores nothing, so nothing can be told to it
+SidecarError ├── RecordingDisabled        this process stores nothing, so it can receive nothing
 (HTTP 503) ├── NotOpen             the run or step has ended
-(HTTP 409) ├── NotOwner             the step is told by another program, which must end it
+(HTTP 409) ├── NotOwner             the step belongs to another program, which must end it
 (HTTP 409) ├── ResultExists     a second result for a tool call                             (HTTP
 409) ├── KeyReused           one idempotency key for two requests                        (HTTP 422)
 ├── StillWorking        the request of this key has not ended, or nobody knows how  (HTTP 409) ├──
 InvalidBody             JSON that cannot be read, or is none                        (HTTP 400) ├──
 InvalidJson             a body of another type                                      (HTTP 415) ├──
 NotRetained             content that is needed and was not kept                     (HTTP 409) ├──
-RequestRejected           the collector refuses what was told                         (HTTP 422)
+RequestRejected           the collector refuses what was sent                         (HTTP 422)
 ├── VersionRequired       a change that does not say what it changes                  (HTTP 428)
 ├── ProviderUnavailable          a provider that is none, or that this server cannot ask     (HTTP
 422, 501) └── TooManyCalls        as many model calls as may be are at work                   (HTTP
@@ -135,7 +135,7 @@ class ProviderUnavailable(SidecarError):
 
 
 class ProviderNotSetUp(ProviderUnavailable):
-    """The server was not told how to reach it."""
+    """The server does not know how to reach it."""
 
     code = "provider_setup"
 

@@ -35,7 +35,7 @@ def call_model(
 ) -> Done:
     """Ask the model and answer with what it said. The step is shown from before it is sent.
 
-    `tell` is told that it began (`started`), and with `stream` of each piece (`delta`).
+    `tell` receives that it began (`started`), and with `stream` of each piece (`delta`).
     """
     open_step = service.sidecar.place(request.run_id, request.step_id)
     compiled = (

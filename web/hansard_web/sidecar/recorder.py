@@ -62,7 +62,7 @@ _LOG_BYTES: Final = 16 * 1024 * 1024  # of payloads in one request
 
 
 class _GivenIds(IdGenerator):
-    """Gives out the ids it was told; used by one request."""
+    """Returns the ids that it holds; used by one request."""
 
     def __init__(self) -> None:
         self.trace_id = 0
@@ -116,7 +116,7 @@ class Outlet:
 
 
 class _Begun(SpanProcessor):
-    """Notes every span that is begun, whoever begins it; open ones are stored as open."""
+    """Notes every span that is begun, by anybody; open ones are stored as open."""
 
     def __init__(self) -> None:
         self.spans: list[ReadableSpan] = []

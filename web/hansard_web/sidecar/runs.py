@@ -34,7 +34,7 @@ from hansard_web.sidecar.addresses import Place, find_place, place_of
 from hansard_web.sidecar.bodies import AppendStep, EndRun, Failure, StartRun
 from hansard_web.sidecar.recorder import SCOPE, Outlet, Recording, remote
 
-# Ids of what is told: random, or from the idempotency key, so that one request makes one span.
+# Ids of new spans: random, or from the idempotency key, so that one request makes one span.
 
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-(?P<span>(?!0{16})[0-9a-f]{16})"
@@ -204,7 +204,7 @@ def end_run(sidecar: Sidecar, run_id: str, request: EndRun) -> Json:
 def close(
     made: OpenSpan, status: str | None, error: str | Failure | None, end_ns: int | None
 ) -> None:
-    """End a span as it was told."""
+    """End a span as the request says."""
     if made.claim():
         made.close(_outcome(status, error), end_ns=end_ns)
 
@@ -217,7 +217,7 @@ def step_name(request: AppendStep) -> str:
 def _begun(
     recording: Recording, open_step: Place, request: AppendStep, ids: Ids
 ) -> tuple[OpenSpan, list[str]]:
-    """Return the step that is told, begun or gone on with, and what it was given before."""
+    """Return the step of a request, begun or gone on with, and its inputs so far."""
     if request.step_id is not None:
         return recording.go_on(open_step.stored), input_refs(open_step)
     index = max(open_step.run.span_count - 1, 0)

@@ -168,7 +168,7 @@ def _of_this_request(result: ToolResult, fresh: Sequence[Called]) -> OpenSpan | 
 
 
 def _stored_call(sidecar: Sidecar, open_step: Place, result: ToolResult) -> Place | None:
-    """Return the open call that a result answers; None where it was never told."""
+    """Return the open call that a result answers; None where there is none."""
     with sidecar.readers.read() as connection:
         if result.step_id is not None:
             return find_place(connection, open_step.trace_id, result.step_id)

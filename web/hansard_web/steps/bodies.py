@@ -129,7 +129,7 @@ def log_body(log: LogView) -> Body:
 
 
 def _time(ns: int) -> str | None:
-    # 0 is unknown; numbers no calendar holds are told as numbers only.
+    # 0 is unknown; numbers no calendar holds stay numbers only.
     return time_text(ns) if 0 < ns < _MAX_NS else None
 
 

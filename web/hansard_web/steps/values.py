@@ -31,7 +31,7 @@ class Section:
 
 
 def io_sections(step: StepSkeleton, reading: StepReading) -> tuple[Section, ...]:
-    """Return what went into a step and what came out, as far as anybody told."""
+    """Return what went into a step and what came out, as far as reported."""
     return tuple(_sections(step, reading))
 
 

@@ -1,4 +1,4 @@
-"""The demo's side of the server's API: the person who approves, and whoever looks things up."""
+"""The demo's side of the server's API: the person who approves, and the lookups."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Api:
             raise DemoFailed(f"{path}: {error}") from None
 
     def until(self, path: str, *, is_there: Any, **query: Any) -> dict[str, Any]:
-        """Ask until the answer is as wanted: what was sent a moment ago is stored in one."""
+        """Ask until the answer is as expected: what was just sent is stored within a moment."""
         deadline_s = time.monotonic() + _LONGEST_S
         while not is_there(body := self.get(path, **query)):
             if time.monotonic() > deadline_s:

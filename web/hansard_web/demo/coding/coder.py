@@ -1,7 +1,7 @@
 """The coding agent of the golden path: python -m hansard_web.demo.coding.coder FOLDER.
 
 An ordinary program with the SDK in it. It prints one JSON line for each thing that happened, for
-whoever started it, and nothing else.
+its caller, and nothing else.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _USUAL: Final = 0.1
 
 
 def instructions() -> dict[str, Any]:
-    """Return what the agent is told about itself."""
+    """Return the instructions of the agent."""
     return _item("instructions", "system", _INSTRUCTIONS, source={"source_type": "app_state"})
 
 

@@ -24,7 +24,7 @@ Tell = Callable[[str], None]
 
 @dataclass(slots=True)
 class Work:
-    """What one run of the agent told of itself."""
+    """What one run of the agent reported."""
 
     run_id: str = ""
     transcript: str = ""

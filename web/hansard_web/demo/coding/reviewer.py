@@ -43,7 +43,7 @@ def person_at(endpoints: Endpoints) -> Person:
 
 
 class Reviewer(threading.Thread):
-    """Decides on every call of one agent that waits, until it is told to go home."""
+    """Decides on every call of one agent that waits, until it is stopped."""
 
     def __init__(
         self, api: Api, *, pace_s: float, on_decision: Callable[[str, dict[str, Any]], None]

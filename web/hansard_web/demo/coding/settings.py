@@ -24,7 +24,7 @@ class Settings:
     model: str = SCRIPTED_MODEL
     model_server: str | None = None  # of a local provider
     pace_s: float = 0.0
-    asks: bool = False  # leave the decisions to whoever watches
+    asks: bool = False  # leave the decisions to the person who watches
 
     @property
     def is_scripted(self) -> bool:

@@ -15,7 +15,7 @@ from hansard_web.demo.coding.tools import PROJECT
 def summary(endpoints: Endpoints, found: Golden, *, is_scripted: bool = True) -> str:
     """Return the end of the demo's story, a question and a link each.
 
-    What a real model did is told by the pages alone.
+    What a real model did is on the pages alone.
     """
     lines = []
     for question, answer, path in _questions(found, is_scripted=is_scripted):

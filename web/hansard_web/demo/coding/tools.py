@@ -69,7 +69,7 @@ def make_tools(workspace: Workspace, permit: Permit) -> list[Callable[..., str]]
     return [read_file, run_shell, apply_patch, remember]
 
 
-# As models are told of them.
+# As models see them.
 DEFINITIONS: Final[Sequence[dict[str, Any]]] = tuple(
     {
         "name": name,

@@ -37,7 +37,7 @@ class PytestMissing(ConfigError):
 
 
 class NoSuchText(ValueError):
-    """A patch does not fit the file; the message is what the model is told."""
+    """A patch does not fit the file; the message goes to the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -356,7 +356,7 @@ def _run_side(side: str, run: RunItem) -> ShownSide:
 def _step_sides(left: StepSide, right: StepSide) -> tuple[ShownSide, ShownSide]:
     """Return both sides under names that tell them apart.
 
-    Calls of one model share a name: the step that they are in is told, unless it is the run, and
+    Calls of one model share a name: the step that they are in is named, unless it is the run, and
     where that is one as well, which calls of their runs they are.
     """
     names = [_placed_name(one) for one in (left, right)]

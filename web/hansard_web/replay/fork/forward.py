@@ -1,7 +1,7 @@
 """From a step on: later turns of the run against recorded tool results, until they part.
 
 A tool is never run. As long as the model asks for the recorded calls, the recorded results are its
-results; the first answer that cannot be followed is named, and whoever asked decides what next.
+results; the first answer that cannot be followed is named, and the caller decides what next.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _pair(one: RecordedResult) -> tuple[str, str]:
 def _beyond(
     known: Counter[tuple[str, str]], results: Sequence[RecordedResult]
 ) -> list[RecordedResult]:
-    """Return what is told beyond what is known. Counted: a server may give every call one id."""
+    """Return the results beyond the known ones. Counted: a server may give every call one id."""
     left = Counter(known)
     left.subtract(map(_pair, results))
     new = []

@@ -199,9 +199,9 @@ class LiveFork:
         self._source = source  # the recorded call that the fork parted from
         self._pool = pool
         self._run = run
-        self._note = note  # told of every change, with the step that was made
+        self._note = note  # called on every change, with the step that was made
         self._context = context  # None: turns go on from the request as it was sent
-        self._say = say  # told what could not be the same
+        self._say = say  # called with what could not be the same
 
     def go(self, at: Standing) -> Stop:
         """Make one turn after the other. Raises what a call raises, and NotReplayable."""

@@ -1,6 +1,6 @@
 """Where a replay is sent: by what is configured here, never by what a record says.
 
-A record can be told by anybody who may send telemetry. An address taken from it would carry this
+A record can come from anybody who may send telemetry. An address taken from it would carry this
 server's keys wherever its author wants them; so the recorded one is only held against ours.
 """
 
@@ -192,7 +192,7 @@ def destination_of(provider: str, reach: Reach) -> Destination:
 
 
 def unnamed_destination(recorded: Recorded, reach: Reach) -> Destination:
-    """Return the destination of a call whose path nobody told: as its provider is asked from here.
+    """Return the destination of a call without a known path: as its provider is asked from here.
 
     That is the configured model server, where the record has its address. Raises NotReplayable.
     """

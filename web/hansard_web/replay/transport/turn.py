@@ -1,4 +1,4 @@
-"""One model call that is ready to be made: the bytes, who gets them, and what is told of it."""
+"""One model call that is ready to be made: the bytes, their destination, and its attributes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Turn:
     form: WireFormat
     wire: Wire
     request: bytes
-    given: RenderInput  # what is told of the request on its span
+    given: RenderInput  # the request as its span has it
     is_exact: bool  # the bytes are the recorded ones
     is_recorded: bool = False
     is_rebuilt: bool = False  # from telemetry, without a compile
@@ -183,7 +183,7 @@ def _inside(value: Any, path: Sequence[str]) -> Any:
 
 
 def told_of(source: Source, *, stream: bool) -> RenderInput:
-    """Return what telemetry tells of a call's input, to be told again of its replay."""
+    """Return a call's input as telemetry has it, for the span of its replay."""
     if source.call is None:
         raise NotReplayable(Reason.KIND, "it is read as no model call")
     render_input = rebuilt_from(source.call).render_input(stream=stream)
