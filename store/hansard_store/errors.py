@@ -222,5 +222,5 @@ class DigestMismatchError(StoreError):
 
     def __init__(self, expected: str, found: str) -> None:
         super().__init__(f"the bytes are sha256:{found}, not {expected}")
-        self.wanted = expected
+        self.expected = expected
         self.found = found

@@ -114,7 +114,7 @@ def test_an_end_that_was_cut_off_is_seen_without_an_anchor(
         desk.tool_called("find")
     clock.advance(DAY)
     desk.keep_head()
-    assert (desk.verify().is_sound, desk.verify().kept) == (True, 1)
+    assert (desk.verify().is_sound, desk.verify().heads_checked) == (True, 1)
 
     cut(desk, beyond=3)
 

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from hansard_collector.derivation.stored_span import read_step
-from hansard_web.diff.step_facts import Understanding, told_of
+from hansard_web.diff.step_facts import Understanding, digests_of
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,
@@ -42,7 +42,7 @@ def test_every_recorded_span_tells_the_same_in_a_crowd_as_alone(ingesting: Inges
 
     for (trace_id,) in ingesting.all("SELECT DISTINCT trace_id FROM span"):
         spans = numbers(ingesting, trace_id)
-        alone = {one: told_of(read_step(ingesting.db, one)) for one in spans}
+        alone = {one: digests_of(read_step(ingesting.db, one)) for one in spans}
         assert understanding.of(trace_id, spans) == alone
 
 
@@ -73,7 +73,7 @@ def test_what_a_log_record_says_of_a_span_is_its_own(ingesting: Ingesting) -> No
     ingesting.send(logs([log(2, event_name="gen_ai.tool.result", attributes=said)]))
 
     spans = numbers(ingesting, TRACE)
-    alone = {one: told_of(read_step(ingesting.db, one)) for one in spans}
+    alone = {one: digests_of(read_step(ingesting.db, one)) for one in spans}
     assert Understanding(ingesting.db).of(TRACE, spans) == alone
 
 

@@ -130,7 +130,7 @@ def report_json(report: ChainReport) -> Json:
         "checked": report.checked,
         "head": head_json(report.head),
         "anchor": report.anchor.text if report.anchor else None,
-        "heads_checked": report.kept,
+        "heads_checked": report.heads_checked,
         "broken": None if broken is None else {"seq": broken.seq, "problem": broken.problem},
     }
 

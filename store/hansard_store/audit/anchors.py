@@ -118,7 +118,7 @@ class Anchors:
         anchors = self._of_this_store(skips_damaged=skips_damaged)
         return [one for one in anchors if not chain.has_passed(one.head)]
 
-    def kept(self) -> list[Anchor]:
+    def stored(self) -> list[Anchor]:
         """Return the heads that this folder came by: its own, and what it was copied with.
 
         What the second copy holds of other folders is left out: a backup is older than its store.

@@ -143,7 +143,7 @@ class ChainReport:
     checked: int
     broken: ChainBreak | None = None
     anchor: Head | None = None
-    kept: int = 0  # kept heads that it was held against
+    heads_checked: int = 0  # stored heads that it was compared with
 
     @property
     def is_sound(self) -> bool:

@@ -143,7 +143,7 @@ class AuditService:
             return verify_with_heads(
                 self.folder,
                 lambda heads: log.verify(anchor=anchor, heads=heads),
-                latest=lambda: [one.head for one in self.anchors.kept()],
+                latest=lambda: [one.head for one in self.anchors.stored()],
                 given_up=accepted_heads(connection, self.keeper.key),
             )
 

@@ -161,11 +161,13 @@ def _check_summary(request: WriteMemory, new: NewMemory, approval: Approval) -> 
         )
     if state not in _MAY_HAVE_RUN:
         raise WriterRefused(writer, f"the approved action's execution is {state!r}")
-    if not _is_equal(approval.arguments.get("content"), new.kept.content):
+    if not _is_equal(approval.arguments.get("content"), new.retained.content):
         raise WriterRefused(writer, "its content is not the argument `content` that was approved")
     cleaned = {"content", "subject", "attribute", "scope", "metadata"}
     fields = request.model_dump(mode="json")
-    fields |= {name: getattr(new.kept, name) for name in cleaned if fields.get(name) is not None}
+    fields |= {
+        name: getattr(new.retained, name) for name in cleaned if fields.get(name) is not None
+    }
     for name in (WriteMemory.model_fields.keys() - _OF_APPROVAL) & approval.arguments.keys():
         if not _is_what_was_approved(approval.arguments[name], fields[name]):
             raise WriterRefused(writer, f"its {name} is not the argument {name!r} of the approval")

@@ -55,7 +55,7 @@ class NewMemory:
     source_steps: tuple[str, ...]
     approval_id: str | None
     replaces: bytes | None
-    kept: Kept
+    retained: Kept
     written_method: str | None = None  # how `written_by` is known: token session claimed
     written_principal: str | None = None  # that sent it; None: not authenticated
 

@@ -50,7 +50,7 @@ def new_memory(retention: Retention, request: WriteMemory, *, now_ns: int) -> Ne
         source_steps=tuple(request.source_step_ids or ([step] if step else [])),
         approval_id=request.approval_id,
         replaces=None,  # filled in by the writer
-        kept=retained,
+        retained=retained,
     )
 
 

@@ -317,7 +317,7 @@ class MemoryService:
             "memory_type": request.memory_type,
             "outcome": made.outcome,
             "change": change,
-            "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
+            "content_hash": f"hmac-sha256:{new.retained.hmac.hex()}",
             "superseded": list(superseded),
             "current_memory_id": stands,
             "approval_id": new.approval_id,

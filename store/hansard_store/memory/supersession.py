@@ -154,7 +154,7 @@ def _current(connection: apsw.Connection, new: NewMemory) -> Found | None:
     row: Any = connection.execute(_CURRENT, (new.key,)).fetchone()
     if row is None and new.older_key is not None:
         row = connection.execute(_CURRENT, (new.older_key,)).fetchone()
-        if row is not None and Found(*row).content_hmac != new.kept.hmac:
+        if row is not None and Found(*row).content_hmac != new.retained.hmac:
             return None
     return None if row is None else Found(*row)
 
@@ -252,7 +252,7 @@ def _refused(connection: apsw.Connection, new: NewMemory) -> Found | None:
     if new.slot is not None or new.writer == "human_approved_summary":
         return None
     for key in (new.key, new.older_key):
-        row: Any = key and connection.execute(_SAID_BEFORE, (key, new.kept.hmac)).fetchone()
+        row: Any = key and connection.execute(_SAID_BEFORE, (key, new.retained.hmac)).fetchone()
         if row is not None:
             return Found(*row)
     return None
@@ -260,7 +260,7 @@ def _refused(connection: apsw.Connection, new: NewMemory) -> Found | None:
 
 def _is_repeated(current: Found, new: NewMemory, *, now_ns: int) -> bool:
     """Return whether a record repeats another: then that is fresher, and there is no second one."""
-    is_same = current.content_hmac == new.kept.hmac and current.confidence == new.confidence
+    is_same = current.content_hmac == new.retained.hmac and current.confidence == new.confidence
     return is_same and not current.has_expired(now_ns) and new.replaces is None
 
 
@@ -303,7 +303,7 @@ def _add(
             new.trace_id, new.chain, new.slot, state, new.confidence, fresh_ns, new.expires_ns,
             now_ns, new.writer, new.written_by, new.source_trace, json_text(list(new.source_steps)),
             new.approval_id, against if state == "superseded" else None,
-            against if state == "review" else None, new.kept.hmac, new.written_method,
+            against if state == "review" else None, new.retained.hmac, new.written_method,
             new.written_principal,
         ),
     )  # fmt: skip
@@ -312,7 +312,7 @@ def _add(
 
 
 def _add_body(connection: apsw.Connection, number: int, new: NewMemory) -> None:
-    retained = new.kept
+    retained = new.retained
     connection.execute(
         _ADD_BODY,
         (

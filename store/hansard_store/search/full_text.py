@@ -39,7 +39,7 @@ def snippet(text: str, query: MatchQuery) -> Snippet:
     A text in which none is found (cut off, or folded in another way) gives its beginning.
     """
     text = text[:_SEARCHED_CHARS]
-    pattern = pattern_of([_folded(term) for term in query.wanted])
+    pattern = pattern_of([_folded(term) for term in query.required])
     found = pattern.search(fold(text))
     start = max(0, found.start() - _BEFORE_CHARS) if found else 0
     if start:

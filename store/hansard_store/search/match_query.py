@@ -48,12 +48,12 @@ class MatchQuery:
     terms: tuple[Term, ...]
 
     @property
-    def wanted(self) -> list[Term]:
+    def required(self) -> list[Term]:
         return [term for term in self.terms if not term.is_excluded]
 
     @property
     def expression(self) -> str:
-        found = " AND ".join(term.expression for term in self.wanted)
+        found = " AND ".join(term.expression for term in self.required)
         excluded = [term.expression for term in self.terms if term.is_excluded]
         return f"({found}) NOT ({' OR '.join(excluded)})" if excluded else found
 

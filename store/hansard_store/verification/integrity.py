@@ -330,7 +330,7 @@ def _events(store: _Store) -> _Found:
     report = verify_with_heads(
         store.folder,
         lambda heads: verify_events(store.connection, heads=heads),
-        latest=lambda: [one.head for one in anchors.kept()],
+        latest=lambda: [one.head for one in anchors.stored()],
         given_up=accepted_heads(store.connection, store.key),
     )
     if report.broken is not None:

@@ -120,7 +120,7 @@ class SealCheck:
         for _ in self._read_marks(leaves):
             pass
 
-    def wanted(self, table: str, block: int) -> str:
+    def expected(self, table: str, block: int) -> str:
         """Return what the chain holds of a block; `` of none."""
         return self._blocks.get((table, block), "")
 
@@ -164,7 +164,7 @@ class SealCheck:
                 number = int(one)
                 if name == BUCKETS and text != self._buckets.get(number, ""):
                     yield BUCKETS, _rows_of(number, BUCKET), _REPLACED
-                elif name != BUCKETS and text != self.wanted(name, number):
+                elif name != BUCKETS and text != self.expected(name, number):
                     yield "seal_block", f"{name} {_rows_of(number, BLOCK)}", _REPLACED
 
     def _read_marks(self, leaves: Leaves) -> Found:
@@ -275,7 +275,7 @@ class _Numbered:
         connection, of = self.check.connection, NUMBERED[self.name]
         found = connection.execute(_LEAVES, (self.name, block)).get or b""
         first = block * BLOCK
-        if hash_of_block(found) != self.check.wanted(self.name, block):
+        if hash_of_block(found) != self.check.expected(self.name, block):
             rows = f"{self.name} {_rows_of(block, BLOCK)}"
             yield "seal_block", rows, "are not the leaves that were sealed"
         sql = f"SELECT {of.id}, {of.blob()} FROM {self.name} WHERE {of.id} >= ? AND {of.id} < ?"

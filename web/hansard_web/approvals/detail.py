@@ -69,7 +69,7 @@ class Entry:
 
     kind: Literal["agent", "me", "now"]
     title: str
-    said: str  # after the title
+    text: str  # after the title
     time_ns: int
     seq: int
     changes: tuple[Change, ...] = ()
@@ -93,7 +93,7 @@ def story(history: Sequence[StoredEvent], *, is_open: bool) -> tuple[Entry, ...]
             entries.append(_point(event))
     if entries and is_open:
         last = entries[-1]
-        entries[-1] = replace(last, kind="now", said=f"{last.said}, {WAITS}")
+        entries[-1] = replace(last, kind="now", text=f"{last.text}, {WAITS}")
     return tuple(entries)
 
 
@@ -126,7 +126,7 @@ def _draft(
     return Entry(
         kind="me" if event.actor == "me" else "agent",
         title=f"Draft {draft['revision']}",
-        said=f"by {_who(event)}",
+        text=f"by {_who(event)}",
         time_ns=event.time_ns,
         seq=event.seq,
         changes=changes,
@@ -147,7 +147,7 @@ def _point(event: StoredEvent) -> Entry:
     return Entry(
         kind="me" if event.actor == "me" else "agent",
         title=_who(event),
-        said=text,
+        text=text,
         time_ns=event.time_ns,
         seq=event.seq,
         note=clean(str(event.contents.get(quoted, ""))),
@@ -159,7 +159,7 @@ def _escalation(event: StoredEvent) -> Entry:
     return Entry(
         kind="agent",
         title=clean(str(body.get("from", ""))),
-        said=f"did not answer in time; {clean(str(body.get('to', '')))} is asked",
+        text=f"did not answer in time; {clean(str(body.get('to', '')))} is asked",
         time_ns=event.time_ns,
         seq=event.seq,
     )

@@ -126,7 +126,7 @@ def read_inbox(store: ApprovalService, state: InboxState) -> Inbox:
             if getattr(state, name)
         ),
         older_href=None if older is None else state.address(status=_page_of(state), cursor=older),
-        is_bare=not shown and not state.given,
+        is_bare=not shown and not state.filters,
         problem=problem,
     )
 

@@ -34,7 +34,7 @@ class InboxState:
     cursor: str = ""
 
     @property
-    def given(self) -> dict[str, str]:
+    def filters(self) -> dict[str, str]:
         """Return what narrows the list, by the names of the address."""
         named = {name: str(getattr(self, name)) for name in ("status", *FIELDS, "cursor")}
         return {name: value for name, value in named.items() if value}
@@ -46,7 +46,7 @@ class InboxState:
     def address(self, approval_id: str = "", **changes: str) -> str:
         """Return the address of the list, with an approval beside it."""
         path = f"/approvals/{approval_id}" if approval_id else "/approvals"
-        query = urlencode(replace(self, **changes).given)
+        query = urlencode(replace(self, **changes).filters)
         return f"{path}?{query}" if query else path
 
     def filter(self, **more: Any) -> ApprovalFilter:

@@ -39,7 +39,7 @@ class Chain:
     broken_why: str = ""
     checked_ns: int = 0  # when
     took_ns: int = 0
-    kept: int = 0  # kept heads that it was held against
+    heads_checked: int = 0  # stored heads that it was compared with
     is_long: bool = False  # too long to be checked by a page
 
     @property
@@ -109,7 +109,7 @@ def _chain_of(report: ChainReport, *, took_ns: int) -> Chain:
         broken_why="" if broken is None else broken.problem,
         checked_ns=time.time_ns(),
         took_ns=took_ns,
-        kept=report.kept,
+        heads_checked=report.heads_checked,
     )
 
 

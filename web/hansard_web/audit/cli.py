@@ -114,7 +114,7 @@ def verify(*, anchor: str | None, as_json: bool, **options: Any) -> None:
     if as_json:
         print_json(report_json(report))
     elif report.broken is None:
-        seen = _seen(anchor_head, report.kept)
+        seen = _seen(anchor_head, report.heads_checked)
         print_facts(
             [
                 ("events", f"{report.checked:,}"),

@@ -48,7 +48,7 @@ _PILLS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EventsPage:
-    wanted: Mapping[str, str]
+    fields: Mapping[str, str]
     rows: tuple[EventRow, ...]
     chain: Chain
     problem: str
@@ -101,7 +101,7 @@ def events(
     )
     chain = read_chain(_chains(request), site.readers, accounts.store, verify=bool(verify))
     page = EventsPage(
-        wanted=fields,
+        fields=fields,
         rows=_rows(site, found),
         chain=chain,
         problem=problem,

@@ -97,23 +97,23 @@ def maintaining(folder: DataFolder, *, secure: bool = False) -> Iterator[apsw.Co
 # The store's services that commands write with, memory and annotations, opened alike.
 
 
-class Book(Protocol):
+class Service(Protocol):
     def close(self) -> None: ...
 
 
-B_co = TypeVar("B_co", bound=Book, covariant=True)
+S_co = TypeVar("S_co", bound=Service, covariant=True)
 
 
-class MakeBook(Protocol[B_co]):
+class MakeService(Protocol[S_co]):
     def __call__(
         self, folder: DataFolder, mode: RetentionMode, /, *, origin: Literal["cli"]
-    ) -> B_co: ...
+    ) -> S_co: ...
 
 
 @contextmanager
 def opened_service(
-    make: MakeBook[B_co], data: str | None, retention: str | None = None
-) -> Iterator[B_co]:
+    make: MakeService[S_co], data: str | None, retention: str | None = None
+) -> Iterator[S_co]:
     """Open a service of the store for the block, under the retention mode that is in force.
 
     Raises NoStoreError, StoreError or StoreNewerError.

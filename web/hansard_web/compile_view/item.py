@@ -13,7 +13,7 @@ from hansard_store.content.payloads import folder_of, payload_ref, peek_payload
 from hansard_store.memory.rows import get_memory
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
-from hansard_web.compile_view.item_origins import Fact, asked_of, facts_of
+from hansard_web.compile_view.item_origins import Fact, facts_of, request_records
 from hansard_web.compile_view.labels import DECISIONS, meaning, pass_words, plain_why
 from hansard_web.compile_view.passes import Stage, trail_of
 from hansard_web.compile_view.record import Record, stored_payload
@@ -98,7 +98,7 @@ def inspect_item(
     pieces, trouble = _pieces(connection, one, state.text if changed else "original")
     before, after = one.tokens_before, one.tokens_after
     tells_share = bool(before) and after is not None and one.decision != "exclude"
-    request = asked_of(connection, record.compilation.row.request_ref)
+    request = request_records(connection, record.compilation.row.request_ref)
     note = record.result.note(one.item_id)
     return Inspected(
         item_id=one.item_id,

@@ -28,7 +28,7 @@ _LONGEST: Final = 400
 _MOST: Final = 8  # of a list
 _NOT_IN_A_URL = re.compile(r"[\s\x00-\x1f\x7f<>\"\\^`{|}]")
 
-Told = Mapping[str, Any]
+Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +42,42 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestRecords:
     """What a stored request tells of its candidates, without their content."""
 
-    items: Mapping[str, Told]
-    memories: Mapping[str, Told]
+    items: Mapping[str, Fields]
+    memories: Mapping[str, Fields]
     min_score: float | None = None
 
 
-NOTHING_ASKED: Final = Asked({}, {})
+NO_RECORDS: Final = RequestRecords({}, {})
 
 
-def asked_of(connection: apsw.Connection, ref: str | None) -> Asked:
+def request_records(connection: apsw.Connection, ref: str | None) -> RequestRecords:
     """Return what the stored request of a compile tells; nothing where it is not here."""
     payload = stored_payload(connection, ref)
     if payload is None or payload.size > READ_BYTES:
-        return NOTHING_ASKED
+        return NO_RECORDS
     try:
         return _read(read_payload(folder_of(connection), payload))
     except StoreCorruptError:
-        return NOTHING_ASKED
+        return NO_RECORDS
 
 
 @lru_cache(maxsize=8)
-def _read(data: bytes) -> Asked:
+def _read(data: bytes) -> RequestRecords:
     document = any_json(data)
     if not isinstance(document, dict):
-        return NOTHING_ASKED
+        return NO_RECORDS
     floor = _map(document.get("compile_config")).get("min_score")
-    return Asked(
+    return RequestRecords(
         items=_by_id(document.get("context_items")),
         memories=_by_id(document.get("memory_records")),
         min_score=floor if type(floor) in (int, float) else None,
     )
 
 
-def _by_id(records: Any) -> dict[str, Told]:
+def _by_id(records: Any) -> dict[str, Fields]:
     found = records if isinstance(records, list) else []
     return {
         one["id"]: {key: value for key, value in one.items() if key != "content"}
@@ -86,7 +86,7 @@ def _by_id(records: Any) -> dict[str, Told]:
     }
 
 
-def facts_of(request: Asked, item_id: str) -> Iterator[Fact]:
+def facts_of(request: RequestRecords, item_id: str) -> Iterator[Fact]:
     """Yield what is known of where an item came from."""
     item, memory = request.items.get(item_id, {}), request.memories.get(item_id, {})
     source = _map(item.get("source_ref"))
@@ -108,14 +108,14 @@ def facts_of(request: Asked, item_id: str) -> Iterator[Fact]:
             yield Fact(label, text)
 
 
-def _outside(remembered: Told) -> Told:
+def _outside(remembered: Fields) -> Fields:
     """Return the source of a memory that came from outside, as its receipt names it."""
     if remembered.get("origin") != EXTERNAL:
         return {}
     return {"source_type": "external_api", "uri": remembered.get("url")}
 
 
-def _source_facts(source: Told) -> Iterator[Fact]:
+def _source_facts(source: Fields) -> Iterator[Fact]:
     kind, title, uri = (_short(source.get(key)) for key in ("source_type", "title", "uri"))
     if kind or title:
         yield Fact("source", ", ".join(one for one in (kind.replace("_", " "), title) if one))
@@ -132,7 +132,7 @@ def _source_facts(source: Told) -> Iterator[Fact]:
             yield Fact(label, text)
 
 
-def _maker_facts(*records: Told) -> Iterator[Fact]:
+def _maker_facts(*records: Fields) -> Iterator[Fact]:
     """Yield the steps, runs and memories that an item names as where it was made."""
     done: set[str] = set()
     for label, keys, form, path in (
@@ -168,7 +168,7 @@ def _ids(value: Any) -> list[str]:
     return [one for one in found[:_MOST] if isinstance(one, str) and one]
 
 
-def _map(value: Any) -> Told:
+def _map(value: Any) -> Fields:
     return value if isinstance(value, dict) else {}
 
 

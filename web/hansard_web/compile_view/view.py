@@ -466,7 +466,7 @@ class NativeView:
     path: str
     state: ContextState
     pairs: tuple[tuple[str, str], ...]  # what a form must keep of the address
-    said: tuple[tuple[str, str, int], ...]  # (decision, words, number)
+    counts: tuple[tuple[str, str, int], ...]  # (decision, words, number)
     total: int
     budget: Budget
     used_text: str
@@ -525,7 +525,7 @@ def native_view(
         path=path,
         state=state,
         pairs=tuple(pair for pair in state.pairs() if pair[0] in _KEPT),
-        said=_decision_counts(record),
+        counts=_decision_counts(record),
         total=compilation.row.item_total,
         budget=budget,
         used_text=_used_text(budget),

@@ -48,7 +48,7 @@ STATES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FigureText:
     """A headline figure in words."""
 
     label: str
@@ -60,9 +60,9 @@ class Said:
     is_worse: bool
 
 
-def say(delta: Delta) -> Said:
+def say(delta: Delta) -> FigureText:
     """Return a figure of both sides in words; unknown stays unknown."""
-    return Said(
+    return FigureText(
         _LABELS.get(delta.name, delta.name),
         _moved(delta),
         value_text(delta.name, delta.left),

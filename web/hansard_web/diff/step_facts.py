@@ -22,7 +22,7 @@ from hansard_store.steps.queries import RunTree, StepSkeleton, TreeRow, tree_row
 # What steps that are no calls were given and what came of them, as digests to compare.
 
 
-class Told(NamedTuple):
+class StepDigests(NamedTuple):
     """Digests across dialects; empty where nothing is reported."""
 
     input: bytes
@@ -38,20 +38,20 @@ class Understanding:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._known: dict[bytes, Told] = {}
+        self._known: dict[bytes, StepDigests] = {}
 
-    def of(self, trace_id: bytes, spans: Sequence[int]) -> dict[int, Told]:
+    def of(self, trace_id: bytes, spans: Sequence[int]) -> dict[int, StepDigests]:
         """Return what steps of a run tell, by span.id; without those that cannot be read."""
         found = iter_stored(self._connection, trace_id, spans)
         return {span: self._facts_of(stored) for span, stored in found if stored is not None}
 
-    def _facts_of(self, stored: StoredSpan) -> Told:
+    def _facts_of(self, stored: StoredSpan) -> StepDigests:
         if stored.logs or stored.contents:  # say what the span itself does not
-            return told_of(reading_of(self._connection, stored))
+            return digests_of(reading_of(self._connection, stored))
         key = _span_digest(stored)
         facts = self._known.get(key)
         if facts is None:
-            facts = self._known[key] = told_of(reading_of(self._connection, stored))
+            facts = self._known[key] = digests_of(reading_of(self._connection, stored))
         return facts
 
 
@@ -70,14 +70,14 @@ def _span_digest(stored: StoredSpan) -> bytes:
     return hashlib.sha256(repr(stands).encode() + decoded.SerializeToString()).digest()
 
 
-def told_of(reading: StepReading) -> Told:
+def digests_of(reading: StepReading) -> StepDigests:
     """Return what a step that is no call tells."""
-    return Told(_input_digest(reading), _output_digest(reading))
+    return StepDigests(_input_digest(reading), _output_digest(reading))
 
 
-def summary_told(summary: str | None) -> Told:
+def summary_digests(summary: str | None) -> StepDigests:
     """Return what is known of a step that is not read."""
-    return Told(_NOTHING, _digest([summary]))
+    return StepDigests(_NOTHING, _digest([summary]))
 
 
 def _input_digest(reading: StepReading) -> bytes:
@@ -161,7 +161,7 @@ def steps_of(
     known = understanding.of(bytes.fromhex(tree.run_id), others) | calls
     facts = []
     for row in rows:
-        step_facts = known.get(row.step.id) or summary_told(row.step.summary)
+        step_facts = known.get(row.step.id) or summary_digests(row.step.summary)
         facts.append(
             _facts(row.step, step_facts, compiles.get(row.step.id), models.get(row.step.id))
         )
@@ -198,7 +198,7 @@ def known_as(step: StepSkeleton) -> str:
 
 def _facts(
     step: StepSkeleton,
-    facts: Told,
+    facts: StepDigests,
     compiled: str | None,
     models: CallModels | None,
 ) -> Facts:
@@ -234,7 +234,7 @@ def _mark(row: TreeRow, facts: Facts, base: int) -> StepMark:
 # ---- content
 
 
-def _calls(connection: apsw.Connection, run: int) -> dict[int, Told]:
+def _calls(connection: apsw.Connection, run: int) -> dict[int, StepDigests]:
     """Return digests of what each call was sent and answered, by span.id.
 
     Prefixes that calls share are read and digested once, so a run costs its distinct messages.
@@ -252,8 +252,8 @@ def _says(row: CallRow) -> bool:
 
 def _digests(
     row: CallRow, nodes: Mapping[int, tuple[int, MessageRef]], known: dict[int, bytes]
-) -> Told:
-    return Told(
+) -> StepDigests:
+    return StepDigests(
         _chain(row.input_prefix or 0, nodes, known),
         _chain(row.output_prefix or 0, nodes, known),
     )

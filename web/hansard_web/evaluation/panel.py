@@ -38,7 +38,7 @@ class ClaimLine:
     label: str
     icon: str
     verb: str  # said, wrote
-    said: str  # "" where the words are not stored any more
+    sentence: str  # "" where the words are not stored any more
     claim: str  # in Hansard's own words
     record: str  # what the record shows
     why: str
@@ -97,7 +97,7 @@ def _line(row: VerdictRow, names: dict[int, str]) -> ClaimLine:
         label=_LABELS[row.verdict],
         icon=ICONS[row.verdict],
         verb="wrote to memory" if row.source == "memory" else "said",
-        said=row.said.rstrip("."),
+        sentence=row.said.rstrip("."),
         claim=normal_words(row),
         record=evidence_words(row),
         why=row.why,

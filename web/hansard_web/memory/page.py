@@ -61,20 +61,20 @@ _NAMES: Final = {"kind": "type", "confidence": "min_confidence"}
 class MemoryState:
     """The filters that are on, by their names in the address."""
 
-    given: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> str:
-        return self.given.get(name, "")
+        return self.fields.get(name, "")
 
     def address(self, memory_id: str = "", verb: str = "") -> str:
         """Return the page with these filters, and a record beside it; or where its form goes."""
         path = "/".join(("/memory", *(quote(one) for one in (memory_id, verb) if one)))
-        return f"{path}?{urlencode(self.given)}" if self.given else path
+        return f"{path}?{urlencode(self.fields)}" if self.fields else path
 
     def having(self, **changes: str) -> MemoryState:
         """Return the same from its first page, with filters put on, or taken off by ""."""
-        fields = {**self.given, "cursor": "", **changes}
-        return replace(self, given={key: value for key, value in fields.items() if value})
+        fields = {**self.fields, "cursor": "", **changes}
+        return replace(self, fields={key: value for key, value in fields.items() if value})
 
 
 def read_state(query: Mapping[str, str]) -> MemoryState:
@@ -161,7 +161,7 @@ def read_listing(
     connection: apsw.Connection, state: MemoryState, *, selected: str, now_ns: int
 ) -> Listing:
     """Read the list; an invalid filter is shown as a message over an empty list."""
-    is_narrowed = bool(set(state.given) - {"sort", "cursor"})
+    is_narrowed = bool(set(state.fields) - {"sort", "cursor"})
     has_notes = not is_narrowed and has_memory_of(connection, HEARTBEAT_AGENT)
     without = HEARTBEAT_AGENT if has_notes else None
     found, problem = _found(connection, state, now_ns=now_ns, without_agent=without)
@@ -190,7 +190,7 @@ def read_listing(
 def _found(
     connection: apsw.Connection, state: MemoryState, *, now_ns: int, without_agent: str | None
 ) -> tuple[Page[Memory], str]:
-    fields = state.given
+    fields = state.fields
     try:
         filters = read_memory_filter(
             connection,
@@ -290,13 +290,13 @@ def _chips(state: MemoryState) -> list[Chip]:
     names = {"q": "words", "min_confidence": "confidence from", "type": "kind"}
     return [
         Chip(names.get(name, name.replace("_", " ")), value, state.having(**{name: ""}).address())
-        for name, value in state.given.items()
+        for name, value in state.fields.items()
         if name not in ("q", "sort", "cursor", "layer")
     ]
 
 
 def _more(state: MemoryState, cursor: str | None) -> str | None:
-    return MemoryState({**state.given, "cursor": cursor}).address() if cursor else None
+    return MemoryState({**state.fields, "cursor": cursor}).address() if cursor else None
 
 
 router = APIRouter()

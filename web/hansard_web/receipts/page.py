@@ -78,7 +78,7 @@ class FoundRow:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptsPage:
-    wanted: Mapping[str, str]
+    fields: Mapping[str, str]
     odd_decision: str  # a word asked for that no decision has
     is_asked: bool
     say: str
@@ -104,7 +104,7 @@ def _page(connection: apsw.Connection, fields: Mapping[str, str], *, cursor: str
     found, more, problem = _found(connection, filters, cursor=cursor)
     next_query = urlencode({**filters, "cursor": more}) if more else ""
     return ReceiptsPage(
-        wanted=fields,
+        fields=fields,
         odd_decision="" if fields["decision"] in DECISIONS else fields["decision"],
         is_asked=bool(filters),
         say=_say(found, has_more=bool(more)),

@@ -107,7 +107,7 @@ def changed_turn(
         wire=wire,
         request=made.request,
         recorded=recorded,
-        given=made.given,
+        render_input=made.render_input,
         is_exact=is_recorded_one,
         is_recorded=request.recorded,
         is_rebuilt=made.basis == "telemetry" and not is_recorded_one,
@@ -129,7 +129,7 @@ class _Made:
     """A changed request, what is read of it, and what must be noted."""
 
     request: bytes
-    given: RenderInput
+    render_input: RenderInput
     basis: Basis
     notes: Sequence[str]
 
@@ -293,7 +293,7 @@ def compile_turn(
         form=PlainAnswers(provider, ""),
         wire=NoWire(),
         request=b"",
-        given=from_payload(remade.result.payload, model=remade.result.request.model),
+        render_input=from_payload(remade.result.payload, model=remade.result.request.model),
         is_exact=not request.mutations,
         basis="compiled",
         remade=remade,

@@ -372,7 +372,7 @@ class Replays:
     def _wait_for_approval(self, replay_id: str, request: ReplayInput, turn: Turn) -> ReplayRow:
         """Propose to send a first request, and record the replay as waiting; nothing is sent."""
         arguments = self._first_arguments(replay_id, request, turn)
-        what = f"Replay of {turn.given.model} ({request.kind})"
+        what = f"Replay of {turn.render_input.model} ({request.kind})"
         approval_id = self._gated().propose(arguments, what=what)
         step = turn.source.step
         row = new_row(replay_id, request, step.run_id, step.step_id, time.time_ns())._replace(
@@ -432,7 +432,7 @@ class Replays:
     def _wait_live(self, found: Resumed, report: Json, arguments: Json) -> ReplayRow:
         """Propose the next live turns of a fork; what was given for it is kept meanwhile."""
         live = found.live
-        what = f"Up to {live.turns_left} live turns of {found.at.turn.given.model}"
+        what = f"Up to {live.turns_left} live turns of {found.at.turn.render_input.model}"
         approval_id = self._gated().propose(arguments, what=what)
         report["approval"] = {"approval_id": approval_id, "after": found.at.step_id}
         report["ask"] = ask_again(report.get("ask"), live, found.row.steps) | {

@@ -83,7 +83,7 @@ _FORWARD: Final = "the later turns of the run follow as far as they can"
 
 def preview_body(turn: Turn, request: ReplayInput, redactor: Redactor) -> Body:
     """Return a preview: the request, the compile beside the original's, tokens and cost."""
-    estimate = turn.adapter.estimate(turn.given)
+    estimate = turn.adapter.estimate(turn.render_input)
     source = turn.source.step
     effects = turn.side_effects
     is_allowed = request.allow_provider_side_effects
@@ -94,7 +94,7 @@ def preview_body(turn: Turn, request: ReplayInput, redactor: Redactor) -> Body:
         "n": request.n,
         "source": {"run_id": source.run_id, "step_id": source.step_id},
         "provider": turn.destination.provider,
-        "model": turn.given.model,
+        "model": turn.render_input.model,
         "address": f"{(turn.destination.base_url or '').rstrip('/')}{turn.destination.path}",
         "recorded_address": _recorded_address(turn),
         "is_exact": turn.is_exact,
@@ -110,7 +110,7 @@ def preview_body(turn: Turn, request: ReplayInput, redactor: Redactor) -> Body:
         "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
         "cost": cost_body(turn, estimate, times=request.n),
         "notes": [*turn.notes, *_ahead(turn, request)],
-        "omitted": [] if turn.is_exact else turn.form.notes(turn.given),
+        "omitted": [] if turn.is_exact else turn.form.notes(turn.render_input),
     }
 
 
@@ -147,11 +147,11 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
         return {"usd": 0.0, "each_usd": 0.0, "times": times, "output_tokens": 0, "source": None}
     call = turn.source.call
     message = call.tokens.output if call is not None else None
-    output = message if message is not None else turn.given.sampling.max_output_tokens
+    output = message if message is not None else turn.render_input.sampling.max_output_tokens
     found = computed_cost(
         Tokens(input=estimate.tokens, output=output),
         provider=turn.destination.provider,
-        model=turn.given.model,
+        model=turn.render_input.model,
         at_ns=time.time_ns(),
     )
     if found is None:

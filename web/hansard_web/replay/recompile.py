@@ -56,7 +56,7 @@ class Remade:
     """A compile with changes, beside the one it started from."""
 
     result: CompileResult
-    given: Ports  # as they were given, without the rules of the request
+    ports: Ports  # without the rules of the request
     checks: Sequence[Any]
     before: CompileSide
     notes: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ def remake(
         raise NotReplayable(Reason.CONTEXT_EMPTY)
     checks = compiler.decider.checks if compiler.decider else []
     return Remade(
-        result, compiler.given, checks, before, (*notes, *compiler.notes), unchanged=unchanged
+        result, compiler.ports, checks, before, (*notes, *compiler.notes), unchanged=unchanged
     )
 
 
@@ -124,7 +124,7 @@ class Recompiler:
         self._policy = policy
         self._ports = found.row.ports.split(",") if found.row.ports else []
         self.decider: RuleDecider | None = None
-        self.given = Ports(counter=estimator_for("", ""), redactor=redactor)
+        self.ports = Ports(counter=estimator_for("", ""), redactor=redactor)
         self.notes = [
             f"the program gave the compile a {name} of its own, which is not stored: the built-in "
             "one was used"
@@ -190,10 +190,10 @@ class Recompiler:
     def compiled(self, request: CompilationRequest) -> CompileResult:
         """Compile; raises NotReplayable with what the compiler says."""
         counter = estimator_for(request.provider, request.model)
-        self.given = Ports(counter=counter, redactor=self._redactor)
+        self.ports = Ports(counter=counter, redactor=self._redactor)
         self.decider = self._decider(request)
         try:
-            return compile_context(request, replace(self.given, policy=self.decider))
+            return compile_context(request, replace(self.ports, policy=self.decider))
         except (CompileError, PolicyRuleError) as error:
             raise NotReplayable(Reason.COMPILE_FAILED, str(error), code=error.code) from None
 

@@ -40,7 +40,7 @@ _WAIT_S: Final = 0.5  # what was paid for is not dropped because the store is bu
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CallOutcome:
     """One call of a replay that was answered."""
 
     step_id: str
@@ -161,11 +161,11 @@ class ReplayRun:
             return turn
         with entered(context_of(None, self.parent_id)):
             span = CompileSpan.begin(self._recording.recorder)
-            recorded = span.keep(remade.result, remade.given, checks=remade.checks)
+            recorded = span.keep(remade.result, remade.ports, checks=remade.checks)
         step = CompiledStep(remade.result, checks=remade.checks, recorded=recorded)
         return replace(turn, remade=replace(remade, step=step))
 
-    def ask(self, turn: Turn, on_begin: Callable[[str], object] = lambda _: None) -> Said:
+    def ask(self, turn: Turn, on_begin: Callable[[str], object] = lambda _: None) -> CallOutcome:
         """Make a call, and record it however it ends. Raises what the call raises.
 
         It is shown from before it is sent. A recorded answer is a second span of one call:
@@ -174,7 +174,9 @@ class ReplayRun:
         self._permission.spend(turn.side_effects)
         adapter = turn.adapter
         with entered(context_of(None, self.parent_id)):
-            span = CallSpan.begin(self._recording.recorder, turn.given, adapter, compiled_of(turn))
+            span = CallSpan.begin(
+                self._recording.recorder, turn.render_input, adapter, compiled_of(turn)
+            )
         attributes: dict[str, str | bool] = self._source_attributes(turn.source)
         if turn.is_rebuilt:
             attributes[semconv.REPLAY_REBUILT] = True
@@ -196,7 +198,9 @@ class ReplayRun:
         took_ms = (time.perf_counter() - started) * 1e3
         recorded = span.finish(answer)
         self.save()
-        return Said(recorded.step_id, answer, None if turn.is_recorded else round(took_ms, 3))
+        return CallOutcome(
+            recorded.step_id, answer, None if turn.is_recorded else round(took_ms, 3)
+        )
 
     def end(self, error: BaseException | None = None) -> None:
         """End what was begun here: the run, and what went on live in it."""

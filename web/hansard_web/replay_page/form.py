@@ -114,7 +114,7 @@ def form_of(turn: Turn, state: ReplayState) -> Form:
         messages = _messages(turn, state)
         rows = _message_rows(messages, state)
         editing = _editing_message(messages, state)
-    model = turn.given.model
+    model = turn.render_input.model
     settings = [
         Setting("model", "Model", model, str(changes.get("set_model", {}).get("model", "")))
     ]
@@ -299,5 +299,5 @@ def _editing_message(messages: Sequence[Message], state: ReplayState) -> Editing
 
 
 def _tools(turn: Turn) -> tuple[str, ...]:
-    names = [str(tool.get("name") or "") for tool in turn.given.tools]
+    names = [str(tool.get("name") or "") for tool in turn.render_input.tools]
     return tuple(name for name in names if name)

@@ -82,7 +82,7 @@ class CallRow:
     arguments: str
     mark: str
     state: str
-    said: str  # of whom, or why it is held
+    label: str  # of whom, or why it is held
     result: str
     approval_id: str | None
     recorded_in: str | None
@@ -194,7 +194,7 @@ def _row(number: int, call: Json) -> CallRow:
         arguments=_text(call["arguments"]),
         mark=mark,
         state=call["state"],
-        said=text,
+        label=text,
         result=_text(call["result"]) if call.get("result") is not None else "",
         approval_id=call["approval_id"],
         recorded_in=call.get("recorded_in"),

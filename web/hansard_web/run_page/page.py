@@ -282,7 +282,7 @@ class Find:
     previous_href: str | None
     next_href: str | None
     clear_href: str
-    kept: tuple[tuple[str, str], ...]  # the rest of the state, as hidden fields
+    hidden: tuple[tuple[str, str], ...]  # the rest of the state, as hidden fields
 
 
 def readings_of(path: str, state: RunState) -> tuple[Reading, ...]:
@@ -358,7 +358,7 @@ def find_of(
         previous_href=ways[True],
         next_href=ways[False],
         clear_href=address_of(path, state.but(find="")),
-        kept=tuple(pairs),
+        hidden=tuple(pairs),
     )
 
 

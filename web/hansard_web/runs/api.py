@@ -38,13 +38,13 @@ _MOST_ROOTS = 100  # of a run that arrived without its root, every span is one
 _MOST_LINKS = 100
 
 Limit = Annotated[int, Depends(read_limit)]
-Wanted = Annotated[RunFilter, Depends(read_run_filter)]
+RunFilterDep = Annotated[RunFilter, Depends(read_run_filter)]
 
 
 @router.get("/v1/runs", response_class=Answer, responses=answers("api.schemas.RunList"))
 def list_of_runs(
     site: SiteDep,
-    filters: Wanted,
+    filters: RunFilterDep,
     limit: Limit,
     sort: Annotated[
         str,
@@ -64,7 +64,7 @@ def list_of_runs(
 
 
 @router.get("/v1/facets", response_class=Answer, responses=answers("api.schemas.Facets"))
-def facets_of_runs(site: SiteDep, filters: Wanted) -> Answer:
+def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> Answer:
     """Count the values by which the runs that meet all filters can be narrowed further."""
     with site.readers.read() as connection:
         facets = run_facets(connection, filters, now_ns=time.time_ns())

@@ -11,7 +11,7 @@ from hansard_compiler.models.json_schema import A_NUMBER, TIME
 from hansard_web.api.queries import parse_time
 from hansard_web.sidecar.published_items import AnItem
 
-Told = Literal["completed", "failed", "cancelled"]
+EndStatus = Literal["completed", "failed", "cancelled"]
 
 
 def _as_ns(text: str) -> str:
@@ -83,7 +83,7 @@ class ToolResult(BaseModel):
     name: Name | None = None
     arguments: Any = None  # of a call that was not told before
     result: Any = None
-    status: Told | None = None
+    status: EndStatus | None = None
     error: str | Failure | None = None
     ended_at: Time | None = None
     duration_ms: Annotated[float, Field(ge=0, le=2.592e9), A_NUMBER] | None = None
@@ -103,7 +103,7 @@ class AppendStep(Body):
     output: Any = None
     tool_calls: list[ToolCall] = Field(default=[], max_length=1_000)
     tool_results: list[ToolResult] = Field(default=[], max_length=1_000)
-    status: Literal["running"] | Told = "running"
+    status: Literal["running"] | EndStatus = "running"
     error: str | Failure | None = None
     started_at: Time | None = None
     ended_at: Time | None = None
@@ -113,7 +113,7 @@ class EndRun(Body):
     """End a run; what is open in it ends with it."""
 
     step_id: str | None = None  # of a nested run: its own step
-    status: Told | None = None
+    status: EndStatus | None = None
     output: Any = None
     error: str | Failure | None = None
     ended_at: Time | None = None

@@ -29,14 +29,14 @@ _AGAIN: Final = {"Idempotent-Replayed": "true"}
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a request: what is kept of it under its key, and what is content."""
+    """What became of a request: what is stored of it under its key, and what is content."""
 
-    kept: Json
+    stored: Json
     content: Mapping[str, object] = field(default_factory=dict)
     status: HTTPStatus = HTTPStatus.OK
 
     def answer(self) -> Answer:
-        return Answer({**self.kept, **self.content}, status_code=self.status)
+        return Answer({**self.stored, **self.content}, status_code=self.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +77,5 @@ class Once:
         except BaseException:
             self.keys.give_up(self.route, key)
             raise
-        self.keys.end(self.route, key, status=done.status, response=done.kept)
+        self.keys.end(self.route, key, status=done.status, response=done.stored)
         return done.answer()

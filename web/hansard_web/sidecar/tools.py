@@ -23,12 +23,12 @@ from hansard_web.sidecar.runs import Ids, Sidecar, close, end_ns_of, ns_of, trac
 class Called:
     """A tool call of this request."""
 
-    told: ToolCall
+    tool_call: ToolCall
     made: OpenSpan
 
     def json(self) -> Json:
         return {
-            "call_id": self.told.call_id,
+            "call_id": self.tool_call.call_id,
             "step_id": _step_id(self.made),
             "status": "running" if self.made.is_open else "ended",
             "traceparent": traceparent_of(self.made.trace_id, self.made.span_id),
@@ -159,9 +159,9 @@ def _answer(
 def _of_this_request(result: ToolResult, fresh: Sequence[Called]) -> OpenSpan | None:
     for one in fresh:
         if one.made.is_open and (
-            one.told.call_id == result.call_id
+            one.tool_call.call_id == result.call_id
             if result.call_id is not None
-            else result.step_id is None and one.told.name == result.name
+            else result.step_id is None and one.tool_call.name == result.name
         ):
             return one.made
     return None

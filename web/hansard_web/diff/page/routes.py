@@ -44,7 +44,7 @@ class Other:
     about: str
     number: int
     href: str
-    said: str  # how what it said or did begins, what tells calls of one model apart
+    summary: str  # how what it said or did begins, what tells calls of one model apart
     model: str | None
     start_ns: int
     tokens: int | None  # input
@@ -186,7 +186,7 @@ def _other(
         about=about,
         number=number,
         href=DiffState(*pair).path,
-        said=summary,
+        summary=summary,
         model=one.model,
         start_ns=one.sort_ns,
         tokens=one.tokens_input,

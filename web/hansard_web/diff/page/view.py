@@ -11,7 +11,7 @@ from typing import Final
 from hansard_compiler.diff import Delta
 from hansard_store.runs.queries import RunItem
 from hansard_store.steps.queries import StepSkeleton
-from hansard_web.diff.labels import STATES, Said, parted_text, say, signed, what_text
+from hansard_web.diff.labels import STATES, FigureText, parted_text, say, signed, what_text
 from hansard_web.diff.page.context import ItemRow
 from hansard_web.diff.page.detail import Detail, detail_of
 from hansard_web.diff.page.state import DiffState
@@ -228,7 +228,7 @@ class DiffView:
     title: str
     kind: str  # runs or steps
     sides: tuple[ShownSide, ShownSide]
-    figures: tuple[Said, ...]
+    figures: tuple[FigureText, ...]
     figures_same: str  # names of those that are the same and not shown
     lede: str
     lede_href: str
@@ -298,7 +298,7 @@ def step_diff_view(diff: StepDiff, state: DiffState, *, is_saved: bool = False) 
     )
 
 
-def _figures(figures: Sequence[Delta], state: DiffState) -> tuple[Said, ...]:
+def _figures(figures: Sequence[Delta], state: DiffState) -> tuple[FigureText, ...]:
     """Return the figures that differ, and the outcome; all of them where everything is asked."""
     return tuple(say(one) for one in figures if state.everything or _is_shown(one))
 

@@ -30,7 +30,7 @@ from hansard_web.replay.fork.live import call_body, turn_estimate
 from hansard_web.replay.recompile import Past, Spoken
 from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.source import Source, read_source
-from hansard_web.replay.trace import Said
+from hansard_web.replay.trace import CallOutcome
 from hansard_web.replay.transport.turn import Turn, exact_turn
 
 MOST_TURNS: Final = 200
@@ -50,7 +50,7 @@ class Fork:
         self._past: Past = ()
 
     def after(
-        self, connection: apsw.Connection, turn: Turn, reply: Said
+        self, connection: apsw.Connection, turn: Turn, reply: CallOutcome
     ) -> Turn | Divergence | None:
         """Return the turn that follows an answer, or where it parts; None: the run ended there.
 
@@ -138,7 +138,12 @@ def _beyond(
 
 
 def parting_body(
-    parted: Divergence, turn: Turn, reply: Said, *, number: int, pool: Sequence[RecordedResult]
+    parted: Divergence,
+    turn: Turn,
+    reply: CallOutcome,
+    *,
+    number: int,
+    pool: Sequence[RecordedResult],
 ) -> Json:
     """Return what the report says of where a fork parted, and what it takes to go on.
 

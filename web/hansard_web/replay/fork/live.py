@@ -78,7 +78,7 @@ class LiveContext:
         }:
             raise NotReplayable(Reason.CONTEXT_EMPTY, "its newest turn does not fit the budget")
         checks = self.compiler.decider.checks if self.compiler.decider else []
-        return Remade(result, self.compiler.given, checks, self.before), render_input, data
+        return Remade(result, self.compiler.ports, checks, self.before), render_input, data
 
     def gone_on(self, remade: Remade) -> LiveContext:
         """Return it after another turn was compiled."""
@@ -118,9 +118,9 @@ def _with(
 
 def _rendered(turn: Turn, result: CompileResult) -> tuple[RenderInput, bytes]:
     """Return what a compile gives a turn, and the turn's request with that context in it."""
-    compiled = from_payload(result.payload, model=turn.given.model)
+    compiled = from_payload(result.payload, model=turn.render_input.model)
     render_input = replace(
-        turn.given,
+        turn.render_input,
         messages=compiled.messages,
         system=compiled.system,
         tools=compiled.tools,
@@ -277,7 +277,7 @@ class LiveFork:
     def _spend(self, turn: Turn, answer: Answer) -> None:
         paid = _usd(turn, answer.call.tokens)
         if paid is None:
-            unpriced = dict.fromkeys((*self._live.unpriced, turn.given.model))
+            unpriced = dict.fromkeys((*self._live.unpriced, turn.render_input.model))
             self._live = replace(self._live, unpriced=tuple(unpriced))
             return
         self._live = replace(
@@ -295,7 +295,9 @@ def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> T
         data = continued(at.turn.form, at.turn.request, at.answer.response, parts)
     except (RequestRefused, ConfigError, ValueError) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
-    render_input = replace(at.turn.given, messages=_talk(at.turn.given.messages, output, parts))
+    render_input = replace(
+        at.turn.render_input, messages=_talk(at.turn.render_input.messages, output, parts)
+    )
     return _turn(at, source, data, render_input, remade=None)
 
 
@@ -319,7 +321,7 @@ def _turn(
         at.turn,
         source=source,
         request=data,
-        given=render_input,
+        render_input=render_input,
         is_exact=False,
         basis="continued" if remade is None else "compiled",
         remade=remade,
@@ -340,10 +342,10 @@ def turn_estimate(turn: Turn, answer: Answer) -> Json:
     `usd` is None where the price is unknown.
     """
     tokens = answer.call.tokens
-    whole = (tokens.input or turn.adapter.estimate(turn.given).tokens) + (tokens.output or 0)
+    whole = (tokens.input or turn.adapter.estimate(turn.render_input).tokens) + (tokens.output or 0)
     guess = Tokens(input=whole, output=tokens.output)
     return {
-        "model": turn.given.model,
+        "model": turn.render_input.model,
         "input_tokens": whole,
         "output_tokens": tokens.output,
         "usd": _usd(turn, guess),
@@ -354,7 +356,10 @@ def _usd(turn: Turn, tokens: Tokens) -> float | None:
     if turn.destination.family == _SCRIPTED:
         return 0.0
     found = computed_cost(
-        tokens, provider=turn.destination.provider, model=turn.given.model, at_ns=time.time_ns()
+        tokens,
+        provider=turn.destination.provider,
+        model=turn.render_input.model,
+        at_ns=time.time_ns(),
     )
     return None if found is None else found.usd
 

@@ -30,7 +30,7 @@ def send_arguments(replay_id: str, turn: Turn, *, requests: int, **more: Any) ->
         "replay_id": replay_id,
         "step_id": turn.source.step.step_id,
         "provider": turn.destination.provider,
-        "model": turn.given.model,
+        "model": turn.render_input.model,
         "address": f"{(turn.destination.base_url or '').rstrip('/')}{turn.destination.path}",
         "request": turn.ref,
         "most_requests": requests,

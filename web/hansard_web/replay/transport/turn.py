@@ -54,7 +54,7 @@ class Turn:
     form: WireFormat
     wire: Wire
     request: bytes
-    given: RenderInput  # the request as its span has it
+    render_input: RenderInput  # the request as its span has it
     is_exact: bool  # the bytes are the recorded ones
     is_recorded: bool = False
     is_rebuilt: bool = False  # from telemetry, without a compile
@@ -91,11 +91,11 @@ class Turn:
     def ask(self, adapter: Adapter) -> Answer:
         """Send, and read the answer. Raises NotReplayable, RequestRefused or CallFailed."""
         answer = adapter.resend(self.request)
-        estimate = adapter.estimate(self.given)
+        estimate = adapter.estimate(self.render_input)
         fields = {
             "estimated_input_tokens": estimate.tokens,
             "estimated_by": estimate.counted_by,
-            "omitted": [] if self.is_exact else self.form.notes(self.given),
+            "omitted": [] if self.is_exact else self.form.notes(self.render_input),
         }
         return replace(answer, metadata=fields)
 
@@ -121,7 +121,7 @@ def exact_turn(
         wire=wire,
         request=data,
         recorded=data,
-        given=told_of(source, stream=recorded.is_stream),
+        render_input=render_input_of(source, stream=recorded.is_stream),
         is_exact=True,
         is_recorded=request.recorded,
         notes=(*source.notes, *notes),
@@ -182,7 +182,7 @@ def _inside(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def told_of(source: Source, *, stream: bool) -> RenderInput:
+def render_input_of(source: Source, *, stream: bool) -> RenderInput:
     """Return a call's input as telemetry has it, for the span of its replay."""
     if source.call is None:
         raise NotReplayable(Reason.KIND, "it is read as no model call")
