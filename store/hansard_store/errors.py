@@ -8,14 +8,14 @@ StoreError
 ├── StoreBusyError      locked or full now; the same may work later
 │   ├── ConnectionLostError  a transaction could not be undone; its connection is closed
 │   └── StoreReplacedError   the database file was removed or replaced while it was in use
-├── NoSpaceError        not enough room on the disk for what was asked
+├── NoSpaceError        not enough room on the disk for the request
 ├── NotEmptyError       a folder that is to be filled holds something already
 ├── NotABackupError     a folder or archive without a backup in it
 ├── StoppedError        maintenance was asked to stop; what it did stays done
 ├── QueryLimitError     a read took longer or returned more than it may
 ├── InvalidQueryError       a filter, search, sort or limit that cannot be meant   (HTTP 400)
 │   └── InvalidCursorError    not a cursor of this list
-├── StaleCursorError    the list changed since its cursor was given            (HTTP 409)
+├── StaleCursorError    the list changed since its cursor was issued            (HTTP 409)
 ├── VersionConflictError  somebody else changed it first                       (HTTP 412)
 └── DigestMismatchError      bytes that are not what their reference says           (HTTP 400)
 """
@@ -32,7 +32,7 @@ _MOST_OBJECTS: Final = 5  # of an altered schema, in a message
 
 
 class StoreError(HansardError):
-    """The store cannot do what was asked."""
+    """The store cannot do what was requested."""
 
     code = "store_error"
 
@@ -123,7 +123,7 @@ class PolicyAlteredError(StoreBusyError):
 
 
 class NoSpaceError(StoreError):
-    """The disk has not enough room for what was asked."""
+    """The disk has not enough room for the request."""
 
     code = "no_space"
 
@@ -194,7 +194,7 @@ class InvalidCursorError(InvalidQueryError):
 
 
 class StaleCursorError(StoreError):
-    """The list was put in another order since the cursor was given."""
+    """The list was put in another order since the cursor was issued."""
 
     code = "cursor_stale"
 

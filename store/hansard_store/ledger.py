@@ -29,7 +29,7 @@ class SenderKey:
 
 @dataclass(slots=True)
 class Count:
-    """Counts of one sender and signal; items unless said."""
+    """Counts of one sender and signal; items unless stated."""
 
     received: int = 0
     stored: int = 0

@@ -58,7 +58,7 @@ class DurationCount(NamedTuple):
 
     kind: str
     name: str
-    since_ns: int  # they came after this time, and not after the next one that was asked for
+    since_ns: int  # they came after this time, and not after the next one that was requested
     step: int  # DURATION_STEPS times the binary logarithm of nanoseconds
     calls: int
 

@@ -50,7 +50,7 @@ class SavedPage:
 
 @dataclass(frozen=True, slots=True)
 class SavedFile:
-    """A file to be kept or sent."""
+    """A file to be saved or sent."""
 
     name: str
     body: bytes

@@ -16,7 +16,7 @@ from hansard_store.errors import StoreError
 
 
 class AnnotationRefused(StoreError):
-    """An annotation that is not written, or not withdrawn, as it was asked."""
+    """An annotation that is not written, or not withdrawn, as requested."""
 
     code = "annotation_refused"
 
@@ -71,7 +71,7 @@ class TooMany(AnnotationRefused):
 
 
 class SecretInName(AnnotationRefused):
-    """What lists are narrowed by is kept as it is, so it must not hold a secret."""
+    """What lists are narrowed by is stored as it is, so it must not hold a secret."""
 
     code = "annotation_secret"
 

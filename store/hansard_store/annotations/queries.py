@@ -236,7 +236,7 @@ def ended_on(connection: apsw.Connection, target: Target, *, limit: int) -> list
 
 
 def count_pruned(connection: apsw.Connection, target: Target, *, with_steps: bool = False) -> int:
-    """Return how many that had ended on it are not kept any more; `with_steps`: of a whole run."""
+    """Return how many that ended on it are not stored any more; `with_steps`: of a whole run."""
     bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
     sql = _PRUNED_OF_RUN if with_steps else _PRUNED_OF_TARGET
     return int(connection.execute(sql, bindings).get)

@@ -17,7 +17,7 @@ from hansard_compiler.models.annotations import Kind
 from hansard_store.database.stored_json import read_only
 from hansard_store.steps.shared_span_ids import shared_side
 
-MOST_ENDED: Final = 200  # replaced, and as many withdrawn, that are kept of one run or step
+MOST_ENDED: Final = 200  # replaced, and as many withdrawn, that are stored of one run or step
 Origin = Literal["page", "api", "cli", "import", "otlp"]
 State = Literal["current", "replaced", "withdrawn"]
 

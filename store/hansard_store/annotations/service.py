@@ -155,7 +155,7 @@ class AnnotationService:
             yield connection, row._replace(side=target.side)
 
     def _row(self, request: Annotate, *, by: str, now_ns: int) -> AnnotationRow:
-        """Return what may be kept of what was asked."""
+        """Return what may be stored of a request."""
         run = request.run
         digits, _, side = (request.step_id or "")[33:].partition(".")
         text, found = self._text(request.text or request.explanation)
@@ -181,7 +181,7 @@ class AnnotationService:
         )
 
     def _text(self, text: str | None) -> tuple[str | None, tuple[str, ...]]:
-        """Return a text without its secrets, and what they were; refused where none is kept."""
+        """Return a text without its secrets, and what they were; refused where none is stored."""
         if text is None:
             return None, ()
         if self._retention.is_metadata_only:
@@ -203,7 +203,7 @@ class AnnotationService:
 _ASKED: Final = ("run_id", "step_id", "kind", "text", "explanation", "expected", "score")
 _ENDED: Final = ("replaced", "withdrawn")
 _LAST_NS: Final = (1 << 63) - 1
-# As `_text` writes them. Anything else would be kept as it is, whatever it holds.
+# As `_text` writes them. Anything else would be stored as it is, whatever it holds.
 _REMOVED: Final = re.compile(r"[a-z0-9_.-]{1,64}:[0-9a-f]{12}")
 
 

@@ -212,7 +212,7 @@ def reject(
 def revise(
     work: Work, approval_id: str, who: Who, *, note: str, revision: int | None = None
 ) -> Approval | Refusal:
-    """Send the action back with a note, which is kept word for word but for secrets."""
+    """Send the action back with a note, which is stored word for word but for secrets."""
     if not note.strip():
         raise InvalidProposal("note", "say what is to be changed: a note is needed")
     stored_note = work.keeper.words("note", note)

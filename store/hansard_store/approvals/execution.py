@@ -110,7 +110,7 @@ def finish(
     """Record how an action ended; also one whose outcome was believed unknown.
 
     With `is_ok` None its program does not know either: it was cut off half-way. `result_digest` is
-    the `content_digest` of the result, and is kept as a keyed hash.
+    the `content_digest` of the result, and is stored as a keyed hash.
     Raises ClaimRefused for a claim that is none, or has its result already. What comes after a
     person settled it is logged and changes nothing.
     """

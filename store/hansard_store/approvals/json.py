@@ -15,7 +15,7 @@ from hansard_store.times import time_text
 
 
 def approval_json(approval: Approval) -> Json:
-    """Return an approval; `drafts` is null where they were not asked for."""
+    """Return an approval; `drafts` is null where they were not requested."""
     drafts = approval.drafts
     return {
         "approval_id": approval.approval_id,

@@ -76,7 +76,7 @@ def note_denial(work: Work, question: PolicyQuestion, note: PolicyNote, who: Who
 
 
 def joined(note: PolicyNote, claimed: PolicyNote | None) -> PolicyNote:
-    """Return what policy said here, with what the proposer's own rules said; the stricter holds."""
+    """Return policy's decision, with that of the proposer's own rules; the stricter holds."""
     if claimed is None:
         return note
     return replace(
@@ -214,7 +214,7 @@ def repropose(
 
 
 def _of_draft(note: PolicyNote, before: PolicyNote) -> PolicyNote:
-    """Return what policy said of a new draft; a receipt that was demanded before still is.
+    """Return what policy decided of a new draft; a receipt that was demanded before still is.
 
     The proposer's own rules said so once, and are not repeated by the editor of a draft.
     """

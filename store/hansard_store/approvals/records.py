@@ -94,7 +94,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class PolicyNote:
-    """What policy said of an action."""
+    """What policy decided of an action."""
 
     effect: str | None = None  # None: nobody was asked
     rule_ids: tuple[str, ...] = ()
@@ -208,7 +208,7 @@ class Approval:
     approvals_required: int = 1  # of distinct people
     approved_by: tuple[Grant, ...] = ()  # of this draft so far; empty where one is enough
     execution: Execution = Execution()
-    drafts: tuple[Draft, ...] | None = None  # None: not asked for
+    drafts: tuple[Draft, ...] | None = None  # None: not requested
 
     @property
     def is_pending(self) -> bool:

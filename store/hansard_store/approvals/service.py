@@ -183,7 +183,7 @@ class ApprovalService(AuditService):
         """Grant an action. Edited arguments are a draft of their own and pass policy again.
 
         Where it requires several people it awaits until the last of them approved the same draft;
-        a second approval of one of them is AnotherApproverRequired. `comment` is kept in the log.
+        a second approval of one of them is AnotherApproverRequired. `comment` is stored in the log.
         `revision` is the draft that was looked at: without one, only an action of one draft is
         granted. Raises AlreadyDecided with the first decision, unless it was the same one by the
         same.
@@ -454,7 +454,7 @@ class ApprovalService(AuditService):
         return note
 
     def _refuse_older(self, work: Work) -> None:
-        """Raise ClaimRefused where the store has not come by a head that was kept of it."""
+        """Raise ClaimRefused where the store has not come by a head that was stored of it."""
         chain = self._chain(work.connection, work.log)
         for one in self.anchors.broken(chain):
             ends, expected = work.log.head().seq, one.head.seq

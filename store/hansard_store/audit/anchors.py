@@ -1,9 +1,9 @@
-"""Heads of the audit log as they were at each decision and claim, kept beside the store and apart.
+"""Heads of the audit log at each decision and claim, stored beside the store and apart.
 
 A database that was put back to an earlier state is sound in itself: it ends sooner, and what it
 would run again has run. So the head is written to `heads/latest` in the data folder and to one file
 per store id in the platform's state directory (setting `heads_copy`), after the commit and before
-the action runs. A store that has not come by a head that was kept of it runs no approved action.
+the action runs. A store that has not come by a head that was stored of it runs no approved action.
 
 Format of both files, a line for each data folder that the store was used in: `SEQ:HASH`, a space,
 `-` or `forked`, a space, the folder's absolute path. `forked`: that folder was restored from an
@@ -51,7 +51,7 @@ _log = logging.getLogger("hansard.approvals")
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A head as it was kept of the store in one folder."""
+    """A head that was stored of the store in one folder."""
 
     head: Head
     folder: str

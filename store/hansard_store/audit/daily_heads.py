@@ -1,7 +1,7 @@
 """Heads of the audit log as they were day by day, in files beside the database.
 
 A chain whose end was cut off is sound, and shorter. Whoever has the file of the database in hand
-can cut it, and what is kept elsewhere tells. A file a day, `heads/2026-11-22`, holds `SEQ:HASH`
+can cut it, and what is stored elsewhere tells. A file a day, `heads/2026-11-22`, holds `SEQ:HASH`
 as `hansard events head` prints it: to be copied to where others cannot change it. Where a clock was
 set back, days come again: the second file of one is `2026-11-22.2`.
 """
@@ -43,7 +43,7 @@ class KeptHead:
 def keep_head(folder: DataFolder, log: EventLog, *, now_ns: int) -> Head | None:
     """Keep the head as it is today, once, and return it; None where there is nothing to keep.
 
-    That is where nothing came before today since the last one: a day's events are kept with the
+    That is where nothing came before today since the last one: a day's events are stored with the
     first look of another day. What came later than now, by a clock that was set back since, has
     waited long enough. Two processes may try at once; the first to link its file is the day's.
     """
@@ -76,7 +76,7 @@ def keep_head(folder: DataFolder, log: EventLog, *, now_ns: int) -> Head | None:
 
 
 def read_heads(folder: DataFolder) -> list[KeptHead]:
-    """Return what was kept, the oldest first; raises StoreError for a file that holds no head.
+    """Return what was stored, the oldest first; raises StoreError for a file that holds no head.
 
     By the log itself: days need not come in their order.
     """
@@ -97,7 +97,7 @@ def verify_with_heads(
     latest: Callable[[], Sequence[Head]] = tuple,
     given_up: frozenset[str] = frozenset(),
 ) -> ChainReport:
-    """Check a chain against every head that was kept of it; a file that holds none is a break.
+    """Check a chain against every head that was stored of it; a file that holds none is a break.
 
     `latest` returns those of decisions and claims; heads that were given up are left out.
     """

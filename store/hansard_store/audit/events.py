@@ -49,7 +49,7 @@ WHERE event IN (SELECT value FROM json_each(:events))
 _USUAL_TYPES = ("tool.called", "tool.returned")
 _USUAL_SOURCES = ("sdk", "api")
 _USUAL_ACTORS = ("agent", "tool")
-# The filters, the narrowest first: of those that are given, the first one drives the list.
+# The filters, the narrowest first: the first one present drives the list.
 _FILTERS = {
     "approval_id": "approval_id = :approval_id",
     "trace_id": "trace_id = :trace_id",
@@ -152,7 +152,7 @@ def events_query(filters: EventFilter) -> tuple[str, dict[str, Any]]:
 
 
 def _filter_values(filters: EventFilter) -> dict[str, Any]:
-    """Return what is asked for by name of its filter, the narrowest first."""
+    """Return what is requested by name of its filter, the narrowest first."""
     fields = {name: getattr(filters, name, None) for name in _FILTERS}
     usual = {"type": _USUAL_TYPES, "source": _USUAL_SOURCES, "actor": _USUAL_ACTORS}
     for name, values in usual.items():
@@ -177,7 +177,7 @@ def verify_events(
 ) -> ChainReport:
     """Check the whole chain, and the drafts and notes it refers to.
 
-    A cut end is seen only with a head as it was kept elsewhere: an anchor, or one of each day.
+    A cut end is seen only with a head as it was stored elsewhere: an anchor, or one of each day.
     """
     return check_chain(walk_events(connection), anchor=anchor, heads=heads)
 

@@ -135,7 +135,7 @@ class AuditService:
     def verify(self, *, anchor: Head | None = None) -> ChainReport:
         """Check the audit log's chain, and the drafts and notes it refers to.
 
-        It is held against the heads that were kept day by day and at each decision, and against
+        It is held against the heads that were stored day by day and at each decision, and against
         an anchor.
         """
         with self._reading() as connection:
@@ -150,7 +150,7 @@ class AuditService:
     def accept_head(self, *, by: str, note: str = "") -> list[Anchor]:
         """Take the log as it is for the valid one; return the heads that are given up by it.
 
-        It is a decision, and an event, where any head was kept that the log has not come by.
+        It is a decision, and an event, where any head was stored that the log has not come by.
         """
 
         def do(work: Work) -> list[Anchor]:
@@ -174,14 +174,14 @@ class AuditService:
         return self._decide(do, accepts=True)
 
     def keep_head(self) -> Head | None:
-        """Keep the head of today beside the database; None where nothing was to be kept."""
+        """Store the head of today beside the database; None where nothing was to store."""
         with self._reading() as connection:
             return keep_head(self.folder, self._log(connection), now_ns=self._clock())
 
     def seal(self) -> Sealed | None:
         """Seal what was written since the last seal; None where nothing was, or another did it.
 
-        The head is kept where it is another one than the kept one.
+        The head is stored where it is another one than the stored one.
         """
         connection = self._connections.get()
         sealed = seal(connection, self.keeper.key)
@@ -201,7 +201,7 @@ class AuditService:
         raise AssertionError
 
     def message_in(self, conversation: str, *, by: str = "", **fields: Any) -> int:
-        """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""
+        """Log an inbound message: `ref` or `text` (stored as a keyed hash), `run_id`, `step_id`."""
         who = self._person(by)
         return self._write(
             lambda work: tell_message(
@@ -248,7 +248,7 @@ class AuditService:
         call_id: str | None = None,
         **fields: Any,
     ) -> int:
-        """Log a tool's result: `result` (kept as a keyed hash), `result_ref`, `error`, as above."""
+        """Log a tool's result: `result` (stored as a keyed hash), `result_ref`, `error`."""
         return self._write(
             lambda work: tell_tool(
                 work,
@@ -351,7 +351,7 @@ class AuditService:
     def _decide(self, do: Callable[[Work], _T | Refusal], *, accepts: bool = False) -> _T:
         """Run a compound write that decides or claims; its head is on disk when it returns.
 
-        Raises StoreBusyError, before anything is written, where the head could not be kept.
+        Raises StoreBusyError, before anything is written, where the head could not be stored.
         """
         with self.anchors.keeping() as keeping:
             connection = self._connections.get()

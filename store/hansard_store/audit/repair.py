@@ -1,6 +1,6 @@
 """Restoring the shipped schema of a store that somebody altered.
 
-The database is kept as it is first. What was added is removed, what is missing or altered is made
+The database is copied as it is first. What was added is removed, what is missing or altered is made
 again, and an altered table is made anew with the rows that it has. One transaction, with an event
 that names what was done and who had it done. Rows that somebody else's trigger wrote stay: the next
 seal says of them that the schema was altered (audit/altered.py).

@@ -124,7 +124,7 @@ class _Marker:
         of, blobs = str(number), arguments[7:]
         known = self._known(name, of, arguments[3:7])
         was, *now = (self._numbered[name](number, blob or b"") for blob in blobs)
-        # Not sealed, and changed for the first time; or removed, and its number given again.
+        # Not sealed, and changed for the first time; or removed, and its number reused.
         is_new = known is None if arguments[3] is None else known in (GONE, LOST)
         if is_new or known == was:
             return self._mark(name, of, after, now[0] if now else GONE)

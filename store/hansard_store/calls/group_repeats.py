@@ -113,8 +113,8 @@ def _order(call: _Call) -> tuple[bool, int, int]:
 def _repeated_tools(tools: Sequence[_Tool], repeated_calls: set[int]) -> int:
     """Return how many tool calls are reported more than once.
 
-    One that a repeated call asked for; one that two instrumentations ran at the same time; and one
-    that was asked for in one run and run in another. Call ids alone would not do: some senders
+    One that a repeated call requested; one that two instrumentations ran at the same time; and one
+    that was requested in one run and run in another. Call ids alone would not do: some senders
     begin them anew in every round.
     """
     by_id: defaultdict[tuple[str, str | None], list[_Tool]] = defaultdict(list)

@@ -36,7 +36,7 @@ _MOVE_RAN = "UPDATE tool_event SET ran = ? WHERE id = ?"
 _DROP = "DELETE FROM tool_event WHERE id = ?"
 _SWEEP = "DELETE FROM tool_event WHERE run = ? AND requested IS NULL AND ran IS NULL"
 
-# A pair of halves in two runs: asked for in one, run in another.
+# A pair of halves in two runs: requested in one, run in another.
 _IN_TWO_RUNS = """
 SELECT coalesce(sum(pairs), 0) FROM (
   SELECT min(sum(ran IS NULL), sum(requested IS NULL)) AS pairs
@@ -72,7 +72,7 @@ def add_ran(connection: apsw.Connection, run: RunState, tool: ToolProjection, *,
 def add_requested(
     connection: apsw.Connection, run: RunState, tools: Iterable[ToolProjection], *, span: int
 ) -> None:
-    """Note the tool calls that a model asked for."""
+    """Note the tool calls that a model requested."""
     for tool in tools:
         if run.fresh is not None:
             run.tool_calls += run.fresh.add_requested(tool, span=span)

@@ -296,7 +296,7 @@ def compilation_after(connection: apsw.Connection, made: Compilation) -> Compila
 
 
 def policy_spans_of(connection: apsw.Connection, made: Compilation) -> list[int]:
-    """Return the spans (by span.id) that tell what policy said during a compile, at most 8."""
+    """Return the spans (by span.id) that tell what policy decided during a compile, at most 8."""
     return [row[0] for row in connection.execute(_POLICY_BELOW, {"span": made.span})]
 
 

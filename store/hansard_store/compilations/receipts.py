@@ -26,7 +26,7 @@ _MAX = (1 << 63) - 1
 SOURCE_TYPES: tuple[str, ...] = get_args(SourceType)
 MOST_NAME_CHARS, MOST_TEXT_CHARS = 128, 512  # of names; of ids and sources. Longer ones are cut
 ITEMS_KEY, SOURCES_KEY = "hansard.item.ids", "hansard.item.sources"
-# What a receipt may be asked for by, and under which key `attribute_fts` has it. The last two are
+# What a receipt may be requested by, and under which key `attribute_fts` has it. The last two are
 # no attributes: those hold the rules of an item in one text, and types of sources with places.
 FACET_KEYS: Mapping[str, str] = {
     "kind": "hansard.item.kinds",
@@ -42,7 +42,7 @@ _AT_ONCE = 64  # compile spans whose receipts are looked through together
 
 @dataclass(frozen=True, slots=True)
 class ReceiptFilter:
-    """What is asked for; None = anything. `pass_name` and `rule` are names, times Unix ns."""
+    """What is requested; None = anything. `pass_name` and `rule` are names, times Unix ns."""
 
     item: str | None = None
     reason: str | None = None
@@ -186,7 +186,7 @@ def _naming(
     tokens: str,
     position: dict[str, Any],
 ) -> Iterator[Any]:
-    """Yield rows of the compiles whose spans name what is asked for, some spans at a time."""
+    """Yield rows of the compiles whose spans name what is requested, some spans at a time."""
     conditions = [*_conditions(values), "compilation.span = wanted.value", *_times(filters, values)]
     conditions.append("(receipt.span < :span OR receipt.ordinal > :ordinal)")
     sql = _FOUND.format(
@@ -205,7 +205,7 @@ def _naming(
 
 
 def _tokens(values: Mapping[str, Any]) -> str | None:
-    """Return what finds the spans that name all that is asked for; None where that is nothing."""
+    """Return what finds the spans that name all that is requested; None where that is nothing."""
     names = dict(values)
     found = []
     if "place" in names:

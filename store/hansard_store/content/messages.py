@@ -137,7 +137,7 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class ToolEvent:
-    """A tool call as a model asked for it and as a step ran it; either may be unknown."""
+    """A tool call as a model requested it and as a step ran it; either may be unknown."""
 
     call_id: str
     name: str | None

@@ -82,10 +82,10 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What retention leaves of a payload; `data` None: nothing may be kept."""
+    """What retention leaves of a payload; `data` None: nothing may be stored."""
 
     data: bytes | None
-    reason: str | None = None  # None: kept as sent
+    reason: str | None = None  # None: stored as sent
     removed: Sequence[RemovedSecret] = ()
 
 
@@ -255,7 +255,7 @@ def prepare_payload(
     received_ns: int,
     retain: Callable[[bytes, str], Retained],
 ) -> PreparedPayload | None:
-    """Check bytes against their digest and cut out what may not be kept; None: nothing may.
+    """Check bytes against their digest and cut out what may not be stored; None: nothing may.
 
     Raises DigestMismatchError when the bytes are not those of `expected`.
     """
@@ -320,7 +320,7 @@ def put_payload(
 ) -> Payload | None:
     """Store bytes under the digest they were sent with; None when retention keeps nothing of them.
 
-    `retain` takes out what may not be kept, before anything is written: then the rest is stored
+    `retain` takes out what may not be stored, before anything is written: then the rest is stored
     under its own digest, and the one sent leads there. Raises DigestMismatchError when the bytes
     are not those of `expected`, StoreBusyError when they cannot be written now.
     """

@@ -44,7 +44,7 @@ _LONG_FIELDS = ("text", "content", "data")
 
 
 def strings_of(message: Message) -> Iterator[str]:
-    """Yield the strings of a message that are kept as contents of their own when they are long."""
+    """Yield the strings of a message that are stored as their own contents when they are long."""
     for part in message.parts:
         if isinstance(part, TextPart):
             yield part.text

@@ -96,7 +96,7 @@ def is_scarce(folder: DataFolder) -> bool:
 
 
 def need_room_for_ingest(folder: DataFolder) -> None:
-    """Raise StoreBusyError when ingest would take what is kept for everything else."""
+    """Raise StoreBusyError when ingest would take what is reserved for everything else."""
     free, reserved = free_bytes(folder), kept_free_bytes(folder)
     if free < reserved:
         raise StoreBusyError(

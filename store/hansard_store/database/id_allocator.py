@@ -29,7 +29,7 @@ class Numbering(Generic[Key]):
     """Finds the ids of one table's rows and gives new ones, inside the ingest transaction.
 
     `find` selects the id of a row by its key, `last` the largest id. The transaction holds the
-    write lock: what is not stored when it is asked for is not stored before its end.
+    write lock: what is not stored when it is requested is not stored before its end.
     """
 
     def __init__(self, connection: apsw.Connection, *, find: str, last: str, most: int) -> None:
@@ -94,7 +94,7 @@ class DigestNumbering(Numbering[tuple[bytes]]):
         self._absent.clear()
 
     def expect(self, digests: Iterable[bytes]) -> None:
-        """Look up what will be asked for: most of it is new, and one statement spares one each."""
+        """Look up what will be requested: most of it is new, and one statement spares one each."""
         unknown = [digest for digest in dict.fromkeys(digests) if (digest,) not in self._ids]
         if not unknown:
             return

@@ -33,7 +33,7 @@ def open_reader(folder: DataFolder) -> apsw.Connection:
 def begin_log(folder: DataFolder, connection: apsw.Connection) -> None:
     """Read once: the first connection makes the index of the log, which takes 32 KiB on the disk.
 
-    On a full disk the reserve is given up for it. Without a reserve, what reads next raises.
+    On a full disk the reserve is released for it. Without a reserve, what reads next raises.
     """
     try:
         schema_version(connection)

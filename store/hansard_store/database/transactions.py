@@ -168,7 +168,7 @@ def _take_lock(connection: apsw.Connection) -> None:
 def _asking(connection: apsw.Connection) -> Iterator[None]:
     """Let ingest of any process see that the write lock is waited for: a shared flock says so.
 
-    It is on the data folder, so it is given back with the descriptor whatever ends this process.
+    It is on the data folder, so it is released with the descriptor whatever ends this process.
     """
     descriptor = _folder_of(connection)
     try:

@@ -206,7 +206,7 @@ class _Messages:
         return known
 
     def _whole(self, run: int, summary: str) -> str:
-        """Return the message that begins so in its run; the summary where none is kept."""
+        """Return the message that begins so in its run; the summary where none is stored."""
         if run not in self._of_runs:
             rows: Any = self._connection.execute(_ERRORS_OF_RUN, (run,))
             texts = (read_text(self._connection, body) for (body,) in rows)

@@ -278,7 +278,7 @@ def tool_names(connection: apsw.Connection, *, limit: int = 5_000) -> list[str]:
 def unrecorded_tools(
     connection: apsw.Connection, *, since_ns: int, limit: int = 50
 ) -> list[tuple[str, int]]:
-    """Return the tools that models asked for and no step tells to have run, and how often."""
+    """Return the tools that models requested and no step tells to have run, and how often."""
     return [*connection.execute(_UNRUN, {"since": since_ns, "limit": limit})]
 
 

@@ -49,7 +49,7 @@ class CallProjection(NamedTuple):
 
 
 class ToolProjection(NamedTuple):
-    """A tool call that a model asked for or a span ran."""
+    """A tool call that a model requested or a span ran."""
 
     call_id: str | None
     name: str | None

@@ -147,7 +147,7 @@ class FreshRun:
         return 0
 
     def add_requested(self, tool: ToolProjection, *, span: int) -> int:
-        """Note that a model asked for a tool; return 1 for a call that is new."""
+        """Note that a model requested a tool; return 1 for a call that is new."""
         event = self._find(tool, [one for one in self._tools if one.requested is None])
         if event is None:
             self._add_tool(ToolEvent(tool.call_id, tool.name, span, None))

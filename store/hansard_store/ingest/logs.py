@@ -87,7 +87,7 @@ class LogWriter:
             return "duplicate", 0
         if log.trace_id and self._execute(_BURIED, (log.trace_id,)).get is not None:
             return "deleted", 0
-        # Numbers are given in the transaction, and before the record: it is packed under its own.
+        # Numbers are assigned in the transaction, before the record: it is packed under its own.
         self._last_log = (self._last_log or self._execute(_LAST_LOG).get) + 1
         user = log_user(self._last_log)
         record = pack_record(log.message, log.large, self._contents, run=user)

@@ -47,7 +47,7 @@ Message = TypeVar("Message", Span, LogRecord, Metric)
 
 
 class LargeValue(NamedTuple):
-    """A value to be kept apart: where it stands in the walk, and what it holds."""
+    """A value to be stored apart: where it stands in the walk, and what it holds."""
 
     slot: int
     value: AnyValue  # emptied while the record is packed
@@ -62,7 +62,7 @@ def large_values(
 ) -> list[LargeValue]:
     """Return the values of a message that are worth a row of their own, in walk order.
 
-    `cut(key, text)` may answer with the text's pieces; it is asked for large texts only. Who has
+    `cut(key, text)` may answer with the text's pieces; it is called for large texts only. Who has
     walked over the attributes already gives their leaves: the walk is most of the cost.
     """
     found = []

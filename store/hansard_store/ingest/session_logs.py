@@ -210,7 +210,7 @@ def logs_without_prompt(
 
 
 def logs_of_trace(connection: apsw.Connection, trace_id: bytes) -> list[SessionLog]:
-    """Return all records that a trace was given."""
+    """Return all records assigned to a trace."""
     return _rows(connection, _OF_TRACE, (trace_id,))
 
 
@@ -266,19 +266,19 @@ def earliest_log(connection: apsw.Connection, trace_id: bytes) -> int | None:
 
 
 def claim_turn(connection: apsw.Connection, turn: bytes, trace_id: bytes) -> bool:
-    """Give a turn to a trace that was sent; False when it was given before."""
+    """Assign a turn to a trace that was sent; False when it has one already."""
     connection.execute(_CLAIM, (turn, trace_id))
     return connection.changes() > 0
 
 
 def claimed_by(connection: apsw.Connection, turn: bytes) -> bytes | None:
-    """Return the trace that a turn was given to."""
+    """Return the trace that a turn is assigned to."""
     found: bytes | None = connection.execute(_CLAIMED, (turn,)).get
     return found
 
 
 def is_sent_trace(connection: apsw.Connection, trace_id: bytes) -> bool:
-    """Return whether a trace has turns that were given to it, so that no step is made in it."""
+    """Return whether a trace has turns assigned to it, so that no step is made in it."""
     return connection.execute(_CLAIMS, (trace_id,)).get is not None
 
 

@@ -302,7 +302,7 @@ class SpanWriter:
     def put_made(self, span: ReceivedSpan, projection: SpanProjection) -> bool:
         """Store a span made of log records, or put it in the place of an earlier make of it.
 
-        Nothing is kept of the earlier one: what was sent are the log records. False when the
+        Nothing is stored of the earlier one: what was sent are the log records. False when the
         run was deleted.
         """
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)

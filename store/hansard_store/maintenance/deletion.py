@@ -2,7 +2,7 @@
 
 The tombstone stands before the first row goes, so spans that come late are counted as `deleted`
 and not stored. The run's own row goes last: a deletion that was cut off is found by it, and its
-number is not given to another run while anything still carries it.
+number is not assigned to another run while anything still carries it.
 """
 
 from __future__ import annotations

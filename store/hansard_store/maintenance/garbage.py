@@ -127,7 +127,7 @@ class _Collector:
         self._progress = progress
 
     def chains(self, what: str, dead: str, drop: str) -> int:
-        """Remove dead ends of lists, and what was kept only by them."""
+        """Remove dead ends of lists, and what was stored only by them."""
         ends = self._ids(dead)
 
         def one(node: int) -> int:

@@ -222,7 +222,7 @@ def _events(
 
 
 def written_method(new: NewMemory, permit: Permit | None, principal: Principal) -> str | None:
-    """Return how the name of a writer is known; None where no name is given.
+    """Return how the name of a writer is known; None without a name.
 
     It is authenticated where it is the principal's that sends the write, and in a summary that a
     person approved where it is an approver's, who was. Any other name is what the sender says.

@@ -17,7 +17,7 @@ from hansard_store.errors import StoreError
 
 
 class MemoryRefused(StoreError):
-    """Memory that is not written, read or ended as it was asked."""
+    """Memory that is not written, read or ended as requested."""
 
     code = "memory_refused"
 

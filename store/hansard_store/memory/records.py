@@ -17,7 +17,7 @@ Origin = Literal["sdk", "api", "cli", "page"]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of what was to be written: secrets cut out."""
+    """What is stored of what was to be written: secrets cut out."""
 
     subject: str
     attribute: str

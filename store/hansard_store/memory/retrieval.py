@@ -239,7 +239,7 @@ def read_working(
 
 
 def _query_words(text: str | None) -> list[str]:
-    """Return the words of a question as the index is asked for them; none for no text.
+    """Return the words of a question as the index spells them; none for no text.
 
     They are stems, so that what was "rounded" is found by who asks about rounding.
     """

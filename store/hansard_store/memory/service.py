@@ -242,7 +242,7 @@ class MemoryService:
     # ---- reading
 
     def read(self, request: ReadMemory) -> list[Memory]:
-        """Return what is asked for, and record that it was read, and by which step."""
+        """Return what is requested, and record that it was read, and by which step."""
         now_ns, names = self._clock(), names_of(self._retention, request.namespace)
         connection = self._connections.get()
         found: list[Memory] = []

@@ -39,7 +39,7 @@ _LIST = f"""
 SELECT id, {_COLUMNS} FROM policy_check {{index}} WHERE id < :before{{wanted}}
 ORDER BY id DESC LIMIT :limit
 """
-# Each filter with the index that serves it; the first given one decides which is used.
+# Each filter with the index that serves it; the first one present decides which is used.
 _FILTERS = {
     "trace_id": ("INDEXED BY policy_check_step", "trace_id = :trace_id"),
     "rule_id": ("INDEXED BY policy_check_rule", "rule_id = :rule_id"),

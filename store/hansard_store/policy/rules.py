@@ -34,7 +34,7 @@ ORDER BY id DESC LIMIT :limit
 """
 _ONE = "SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id = ?"
 _SETS = "SELECT document FROM policy_rule_set WHERE policy = ? ORDER BY position"
-# No number is given twice, even if its version was removed by hand.
+# No number is assigned twice, even if its version was removed by hand.
 _ADD_VERSION = """
 INSERT INTO policy_version (id, time_ns, source, actor, hash)
 SELECT 1 + coalesce(max(number), 0), ?, ?, ?, ? FROM (
@@ -116,7 +116,7 @@ def list_policies(
 
 
 def rule_sets_of(connection: apsw.Connection, number: int) -> list[Json]:
-    """Return the rule sets of a version as they were given; raises StoreCorruptError."""
+    """Return the rule sets of a version as they were sent; raises StoreCorruptError."""
     try:
         rows: Any = connection.execute(_SETS, (number,)).fetchall()
         return [read_only(json_of(text)) for (text,) in rows]

@@ -1,7 +1,7 @@
 """Principals of one store: the one way to authenticate, and to manage tokens, sessions and links.
 
 Every write is one transaction on the caller's thread. What is revoked in another process is refused
-with the next request: nothing of it is kept in memory.
+with the next request: nothing of it stays in memory.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class Principals:
     # ---- managing tokens
 
     def add(self, name: str, scopes: frozenset[Scope], *, by: Principal, who: str = "") -> str:
-        """Add a token and return its secret, which is kept nowhere.
+        """Add a token and return its secret, which is stored nowhere.
 
         Who may decide may read too: nobody decides about what they cannot see. Raises
         InvalidTokenName, TokenExists, TokenNameConfusable.
@@ -294,7 +294,7 @@ class Principals:
         return [one.principal for one in self._configured]
 
     def flush_uses(self) -> None:
-        """Write down which tokens were used; kept in memory meanwhile, one id a token."""
+        """Write down which tokens were used; held in memory meanwhile, one id a token."""
         with self._lock:
             used, self._used = self._used, {}
         if not used:

@@ -109,7 +109,7 @@ class Reports:
         return self._folder / f"{name}.md"
 
     def add(self, text: str, *, now_ns: int) -> Report:
-        """Write a report, and remove the oldest ones beyond the most that are kept."""
+        """Write a report, and remove the oldest ones beyond the most that are stored."""
         try:
             make_private(self._folder)
             with recording(self._store) as connection:

@@ -1,4 +1,4 @@
-"""Runs that meet a text search or carry an attribute, newest first, as far as they are asked for.
+"""Runs that meet a text search or carry an attribute, newest first, as far as they are requested.
 
 Both conditions are about spans and texts; a list of runs needs their runs, each once, in the order
 of run.id, without reading every hit of a common word. The streams below are lazy and exact.

@@ -145,7 +145,7 @@ def _exception_text(event: Span.Event) -> str:
     return ": ".join(part for part in parts if part)
 
 
-# Which model each call of a run asked for, and which one served it.
+# Which model each call of a run requested, and which one served it.
 
 _MODELS = "SELECT span, request_model, response_model FROM call WHERE run = :run"
 

@@ -313,7 +313,7 @@ class RunWriter:
             return run
         if self._execute(_BURIED, (trace_id,)).get is not None:
             return None
-        # Numbers are given in the transaction: two processes may write to one file in turn.
+        # Numbers are assigned in the transaction: two processes may write to one file in turn.
         self._last_id = (self._last_id or self._execute(_LAST).get) + 1
         run = _new_run(self._last_id, trace_id, start_ns=start_ns, synthetic=synthetic)
         # The row must be there before the spans that refer to it.
@@ -392,7 +392,7 @@ class RunWriter:
         self._lost_facets[kind, value[:MAX_FACET_CHARS], run.id] = run.trace_id
 
     def flush(self) -> int | None:
-        """Write all changed runs; return the last change_seq given, None when there was none."""
+        """Write all changed runs; return the last change_seq assigned, None when there was none."""
         changed = self.changed()
         if not changed:
             return None
@@ -415,7 +415,7 @@ class RunWriter:
 
 
 def keep_numbers(execute: Callable[[str], object]) -> None:
-    """Before runs are deleted: see that their numbers are not given again.
+    """Before runs are deleted: see that their numbers are not reused.
 
     Who follows changes by number would miss the next one.
     """

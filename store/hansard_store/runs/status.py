@@ -14,7 +14,7 @@ ALIVE_UNTIL = f"coalesce(run.alive_until_ns, run.last_received_ns + {SILENCE_NS}
 # Until when an approval of a run waits for somebody, noticed as over or not; 0 none.
 WAITS_UNTIL = """coalesce((SELECT max(approval.expires_ns) FROM approval INDEXED BY approval_waits
   WHERE approval.trace_id = run.trace_id AND approval.status IN ('awaiting', 'revised')), 0)"""
-# The same of one step: of the approval that it asked for.
+# The same of one step: of the approval that it requested.
 STEP_WAITS_UNTIL = """coalesce((SELECT max(approval.expires_ns)
   FROM approval INDEXED BY approval_step
   WHERE approval.trace_id = span.trace_id AND approval.span_id = span.span_id
@@ -72,7 +72,7 @@ def step_status(
     """Return ok, unset, error, cancelled, open, no_end or blocked.
 
     `alive_until_ns` is how long its process may be believed to live (ALIVE_UNTIL). A step is
-    blocked while the approval that it asked for waits for somebody (STEP_WAITS_UNTIL), whether the
+    blocked while the approval that it requested waits for somebody (STEP_WAITS_UNTIL), whether the
     call waits with it or has returned; unless it failed.
     """
     if end_ns is not None or flags & _TIME_HUGE:

@@ -29,7 +29,7 @@ _LATER_MESSAGE = re.compile(
     re.ASCII,
 )
 
-# Numbers of receipts, hundreds a compile: asked for by receipt, never by attribute.
+# Numbers of receipts, hundreds a compile: requested by receipt, never by attribute.
 _UNINDEXED_ELEMENTS = frozenset(
     f"hansard.item.{name}"
     for name in ("scores", "tokens_before", "tokens_after", "missed_tokens", "missed_scores")

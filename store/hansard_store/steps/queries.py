@@ -336,5 +336,5 @@ _COUNT_DUPLICATES = "SELECT count(*) FROM span_duplicate WHERE span = :span"
 
 
 def count_other_reports(connection: apsw.Connection, span: int) -> int:
-    """Return how many poorer reports of the same span are kept beside it."""
+    """Return how many poorer reports of the same span are stored beside it."""
     return int(connection.execute(_COUNT_DUPLICATES, {"span": span}).get)

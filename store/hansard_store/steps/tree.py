@@ -1,6 +1,6 @@
 """The tree of a run, from its flat spans: pure, iterative, O(n log n).
 
-A tree is kept as parallel lists in the order it is shown, so that a window of 200 rows out of
+A tree is held as parallel lists in the order it is shown, so that a window of 200 rows out of
 50,000 costs 200 rows and a collapsed subtree is one addition.
 """
 

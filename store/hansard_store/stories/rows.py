@@ -1,4 +1,4 @@
-"""Stories of outside sources: which were processed, and what was said of each.
+"""Stories of outside sources: which were processed, and the verdict on each.
 
 A story is classified once, accepted or not. Its row is written in one transaction with the note
 that an accepted one becomes (`story_book.py`).
@@ -62,7 +62,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A story, and what a classifier said of it."""
+    """A story, and a classifier's verdict on it."""
 
     story: Story
     interest: int | None  # the nearest, a memory's number; None: it is near none
@@ -96,7 +96,7 @@ def known_ids(connection: apsw.Connection, source: str, ids: Sequence[str]) -> s
 
 
 def add(connection: apsw.Connection, one: Judged, *, memory: int | None, now_ns: int) -> None:
-    """Keep what was said of a story, inside a transaction. Raises AlreadyProcessed."""
+    """Store the verdict on a story, inside a transaction. Raises AlreadyProcessed."""
     story = one.story
     connection.execute(
         _ADD,

@@ -88,7 +88,7 @@ class StoryService:
         return replace(story, title=clean(story.title), url=clean(story.url))
 
     def record(self, judged: Judged, interest: Memory | None) -> Memory | None:
-        """Keep what was said of a story, and return the note that an accepted one becomes.
+        """Store the verdict on a story, and return the note that an accepted one becomes.
 
         Row and note are one transaction: after a crash both are there, or the story is new.
         Raises AlreadyProcessed, SubjectConflict, StoreBusyError.

@@ -16,7 +16,7 @@ from hansard_store.errors import StoreError
 
 
 class TaskRefused(StoreError):
-    """A decision that is not taken as it was asked; `details` say how the task stands."""
+    """A decision that is not taken as requested; `details` say how the task stands."""
 
     code = "task_refused"
 

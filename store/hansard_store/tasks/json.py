@@ -1,6 +1,6 @@
 """Tasks as programs read them: one JSON for the API and the commands.
 
-A task holds no recorded words. What the newest of its evidence says is read where it is kept, and
+A task holds no recorded words. What the newest of its evidence says is read where it is stored, and
 gone with it.
 """
 
@@ -34,7 +34,7 @@ FROM memory JOIN memory_body ON memory_body.memory = memory.id WHERE memory_id =
 
 
 def sample_of(connection: apsw.Connection, evidence: Evidence) -> str | None:
-    """Return the words of one occurrence; None where nothing is kept of it any more."""
+    """Return the words of one occurrence; None where nothing is stored of it any more."""
     if evidence.kind == "figure":
         return evidence.id
     if evidence.kind == "report":

@@ -183,7 +183,7 @@ def counted_until(connection: apsw.Connection, pattern: bytes) -> tuple[int, int
 
 
 def add_task(connection: apsw.Connection, task: Task) -> None:
-    """Write a task; its number is given by the table."""
+    """Write a task; the table assigns its number."""
     connection.execute(_ADD, _row(task))
 
 

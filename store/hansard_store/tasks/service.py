@@ -186,7 +186,7 @@ class TaskService:
         """Say what a finding comes to, beside what is counted already."""
         pattern = self._pattern(finding)
         number, last_ns = tasks.counted_until(connection, pattern)
-        # By number, as some come late; by time too, as numbers of deleted runs are given again.
+        # By number, as some come late; by time too, as numbers of deleted runs are reused.
         fresh = [one for one in finding.occurrences if one.number > number or one.at_ns > last_ns]
         task = tasks.find_open(connection, pattern)
         outcome: Outcome

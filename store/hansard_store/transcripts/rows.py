@@ -258,7 +258,7 @@ def read_rows(
 def walk_back(
     connection: apsw.Connection, log: LogId, *, before: int, after: int = -1
 ) -> Iterator[Row]:
-    """Yield messages between two positions, the newest first, read as they are asked for."""
+    """Yield messages between two positions, the newest first, read as they are requested."""
     parameters = {"log": log.digest, "before": before, "after": after}
     rows: Any = connection.execute(tables_of(log).sql(_BACKWARDS), parameters)
     return (Row(*row) for row in rows)

@@ -358,7 +358,7 @@ class SqliteTranscripts:
             raise TranscriptWithheld
 
     def _write(self, work: Callable[[apsw.Connection], _T]) -> _T:
-        """Do work in one transaction; a lock that others hold is waited for, and asked for again.
+        """Do work in one transaction; a lock that others hold is waited for, and requested again.
 
         Raises StoreBusyError when it cannot be had in time, or the disk refuses.
         """

@@ -287,7 +287,7 @@ class _Numbered:
             leaf = _leaf_at(found, number - first)
             mark = self.check.pending(self.name, str(number))
             if mark is not None and mark.leaf in _NO_ROW:
-                continue  # its number was given again
+                continue  # its number was reused
             if leaf_of(number, blob) != (leaf if mark is None else mark.leaf):
                 yield self.name, str(number), _ADDED if leaf == GONE else _ALTERED
         for at in range(len(found) // LEAF_BYTES):

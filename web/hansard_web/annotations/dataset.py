@@ -48,7 +48,7 @@ class DatasetWanted:
 
     @classmethod
     def read(cls, tags: tuple[str, ...], scores: tuple[str, ...], run: str | None) -> DatasetWanted:
-        """Return what was asked for in words; raises InvalidQueryError."""
+        """Return what was requested in words; raises InvalidQueryError."""
         conditions = (tuple(filter(None, tags)), tuple(filter(None, scores)))
         return cls(mark_conditions(read_tags(conditions[0]), read_scores(conditions[1])), run)
 

@@ -74,7 +74,7 @@ class AnnotationPanel:
     scores: tuple[Line, ...]
     notes: tuple[Line, ...]
     ended: tuple[Line, ...]
-    pruned: int  # that ended before those, and are not kept
+    pruned: int  # that ended before those, and are not stored
     of_steps: tuple[Line, ...]
     more_of_steps: int
     names: tuple[str, ...]

@@ -18,14 +18,14 @@ from hansard_web.annotations.panel import target_of
 
 
 def read_kind(kind: str | None) -> Kind | None:
-    """Return a kind of annotation; None where none is asked for."""
+    """Return a kind of annotation; None where none is requested."""
     if kind and kind not in KINDS:
         raise InvalidQueryError("kind", f"kind is {kind!r}; it is one of {', '.join(KINDS)}")
     return next((known for known in KINDS if known == kind), None)
 
 
 def read_target(connection: apsw.Connection, *, run: str | None, step: str | None) -> Target | None:
-    """Return the run or step that is asked for; raises NotFoundError, AmbiguousIdError."""
+    """Return the run or step that is requested; raises NotFoundError, AmbiguousIdError."""
     if run and step:
         raise InvalidQueryError("step", "name a run or a step, and not both")
     if step:

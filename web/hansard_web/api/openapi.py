@@ -1,4 +1,4 @@
-"""The OpenAPI document, made when it is asked for.
+"""The OpenAPI document, made when it is requested.
 
 The models of answers describe what routes answer and check nothing while a server runs. To load
 180 of them and to work out their schemas took 0.1 s of each start and 5 MiB, for a document that

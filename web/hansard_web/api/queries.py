@@ -70,7 +70,7 @@ def run_filter_of(
     min_duration_ms: str | None = None,
     min_cost: str | None = None,
 ) -> RunFilter:
-    """Return the filter of a list of runs; an empty value means that it was not given."""
+    """Return the filter of a list of runs; an empty value is no filter."""
     several = (status, agent, model, tool, service, tag, score, attribute)
     check_filters(sum(len(_distinct(values)) for values in several))
     return RunFilter(
@@ -95,7 +95,7 @@ def run_filter_of(
 
 
 def read_times(since: str | None, until: str | None) -> tuple[int | None, int | None]:
-    """Return two times as Unix nanoseconds; None where one is not given."""
+    """Return two times as Unix nanoseconds; None where one is absent."""
     return _time("since", since), _time("until", until)
 
 

@@ -220,7 +220,7 @@ def _add_routes(app: FastAPI, site: Site, *, shows: bool, loads: Loads) -> None:
         router.routes = [*otlp, *first_routes(), loading]
     else:
         router.routes = all_routes()
-    # Worked out when it is asked for, in a way of its own.
+    # Worked out when it is requested, in a way of its own.
     app.openapi = partial(_openapi, app, shows=shows)  # type: ignore[method-assign]
 
 

@@ -1,6 +1,6 @@
 """The HTTP connections of uvicorn, with bounds it does not set on what comes before a body.
 
-Whatever was sent of a request's head is kept until the head is whole, before anyone has shown a
+Whatever was sent of a request's head is held until the head is whole, before anyone has shown a
 token: without bounds one connection can fill the memory, and silent ones use up the descriptors.
 When those are used up all the same, the system closes new connections without a word: a watch says
 so in the log and on `/health`.
@@ -101,7 +101,7 @@ class BoundedConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Answer as if no upgrade was asked for, as RFC 9110 §7.8 allows, and log nothing."""
+        """Answer as if no upgrade was requested, as RFC 9110 §7.8 allows, and log nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,7 +225,7 @@ _ENDED: Final = Refused(
 
 
 class Cached(Enum):
-    """Whether an answer may be kept by caches."""
+    """Whether an answer may be stored by caches."""
 
     NEVER = "never"
     IF_IT_SAYS = "if it says so itself"

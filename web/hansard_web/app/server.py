@@ -75,12 +75,12 @@ from hansard_web.principals.attempts import Attempts
 # nothing, 5 % of its time.
 _GC_OBJECTS: Final = 200_000
 # `mallopt(3)`. Requests of megabytes are copied a few times on their way, and each copy was fresh
-# pages of the kernel, to be cleared and given back: 4 % of ingest.
+# pages of the kernel, to be cleared and released: 4 % of ingest.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _KEPT_BYTES: Final = 64 * 1024 * 1024  # of freed memory at the end of the heap
-_OWN_PAGES_BYTES: Final = 4 * 1024 * 1024  # larger blocks are given back at once
+_OWN_PAGES_BYTES: Final = 4 * 1024 * 1024  # larger blocks are released at once
 # Each thread would get an arena of its own, whose free memory no other thread uses: there are a
 # hundred threads, and Python's lock lets one of them allocate at a time anyhow.
 _ARENAS: Final = 2

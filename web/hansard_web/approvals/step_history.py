@@ -1,7 +1,7 @@
 """What a tool step of the gate went through: requested, allowed or asked, decided, ran, returned.
 
 The store's record counts; what a span says of itself only leads to it, or stands in where no
-approval was asked for.
+approval was requested.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def event_filter(
     with_seals: bool = False,
     **fields: str | None,
 ) -> EventFilter:
-    """Return a filter; an empty value means that it was not given. Raises InvalidQueryError."""
+    """Return a filter; an empty value is no filter. Raises InvalidQueryError."""
     since_ns, until_ns = read_times(since, until)
     return EventFilter(
         type=_known("type", type, EventType),
@@ -39,7 +39,7 @@ def event_filter(
 
 
 def read_anchor(text: str | None) -> Head | None:
-    """Return a head as it was kept; raises InvalidQueryError."""
+    """Return a head as it was stored; raises InvalidQueryError."""
     if not text:
         return None
     number, _, digits = text.strip().partition(":")

@@ -166,7 +166,7 @@ _MADE_ID: Final = re.compile(
 
 
 class ItemNames:
-    """The names of the items of some compiles, each made when it is asked for."""
+    """The names of the items of some compiles, each made when it is requested."""
 
     def __init__(self, *requests: CompilationRequest | None) -> None:
         here = [one for one in requests if one is not None]

@@ -87,7 +87,7 @@ class Result:
 
     @property
     def doubtful(self) -> tuple[str, ...]:
-        """The items that are kept although another one that is kept may contradict them."""
+        """The items that are included although another included one may contradict them."""
         return tuple(one for one in self.decisions if _POSSIBLE in self.note(one))
 
     def removed(self, item_id: str) -> tuple[str, ...]:

@@ -162,7 +162,7 @@ class Listing:
 
 
 def chosen(record: Record, state: ContextState) -> dict[str, list[Receipt]]:
-    """Return the receipts that meet the filter by their group, all in the order that is asked for.
+    """Return the receipts that meet the filter by their group, all in the order that is requested.
 
     Grouped first: a compile has thousands of receipts and a few groups to be put in order.
     """

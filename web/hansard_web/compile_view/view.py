@@ -77,7 +77,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What policy said during a compile."""
+    """What policy decided during a compile."""
 
     say: str
     rows: tuple[Check, ...]

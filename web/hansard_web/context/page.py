@@ -469,7 +469,7 @@ def _cache_word(row: Row, *, has_previous: bool) -> str:
 
 
 def _inspected(derived: DerivedContext, rows: Sequence[ContextRow], item: str) -> Inspected | None:
-    """Look at the row that was asked for, else at the one that breaks the cache."""
+    """Look at the row that was requested, else at the one that breaks the cache."""
     chosen = next((at for at, row in enumerate(rows) if row.anchor == item), None)
     if chosen is None:
         chosen = next((at for at, row in enumerate(rows) if row.starts_break), None)

@@ -216,7 +216,7 @@ def _run_program(program: str, endpoints: Endpoints, *, model_url: str) -> Itera
         text=True,
         start_new_session=True,  # Ctrl+C is for the demo; its programs end by themselves in seconds
     ) as process:
-        assert process.stdout is not None  # asked for above
+        assert process.stdout is not None  # requested above
         for line in process.stdout:
             yield Seen(program, protocol, Report(**json.loads(line)))
     if process.returncode:

@@ -121,7 +121,7 @@ class Facts(NamedTuple):
     name: str  # as every library calls it: see `known_as`
     role: str
     status: str
-    model: tuple[str | None, ...]  # asked for, and served
+    model: tuple[str | None, ...]  # requested, and served
     tokens: tuple[int | None, ...]
     input: bytes  # a digest of what was said to it, across dialects
     output: bytes

@@ -222,7 +222,7 @@ class StepSide:
     compiled: StoredCompile | None
     request: bytes | None  # as it went over the wire
     notes: tuple[str, ...]
-    place: int | None = None  # among the calls of its run, from 1; None: no call, or not asked for
+    place: int | None = None  # among the calls of its run, from 1; None: no call, or not requested
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -374,7 +374,7 @@ def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) 
 
 
 def _models(left: StepSide, right: StepSide) -> tuple[str | None, str | None]:
-    """Return the two models that can be compared: those that served, else those asked for."""
+    """Return the two models that can be compared: those that served, else those requested."""
     one, other = left.reading.normal.call, right.reading.normal.call
     if one is None or other is None:
         return left.step.model, right.step.model
@@ -435,7 +435,7 @@ def _put_in(side: StepSide) -> Any:
 
 
 def _came_out(side: StepSide) -> Any:
-    """Return what came of a step: of a call its text and the tool calls it asked for."""
+    """Return what came of a step: of a call its text and the tool calls it requested."""
     normal = side.reading.normal
     if normal.call is not None:
         calls = [

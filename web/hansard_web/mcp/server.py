@@ -166,7 +166,7 @@ def _listed(tool: Tool) -> types.Tool:
 
 @asynccontextmanager
 async def _telling_progress(context: Context, name: str) -> AsyncIterator[None]:
-    """Tell a client that asked for progress, now and then, that a call still waits.
+    """Tell a client that requested progress, now and then, that a call still waits.
 
     Clients give up after a time without news, and a person may take longer to decide.
     """

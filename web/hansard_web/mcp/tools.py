@@ -95,7 +95,7 @@ async def get_approval(api: Api, arguments: given.GetApproval) -> Json:
 #
 # A client cannot approve: no tool does, and what it is given to come back with (`confirmation`) is
 # of use only after somebody else decided. The key of a proposal is made again from it, so nothing
-# has to be kept meanwhile, and a restart loses nothing.
+# has to be stored meanwhile, and a restart loses nothing.
 
 _CUT_OFF_S: Final = 5.0
 _NO_ANSWER: Final = frozenset({"unreachable", "no_json", "internal"})  # it may have run
@@ -323,7 +323,7 @@ async def invalidate_memory(api: Api, arguments: given.InvalidateMemory) -> Json
 
 
 async def _need(api: Api, path: str, refused_body: Json | None = None) -> None:
-    """Refuse a caller whose token will not do before a person is asked for nothing.
+    """Refuse a caller without the scope, before a person is asked in vain.
 
     A body that cannot be meant, an empty one as a rule, is refused by the route, after the token
     was judged.

@@ -187,7 +187,7 @@ def read_memory_filter(
     min_confidence: float | None = None,
     **fields: str | None,
 ) -> MemoryFilter:
-    """Return the filter of a list of memory; an empty value means that it was not given."""
+    """Return the filter of a list of memory; an empty value is no filter."""
     filters: dict[str, Any] = {name: value for name, value in fields.items() if value}
     state = filters.get("state", "current")
     if state not in STATES:

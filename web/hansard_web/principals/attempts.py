@@ -31,7 +31,7 @@ class _Address:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """What failed since it was last asked for."""
+    """What failed since it was last requested."""
 
     count: int
     addresses: int

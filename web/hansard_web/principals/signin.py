@@ -67,7 +67,7 @@ async def sign_in_by_link(
         response = await to_thread.run_sync(_page, request, site, way_back(next), _WRONG_LINK)
     else:
         response = _begun(site, found, way_back(next))
-    # What is asked for next must not tell where it came from.
+    # The next request must not tell where it came from.
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -79,7 +79,7 @@ class FoundRow:
 @dataclass(frozen=True, slots=True)
 class ReceiptsPage:
     fields: Mapping[str, str]
-    odd_decision: str  # a word asked for that no decision has
+    odd_decision: str  # a word requested that no decision has
     is_asked: bool
     say: str
     problem: str

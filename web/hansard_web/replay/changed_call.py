@@ -303,7 +303,7 @@ def compile_turn(
 
 
 def change_list(request: ReplayInput) -> list[change.Mutation]:
-    """Return the changes that are asked for, checked."""
+    """Return the changes that are requested, checked."""
     return change.parse_mutations(request.mutations)
 
 

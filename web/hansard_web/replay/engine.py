@@ -430,7 +430,7 @@ class Replays:
         return taken
 
     def _wait_live(self, found: Resumed, report: Json, arguments: Json) -> ReplayRow:
-        """Propose the next live turns of a fork; what was given for it is kept meanwhile."""
+        """Propose the next live turns of a fork; its request is stored meanwhile."""
         live = found.live
         what = f"Up to {live.turns_left} live turns of {found.at.turn.render_input.model}"
         approval_id = self._gated().propose(arguments, what=what)
@@ -544,7 +544,7 @@ class Replays:
         add_replay(self._outlet.folder, row._replace(report=self._stored_report(report)))
 
     def _stored_report(self, report: Json) -> Json | None:
-        """Return a report without secrets; None where no content may be kept."""
+        """Return a report without secrets; None where no content may be stored."""
         if self._outlet.mode is RetentionMode.METADATA_ONLY:
             return None
         if self._outlet.mode is RetentionMode.FULL_PAYLOADS:
@@ -655,7 +655,7 @@ class Replays:
         live: Live,
         at: Standing,
     ) -> _Ending:
-        """Go on past a divergence until nothing is asked for any more, or something is missing."""
+        """Go on past a divergence until nothing is requested any more, or something is missing."""
 
         def note(live: Live, step: Json | None, shortfall: BaseException | None) -> None:
             work.report["live"] = live.json()

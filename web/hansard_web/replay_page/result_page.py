@@ -295,7 +295,7 @@ class ResultPage:
     body: Body
     source: StepSkeleton | None  # None: it was deleted meanwhile
     replay_path: str
-    again_href: str | None  # None where its changes are not kept, or too long for an address
+    again_href: str | None  # None where its changes are not stored, or too long for an address
     changes: tuple[SaidChange, ...]
     notes: tuple[str, ...]
     took: str

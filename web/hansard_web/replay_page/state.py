@@ -62,7 +62,7 @@ class ReplayState:
         return f"{state.path}?{urlencode(pairs)}" if pairs else state.path
 
     def asked(self, *, script: Json | None = None, notes: str | None = None) -> ReplayInput:
-        """Return what the API would be asked for."""
+        """Return the request to the API."""
         has_changes = self.act in ("mutated", "forward")
         return ReplayInput(
             step_id=self.step_id,

@@ -108,7 +108,7 @@ class Spark:
 @dataclass(frozen=True, slots=True)
 class CorrectionRow:
     correction: Correction
-    claim: str  # what it corrects, as far as it is kept
+    claim: str  # what it corrects, as far as it is stored
     says: str
 
 

@@ -254,7 +254,7 @@ def _texts_for(page: Sequence[TalkCall], nearby: Sequence[TalkCall]) -> set[int]
 
 
 def _requested_calls(messages: Iterable[Message]) -> set[str]:
-    """Return the ids of all tool calls that models asked for."""
+    """Return the ids of all tool calls that models requested."""
     return {
         part.id
         for message in messages

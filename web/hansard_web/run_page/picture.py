@@ -87,7 +87,7 @@ class Picture:
     def own_time(self, row: int, until_ns: int) -> tuple[tuple[int, int], ...]:
         """Return the pieces of a span during which none of its children ran, longest kept.
 
-        Pieces of open subtrees change with the clock and are not kept.
+        Pieces of open subtrees change with the clock and are not cached.
         """
         cached = self._own.get(row)
         if cached is not None:
@@ -181,7 +181,7 @@ def _bounds(nodes: Sequence[Node]) -> tuple[int, int, bool]:
     return min(starts), max([*ends, max(starts)]), len(ends) < len(sound)
 
 
-# What is kept of the runs looked at last: trees, their geometry, how they were laid out.
+# The cache of the runs looked at last: trees, their geometry, how they were laid out.
 
 _KEPT_RUNS = 16
 _KEPT_EACH = 8  # arrangements and searches of one run

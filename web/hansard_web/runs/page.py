@@ -100,7 +100,7 @@ def run_counts(request: Request, site: SiteDep, state: StateDep) -> Response:
 def more_runs(
     request: Request, site: SiteDep, state: StateDep, depth: Annotated[int, Query(ge=1)] = 2
 ) -> Response:
-    """The next rows, in place of the link that asked for them."""
+    """The next rows, in place of the link that requested them."""
     if not is_fragment_request(request):
         return RedirectResponse(state.url, 303)
     with site.readers.read() as connection:

@@ -8,7 +8,7 @@ SidecarError ├── RecordingDisabled        this process stores nothing, so 
 ├── StillWorking        the request of this key has not ended, or nobody knows how  (HTTP 409) ├──
 InvalidBody             JSON that cannot be read, or is none                        (HTTP 400) ├──
 InvalidJson             a body of another type                                      (HTTP 415) ├──
-NotRetained             content that is needed and was not kept                     (HTTP 409) ├──
+NotRetained             content that is needed and was not stored                     (HTTP 409) ├──
 RequestRejected           the collector refuses what was sent                         (HTTP 422)
 ├── VersionRequired       a change that does not say what it changes                  (HTTP 428)
 ├── ProviderUnavailable          a provider that is none, or that this server cannot ask     (HTTP
@@ -105,7 +105,7 @@ class InvalidJson(SidecarError):
 
 
 class NotRetained(SidecarError):
-    """What is needed was not kept: the retention mode forbids it, or it was deleted."""
+    """What is needed was not stored: the retention mode forbids it, or it was deleted."""
 
     code = "not_retained"
 

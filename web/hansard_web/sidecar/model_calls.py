@@ -153,7 +153,7 @@ def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
 
 
 def _content(result: ModelAnswer) -> Json:
-    """Return what was said, the tools that were asked for, and the message to go on with."""
+    """Return what was said, the tools that were requested, and the message to go on with."""
     return {
         "text": result.text,
         "tool_calls": [_tool_call(one) for one in result.tool_calls],

@@ -101,7 +101,7 @@ class Detail:
 
 
 def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
-    """Read a task with the words of its evidence, as far as they are kept.
+    """Read a task with the words of its evidence, as far as they are stored.
 
     Raises NotFoundError or AmbiguousIdError.
     """
@@ -207,7 +207,7 @@ def _bars(activity: Sequence[int]) -> list[Bar]:
 # The list of the page of tasks, and what its address says.
 
 _ROWS: Final = 50
-# What can be shown, in the order of the switch; the first unless said.
+# What can be shown, in the order of the switch; the first unless stated.
 SHOWN: Final = {"open": "Open", "all": "All"}
 
 
@@ -252,7 +252,7 @@ class Row:
     level: str
     count: int
     last_ns: int
-    says: str  # the newest one, as far as it is kept
+    says: str  # the newest one, as far as it is stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from hansard_web.ui.messages import ShownMessage, ToolCard, show_message
 router = APIRouter()
 
 MESSAGES_A_PAGE: Final = 60
-_MOST_COUNTED: Final = 2_000  # messages whose tokens are counted without being asked for
+_MOST_COUNTED: Final = 2_000  # messages whose tokens are counted without being requested
 
 View = Literal["all", "active"]
 

@@ -220,7 +220,7 @@ def _media(part: MediaPart) -> MediaBlock:
 
 
 def tool_card(part: ToolCallPart, calls: CallFacts, *, rest: str | None) -> ToolCard:
-    """Return a call that a model asked for, with what became of it."""
+    """Return a call that a model requested, with what became of it."""
     event = calls.events.get(part.id or "")
     result = calls.results.get(part.id or "")
     ran = event.ran if event else None

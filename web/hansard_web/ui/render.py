@@ -34,7 +34,7 @@ from hansard_web.ui import format as figures
 from hansard_web.ui.assets import Assets, package_assets
 from hansard_web.ui.markdown import to_html, verbatim
 
-# Compiled templates kept beside their sources, as Python keeps compiled modules.
+# Compiled templates stored beside their sources, as Python keeps compiled modules.
 
 _FINGERPRINT_CHARS: Final = 12
 
@@ -56,7 +56,7 @@ class TemplateCache(FileSystemBytecodeCache):
         super().__init__(str(folder), f"%s.{mark}.template")
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Take what is kept; what cannot be read is compiled again."""
+        """Take what is stored; what cannot be read is compiled again."""
         try:
             super().load_bytecode(bucket)
         except Exception:  # a damaged file may raise any: SystemError, AttributeError …
@@ -123,7 +123,7 @@ class Shell:
     places: tuple[Place, ...] = PLACES
     badge: Callable[[], Badge] = lambda: Badge(0)  # asked by whole pages only
     may_decide: bool = True  # whether the reader's token may say something in a person's name
-    principal: str = ""  # the name that decisions of this reader are kept under; "" for none
+    principal: str = ""  # the name that decisions of this reader are stored under; "" for none
     is_open: bool = False  # anyone may decide, as the setting `decide` says
     messages: str = "markdown"  # one of MESSAGES
     keeps_text: bool = True  # whether what a person writes is kept

@@ -82,7 +82,7 @@ _MOST_REASON: Final = 300  # characters of what a classifier gives as its reason
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A pair, and what a classifier said of it."""
+    """A pair, and a classifier's verdict on it."""
 
     pair: Pair
     classifier: str
@@ -137,7 +137,7 @@ class MaintenanceService:
         return [pair for pair in pairs if pair not in known]
 
     def waiting(self, judge: str, *, most: int) -> list[Waiting]:
-        """Return doubtful pairs for which no task was opened yet; no classifier is asked again."""
+        """Return doubtful pairs for which no task was opened yet; no classifier is called again."""
         return verdicts.waiting(self._connections.get(), judge, most=most)
 
     def new_entries(self, judge: str) -> list[int]:

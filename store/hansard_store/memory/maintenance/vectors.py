@@ -62,7 +62,7 @@ _FEWEST_PLACES: Final = 2  # a vector with fewer numbers has no direction to spe
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A record, by number, and the cosine of its vector and the one that was asked for."""
+    """A record, by number, and the cosine of its vector and the one that was requested."""
 
     number: int
     similarity: float

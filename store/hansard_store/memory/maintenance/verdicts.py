@@ -69,7 +69,7 @@ def add_verdict(
     now_ns: int,
     reason: str = "",
 ) -> None:
-    """Remember what a classifier said of a pair, and what came of it."""
+    """Remember a classifier's verdict on a pair, and what came of it."""
     first, second = sorted(pair)
     connection.execute(_ADD, (first, second, classifier, label, score, reason, outcome, now_ns))
 
@@ -81,7 +81,7 @@ def waiting(connection: apsw.Connection, classifier: str, *, most: int) -> list[
 
 
 def forget_pairs(connection: apsw.Connection, number: int) -> None:
-    """Remove what was said of a record that is purged."""
+    """Remove the verdicts on a record that is purged."""
     for sql in _FORGET:
         connection.execute(sql, (number,))
 

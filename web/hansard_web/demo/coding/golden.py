@@ -155,7 +155,7 @@ def _run(endpoints: Endpoints, settings: Settings, name: str) -> Iterator[dict[s
         text=True,
         start_new_session=True,  # Ctrl+C is for the demo
     ) as process:  # fmt: skip
-        assert process.stdout is not None  # asked for above
+        assert process.stdout is not None  # requested above
         for line in process.stdout:
             yield json.loads(line)
     if process.returncode:

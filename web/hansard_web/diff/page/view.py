@@ -80,7 +80,7 @@ def shown_steps(
     selected: int | None,
     most: int = WINDOW,
 ) -> ShownSteps:
-    """Return a window of the rows; unless everything is asked for, what is the same is folded."""
+    """Return a window of the rows; unless everything is requested, what is the same is folded."""
     groups = _groups(steps, everything=state.everything)
     first = min(state.first, max(len(groups) - 1, 0))
     window = groups[first : first + most]

@@ -35,7 +35,7 @@ from hansard_web.replay.transport.turn import Turn, exact_turn
 
 MOST_TURNS: Final = 200
 _LOOKED_AT: Final = 50  # later calls, among which the one that follows is looked for
-# Without the recorded bytes a later turn can still be rebuilt; the first one was asked for exactly.
+# Without the recorded bytes a later turn can still be rebuilt; the first one was requested exactly.
 _REBUILDABLE: Final = frozenset(
     {Reason.NOT_RECORDED, Reason.BYTES_MISSING, Reason.BYTES_REDACTED, Reason.SECRETS_CUT}
 )

@@ -161,7 +161,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a live fork stopped. `reason` None: the model asked for no tool any more."""
+    """Where a live fork stopped. `reason` None: the model requested no tool any more."""
 
     live: Live
     reason: Reason | None

@@ -54,7 +54,7 @@ def resumed(
     outlet: Outlet,
     reach: Reach,
 ) -> Resumed:
-    """Return a fork ready to go on, with the results that were given. Nothing is written.
+    """Return a fork ready to go on, with the results that were sent. Nothing is written.
 
     Raises NotReplayable, NotFoundError or AmbiguousIdError.
     """

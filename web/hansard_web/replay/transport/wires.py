@@ -84,7 +84,7 @@ class NoWire:
         """There is nothing to close."""
 
 
-# Requests that no adapter renders (embeddings, legacy completions): sent and kept as they are.
+# Requests that no adapter renders (embeddings, legacy completions): sent and stored as they are.
 
 _USAGE = {"input": "usage.prompt_tokens", "output": "usage.completion_tokens"}
 
