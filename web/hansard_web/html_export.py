@@ -93,7 +93,7 @@ def saved_diff(
     return saved_file(f"diff-{names}.html", "saved/diff.html", view.title, view, now_ns=now_ns)
 
 
-# A run as one HTML file: its steps, each with what was said, asked and answered.
+# A run as one HTML file: its steps, each with its input and output.
 
 MOST_STEPS: Final = 2_000
 MOST_CHARS: Final = 6_000_000  # of content, in the whole file

@@ -56,7 +56,7 @@ class _Follower:
         self._seq = seq
 
     def offer(self, changes: Sequence[RunItem]) -> None:
-        """Add changes; of a run only its latest state is kept.
+        """Add changes; of a run only its latest state is held.
 
         The poller may tell what the page has seen: it did not know where this one begins.
         """

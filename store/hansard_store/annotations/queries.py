@@ -118,7 +118,7 @@ SELECT annotation_id FROM annotation WHERE substr(hex(annotation_id), -8) = :tai
   AND hex(annotation_id) LIKE :ending
 LIMIT :limit
 """
-# Of a run with what is said of its steps, or of one thing alone.
+# Of a run with the annotations of its steps, or of one thing alone.
 _OF_RUN = f"""
 {SELECT} INDEXED BY annotation_step WHERE trace_id = :trace AND ended_ns IS NULL
 ORDER BY id LIMIT :limit
@@ -144,7 +144,7 @@ WHERE EXISTS (
   SELECT 1 FROM annotation INDEXED BY annotation_run
   WHERE annotation.trace_id = run.trace_id AND ended_ns IS NULL)
 """
-# Of one run, in the order of the index: what is said of the run itself, then of its steps.
+# Of one run, in the order of the index: those of the run itself, then of its steps.
 _SUMS = """
 SELECT kind, name, count(*) FILTER (WHERE span_id = x''), count(*),
   avg(value) FILTER (WHERE span_id = x''), avg(value),
@@ -226,12 +226,12 @@ def annotations_in_run(
 
 
 def standing_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
-    """Return what is said of one run or one step alone, the newest first."""
+    """Return the annotations of one run or one step alone, the newest first."""
     return _on(connection, _STANDING_ON, target, limit)
 
 
 def ended_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
-    """Return what was said of it and was replaced or withdrawn, the newest first."""
+    """Return its replaced and withdrawn annotations, the newest first."""
     return _on(connection, _ENDED_ON, target, limit)
 
 
@@ -263,7 +263,7 @@ def list_annotations(
 ) -> Page[Annotation]:
     """Return annotations that meet every condition, the newest first.
 
-    `with_steps`: of a run, what is said of its steps, too. Raises InvalidCursorError.
+    `with_steps`: of a run, those of its steps, too. Raises InvalidCursorError.
     """
     (before,) = decode_cursor("annotations", cursor, count=1) if cursor else (_ABOVE_ALL,)
     conditions = ["id < :before"]

@@ -1,6 +1,6 @@
 """Annotations: notes, scores and tags on runs and steps, and the rows that hold them.
 
-Nothing is overwritten. Of what ended the newest are kept, and the others counted. Functions that
+Nothing is overwritten. Of what ended the newest are stored, and the others counted. Functions that
 write run inside a transaction.
 """
 
@@ -141,7 +141,7 @@ class AnnotationRow(NamedTuple):
 
     @property
     def says(self) -> tuple[object, ...]:
-        """What is said, apart from who says it and when."""
+        """The content, apart from its author and time."""
         return (self.name, self.value, self.label, self.text, self.expected)
 
 
@@ -164,7 +164,7 @@ class Annotation:
 
     @property
     def step_id(self) -> str | None:
-        """None of what is said of the whole run."""
+        """None for the annotation of a whole run."""
         if not self.row.span_id:
             return None
         return f"{self.run_id}-{self.row.span_id.hex()}{'.server' if self.is_server else ''}"

@@ -235,7 +235,7 @@ def is_proposer(approval: Approval, proposal_key: str | None) -> bool:
 
 
 def require_proposer(approval: Approval, proposal_key: str | None) -> None:
-    """Raise ClaimRefused for a key that is given and wrong."""
+    """Raise ClaimRefused for a wrong key."""
     if proposal_key is not None and not is_proposer(approval, proposal_key):
         raise ClaimRefused("bad_token", "this is not the key of this proposal")
 

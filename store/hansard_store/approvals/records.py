@@ -96,7 +96,7 @@ class Action:
 class PolicyNote:
     """What policy decided of an action."""
 
-    effect: str | None = None  # None: nobody was asked
+    effect: str | None = None  # None: no policy decided
     rule_ids: tuple[str, ...] = ()
     reason: str | None = None
     obligations: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class Proposal:
     approvers: Sequence[Approver] = ()
     approvals_required: int = 1  # of distinct people, out of the approvers where there are any
     batch_id: str | None = None  # of the proposer's own choice: 32 hex digits
-    proposer_policy: PolicyNote | None = None  # what the proposer's own rules said
+    proposer_policy: PolicyNote | None = None  # the decision of the proposer's own rules
     proposal_key: str | None = None  # sent again, it is the same proposal
     facts: Mapping[str, str] = field(default_factory=dict)  # for policy (policy_port.FACTS)
     requested_by: tuple[str, ...] = ()  # of what undoes an action: who requested the action

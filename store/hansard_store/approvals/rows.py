@@ -296,7 +296,7 @@ def _are_few(connection: apsw.Connection, state: str) -> bool:
 
 
 def _conditions(filters: ApprovalFilter) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return what is asked of a row, by name of the filter, and the values it is asked with."""
+    """Return the conditions, by name of the filter, and their parameters."""
     names = [name for name in _FILTERS if name not in ("status", "pending")]
     parameters = {name: _bound(name, value) for name in names if (value := getattr(filters, name))}
     tests = {name: _FILTERS[name][1] for name in parameters}

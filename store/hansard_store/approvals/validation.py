@@ -1,4 +1,4 @@
-"""Looking a proposal over before anything is asked about it or written."""
+"""Validation of a proposal, before policy decides about it or anything is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_LIFETIME_NS: Final = 90 * 24 * 3600 * 1_000_000_000
 
 
 def question_of(proposal: Proposal) -> PolicyQuestion:
-    """Return what policy is asked about a proposal."""
+    """Return the question to policy about a proposal."""
     unknown = set(proposal.facts) - set(FACTS)
     if unknown:
         raise InvalidProposal("facts", f"policy knows nothing of {min(unknown)!r}")
@@ -99,7 +99,7 @@ def _check_own(what: str, name: str) -> None:
 
 
 def _clean(note: PolicyNote | None, keeper: Retention) -> PolicyNote | None:
-    """Return what the proposer's own rules said, without the secrets that they may repeat."""
+    """Return the decision of the proposer's own rules, without secrets that it may repeat."""
     if note is None:
         return None
     return replace(

@@ -1,8 +1,8 @@
 """Seals: leaves of what was written since the last one, bound into the audit log by one event.
 
 An event `record.sealed` holds a hash of every block and bucket of leaves that changed; the last one
-that names a block says what it must be. So the chain, and every stored head of it, holds all primary
-rows as they were when they were last sealed, and nothing has to be stored of earlier states.
+that names a block says what it must be. So the chain, and every stored head of it, holds all
+primary rows as they were when last sealed, and nothing has to be stored of earlier states.
 What was written since is unsealed, and counted as that. A crash loses no mark: those are written
 with the change itself, and a row of a numbered table above the last leaf is simply not sealed yet.
 Rows that something else had altered when Hansard removed them have no leaf; the event names them.

@@ -86,7 +86,7 @@ def add_requested(
 
 
 def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
-    """Take back what a span said about tool calls."""
+    """Take back what a span reported about tool calls."""
     run.ask_tables(connection)
     connection.execute(_DROP_RAN, (span,))
     connection.execute(_DROP_REQUESTED, (span,))

@@ -1,4 +1,4 @@
-"""Reading what was said: the calls of a run, their lists of messages, and message bodies.
+"""Reading messages: the calls of a run, their lists of messages, and message bodies.
 
 Lists are nodes of the prefix tree (`texts.py`); bodies are read only for what is shown.
 """

@@ -40,8 +40,8 @@ def migrate(folder: DataFolder, connection: apsw.Connection) -> int:
     """Bring the schema to the newest version and return it, in one transaction.
 
     An older store is copied beside it first. Several processes may call it at once: one migrates,
-    the others wait, and none sees a version in between. Raises StoreNewerError when the file is newer
-    than this code, NoSpaceError without room for the copy, StoreBusyError when the write lock
+    the others wait, and none sees a version in between. Raises StoreNewerError when the file is
+    newer than this code, NoSpaceError without room for the copy, StoreBusyError when the write lock
     cannot be had, and SchemaAlteredError for an older store whose schema was altered: what was
     added would alter rows while they are migrated, and sealed.
     """

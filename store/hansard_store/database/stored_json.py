@@ -73,7 +73,7 @@ _WHY: Final = "rows of the store are read-only; change a copy: dict(â€¦), list(â
 
 
 class ReadOnlyRowError(HansardError, TypeError):
-    """A program tried to change a row that it was given."""
+    """A program tried to change a row of the store."""
 
     code = "read_only_row"
 

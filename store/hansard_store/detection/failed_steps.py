@@ -191,7 +191,7 @@ def _subject(role: str, tool: str | None, model: str | None, name: str) -> tuple
 
 
 class _Messages:
-    """Finds what errors said, whole: a step's summary has the beginning of it."""
+    """Finds error messages, whole: a step's summary has the beginning of it."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection

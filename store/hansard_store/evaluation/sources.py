@@ -162,7 +162,7 @@ class EvaluatedStep:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptText:
-    """What an assistant said in a transcript; `content` is the message without its role."""
+    """An assistant's message in a transcript; `content` is the message without its role."""
 
     number: int
     message_id: bytes
@@ -323,7 +323,7 @@ def last_message(connection: apsw.Connection) -> int:
 def iter_transcripts(
     connection: apsw.Connection, *, after: int, since_ns: int, at_once: int = 500
 ) -> Iterator[TranscriptText]:
-    """Yield what assistants said in transcripts of a window, in the order of writing."""
+    """Yield the assistants' messages in transcripts of a window, in the order of writing."""
     while True:
         parameters = {"after": after, "since": since_ns, "limit": at_once}
         rows: list[Any] = connection.execute(_TRANSCRIPT, parameters).fetchall()

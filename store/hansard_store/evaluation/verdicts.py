@@ -144,7 +144,7 @@ class VerdictRow:
 
     @property
     def step_id(self) -> str | None:
-        """The step that said it, or wrote it into memory."""
+        """The step that made the claim, or wrote it into memory."""
         if self.trace_id is None or self.span_id is None:
             return None
         return f"{self.trace_id.hex()}-{self.span_id.hex()}"
@@ -190,7 +190,7 @@ def list_verdicts(
 def verdicts_of_run(
     connection: apsw.Connection, trace_id: bytes, *, limit: int = 200
 ) -> list[VerdictRow]:
-    """Return the verdicts on what a run said, in the order in which it was said."""
+    """Return the verdicts on the claims of a run, in their order."""
     return [_row(one) for one in connection.execute(_OF_RUN, {"trace": trace_id, "limit": limit})]
 
 
@@ -276,7 +276,7 @@ def release_verdicts(connection: apsw.Connection, trace_id: bytes, *, most: int)
 
 
 def forget_words(connection: apsw.Connection, memory: int) -> list[int]:
-    """Remove what a purged record said; return the numbers of its corrections."""
+    """Remove the claims of a purged record; return the numbers of its corrections."""
     found = [number for (number,) in connection.execute(_CORRECTIONS, (memory,))]
     connection.execute(_FORGET_WORDS, (memory,))
     return found

@@ -1,9 +1,9 @@
-"""A run that began in the transaction that runs: all of it is in memory, no table need be asked.
+"""A run that began in the transaction that runs: all of it is in memory, no table need be read.
 
 Most runs arrive whole, in one request. What the rules of counting ask of such a run (what is above
 and below a step, which tool call waits for its other half, below which step a usage was counted) is
 answered here, where a stored run costs five queries a span. The first change that takes something
-back writes down what was held and leaves: from then on the tables are asked, as for any run.
+back writes down what was held and leaves: from then on the tables are read, as for any run.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class FreshRun:
     # ---- the tree
 
     def add(self, step: Kin) -> bool:
-        """Add a step; False when the tables must be asked from now on.
+        """Add a step; False when the tables must be read from now on.
 
         That is when a SERVER and a CLIENT share an id, and when there are too many tool calls.
         """
@@ -176,7 +176,7 @@ class FreshRun:
     # ---- the end
 
     def write(self, connection: apsw.Connection, *, run: int, trace_id: bytes) -> None:
-        """Write the rows held back: before the commit, or before a table is asked."""
+        """Write the rows held back: before the commit, or before a table is read."""
         connection.executemany(_MARK, [(trace_id, span_id) for span_id in self._marks])
         connection.executemany(
             _ADD_TOOL, [(run, one.call_id, one.name, one.requested, one.ran) for one in self._tools]

@@ -192,7 +192,7 @@ def last_prompt(connection: apsw.Connection, session: str, time_ns: int) -> byte
 
 
 def next_prompt_ns(connection: apsw.Connection, session: str, time_ns: int) -> int | None:
-    """Return when the next prompt after a time was given."""
+    """Return when the next prompt after a time came."""
     found: int | None = connection.execute(_NEXT_PROMPT, (session, time_ns)).get
     return found
 
@@ -296,7 +296,7 @@ def last_key(connection: apsw.Connection, trace_id: bytes, kind: str) -> str | N
 
 @dataclass(frozen=True, slots=True)
 class MadeSpan:
-    """What is asked of a span that was made before."""
+    """The facts needed of a span that was made before."""
 
     start_ns: int | None
     end_ns: int | None

@@ -79,7 +79,7 @@ class MemoryConflict:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Who said that a record does not hold, and why."""
+    """Who ended a record, and why."""
 
     time_ns: int
     by: str

@@ -76,7 +76,7 @@ _NOBODY = Who(Actor.SYSTEM)
 
 @dataclass(frozen=True, slots=True)
 class WrittenMemory:
-    """A record after a write: new, or the one that already said so."""
+    """A record after a write: new, or the one that it repeats."""
 
     memory: Memory
     outcome: memories.Outcome

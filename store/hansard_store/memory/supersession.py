@@ -31,7 +31,7 @@ _BY_ID = """
 SELECT id, memory_id, line, confidence, freshness_ns, expires_ns, content_hmac, state
 FROM memory WHERE memory_id = ?
 """
-# What was said before and does not stand: it waits for a person, or a person refused it.
+# A repeat of a record that does not stand: it waits for a person, or a person refused it.
 _SAID_BEFORE = """
 SELECT id, memory_id, line, confidence, freshness_ns, expires_ns, content_hmac, state
 FROM memory INDEXED BY memory_key

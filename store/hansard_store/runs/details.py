@@ -20,7 +20,7 @@ WHERE trace_id = :trace
     OR instr(lower(coalesce(tool_name, '')), :text) OR instr(lower(coalesce(model, '')), :text)
     OR instr(lower(coalesce(agent_name, '')), :text) OR instr(lower(coalesce(summary, '')), :text))
 """
-# The step that first carried a text; what other runs said first is found by /search.
+# The step that first carried a text; texts that other runs had first are found by /search.
 _MATCHING_TEXTS = """
 SELECT DISTINCT span.id
 FROM text_fts CROSS JOIN text ON text.id = text_fts.rowid

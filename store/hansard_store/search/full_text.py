@@ -1,4 +1,4 @@
-"""Full text over everything that was said: messages, names, arguments, results, errors, logs."""
+"""Full text search: messages, names, arguments, results, errors, logs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ ORDER BY text_fts.rowid DESC LIMIT :limit
 _SAID_IN = """EXISTS (
   SELECT 1 FROM text_use CROSS JOIN run ON run.id = text_use.run
   WHERE text_use.text = text.id AND (run.work_count > 0) = {works})"""
-# Messages are said in model calls, which only an agent's run has.
+# Messages are in model calls, which only an agent's run has.
 _FIND_OF = {
     None: _FIND.format(of_kind="1"),
     "agent": _FIND.format(of_kind=f"(text.field = 'message' OR {_SAID_IN.format(works=1)})"),

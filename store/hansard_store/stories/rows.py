@@ -41,7 +41,7 @@ UPDATE processed_story INDEXED BY processed_story_memory SET title = '', url = '
 
 
 class AlreadyProcessed(StoreError):
-    """Somebody else was first: what was said then stands."""
+    """Another process was first: its verdict stands."""
 
     code = "already_processed"
 

@@ -83,7 +83,7 @@ class StoryService:
         return stories.known_ids(self._connections.get(), source, ids)
 
     def without_secrets(self, story: Story) -> Story:
-        """Return a story as it may be classified and kept."""
+        """Return a story as it may be classified and stored."""
         clean = self._retention.clean_text
         return replace(story, title=clean(story.title), url=clean(story.url))
 

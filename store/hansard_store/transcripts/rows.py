@@ -102,7 +102,7 @@ _ALL = -1  # no LIMIT
 
 
 def tables_of(log: LogId) -> Tables:
-    """Return where a log is kept."""
+    """Return the tables of a log."""
     return TREE if isinstance(log, BranchId) else LINE
 
 

@@ -213,9 +213,9 @@ def differences(
     *,
     is_too: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """Name the columns of a row that differ from what is given; "" where none does.
+    """Name the columns of a row that differ from the expected ones; "" where none does.
 
-    `is_too`: values that a column may have beside what is given.
+    `is_too`: values that a column may have beside the expected one.
     """
     return "; ".join(
         f"{column} {_text(one)}, and {_text(other)}"

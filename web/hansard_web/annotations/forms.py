@@ -88,7 +88,7 @@ def withdraw(
 
 
 def _fields_of(typed: dict[str, str]) -> dict[str, Any]:
-    """Return what a form says, as the API takes it; empty fields are not said."""
+    """Return the fields of a form, as the API takes them, without empty ones."""
     fields: dict[str, Any] = {name: typed[name].strip() for name in ("expected", "tag")}
     if typed["kind"] == "score":
         score = {"value": _number(typed["value"]), "label": typed["label"].strip() or None}

@@ -37,7 +37,7 @@ def score_words(value: float | None, label: str | None) -> str:
 
 
 def source_words(source: str | None) -> str:
-    """Return what kind of judge said it."""
+    """Return the kind of its author."""
     return SOURCES.get(source or "", _UNTOLD)
 
 

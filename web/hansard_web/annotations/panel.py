@@ -50,7 +50,7 @@ class Line:
     at_ns: int
     ended: str  # "replaced by …", "withdrawn by …: why"; "" while it stands
     removed: tuple[str, ...]
-    step_href: str  # of what is said of another thing than the page is about
+    step_href: str  # of an annotation of another thing than the page is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class AnnotationPanel:
 
 
 def panel_of_run(connection: apsw.Connection, run_id: str, *, back: str) -> AnnotationPanel:
-    """Return the panel of a run, with what is said of its steps."""
+    """Return the panel of a run, with the annotations of its steps."""
     trace_id = bytes.fromhex(run_id)
     every = annotations_in_run(connection, trace_id, limit=_MOST_OF_RUN)
     of_steps = [one for one in every if one.step_id is not None]

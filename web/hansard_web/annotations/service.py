@@ -1,4 +1,4 @@
-"""What is asked of annotations: by the API, and by commands without a server."""
+"""Requests to annotations: by the API, and by commands without a server."""
 
 from __future__ import annotations
 

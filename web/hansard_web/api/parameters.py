@@ -1,4 +1,4 @@
-"""What can be asked in a query string: parameters of the routes, as OpenAPI tells them."""
+"""The query parameters of the routes, as OpenAPI documents them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of the record, read once from texts and refused in words.
+"""The filters of the API, parsed once from texts and refused with a message.
 
 For queries of URLs (`params.py`), options of commands and tools alike; knows no web framework.
 """
@@ -45,7 +45,7 @@ def limit_of(text: str | None) -> int:
 
 
 def window_of(since: str | None, until: str | None) -> Window:
-    """Return a window of time; all of it unless given."""
+    """Return a window of time; all of it by default."""
     since_ns, until_ns = read_times(since, until)
     return Window(since_ns or 0, (1 << 63) - 1 if until_ns is None else until_ns)
 

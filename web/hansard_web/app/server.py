@@ -112,7 +112,7 @@ def _mallopt(name: int, value: int) -> None:
 
 
 class HeapKeeper:
-    """Gives memory back that is free and kept: after a load, and when the process grows fast.
+    """Releases memory that is free and held: after a load, and when the process grows fast.
 
     The collector counts objects, and a cycle of a few may hold megabytes: it would stay until
     200,000 others are made. And glibc keeps what threads freed in pieces until it is asked.

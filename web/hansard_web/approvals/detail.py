@@ -1,4 +1,4 @@
-"""One approval as it is put before a person: what would run, why it is asked, what was said."""
+"""One approval as a person sees it: what would run, why it needs a decision, its history."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def _argument(field: Field) -> Argument:
 
 
 def _stands_for(approval: Approval, requested: Sequence[str]) -> str:
-    """Return the last of those asked who has not approved this draft."""
+    """Return the last of the requested approvers who has not approved this draft."""
     approved = [one.name for one in approval.approved_by]
     left = [one for one in requested if not any(is_same(one, other) for other in approved)]
     return left[-1] if left else ""

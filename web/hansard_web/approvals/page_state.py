@@ -50,7 +50,7 @@ class InboxState:
         return f"{path}?{query}" if query else path
 
     def filter(self, **more: Any) -> ApprovalFilter:
-        """Return what the store is asked; `run` is a whole id."""
+        """Return the filter for the store; `run` is a whole id."""
         return ApprovalFilter(
             channel=self.channel or None,
             agent=self.agent or None,

@@ -87,7 +87,7 @@ class Repl:
         }
 
     def answer(self, line: str) -> list[str]:
-        """Do what a line asks for; what is refused is said in words."""
+        """Run the command of a line; a refusal is a line of text."""
         verb, _, rest = line.strip().partition(" ")
         if not verb:
             return []

@@ -1,4 +1,4 @@
-"""What a tool step of the gate went through: requested, allowed or asked, decided, ran, returned.
+"""What a tool step of the gate went through: requested, allowed or pending, decided, ran, returned.
 
 The store's record counts; what a span says of itself only leads to it, or stands in where no
 approval was requested.

@@ -122,7 +122,7 @@ def make_accounts(site: Site, decider: PolicyDecider, outlet: Outlet | None) -> 
 
 
 def person(request: Request, named: str | None) -> str:
-    """Return who says something that decides nothing: the name that was given, or the principal."""
+    """Return the author of what decides nothing: the name in the request, or the principal."""
     principal = principal_of(request)
     return named or (ME if principal is None else principal.name)
 

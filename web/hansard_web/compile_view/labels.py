@@ -102,7 +102,7 @@ def plain_why(receipt: Receipt) -> str:
 
 
 def meaning(reason: str) -> str:
-    """Return what a reason code means; codes that are not ours are said to be none."""
+    """Return what a reason code means; unknown codes are named as such."""
     known = _MEANINGS.get(reason)
     if known is None:
         return "A reason this version does not know"

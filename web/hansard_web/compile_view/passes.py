@@ -30,7 +30,7 @@ class PassDid:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a pass said of one item."""
+    """The decision of a pass on one item."""
 
     number: int
     name: str

@@ -82,7 +82,7 @@ def compilation_for(
 
 
 def read_record(connection: apsw.Connection, compilation: Compilation, *, now_ns: int) -> Record:
-    """Read a compile whole; what is missing of it is said, never raised."""
+    """Read a compile whole; what is missing of it is named, never raised."""
     result, trouble = _result(connection, compilation.row.result_ref)
     numbers = [compilation.span, *spans_naming_compilation(connection, compilation.row.id)]
     steps = steps_by_number(connection, numbers, now_ns=now_ns)

@@ -76,7 +76,7 @@ class Agent:
         conversation_id: str | None = None,
         user_id: str | None = None,
     ) -> Report:
-        """Run until the model has answered, and append what was said to the history.
+        """Run until the model has answered, and append the messages to the history.
 
         A failing model ends the run with the status error; nothing is raised.
         """

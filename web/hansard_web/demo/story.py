@@ -45,7 +45,7 @@ class Reply:
 
 
 def load_script() -> list[Reply]:
-    """Return the replies of script.json, in order; the first that fits is given."""
+    """Return the replies of script.json, in order; the first that fits is sent."""
     source = files("hansard_web.demo").joinpath("script.json").read_text(encoding="utf-8")
     return [Reply(**entry) for entry in json.loads(source)]
 

@@ -1,4 +1,4 @@
-"""Which two things a pair of ids names, and their comparison kept while neither changes."""
+"""Which two things a pair of ids names, and their comparison cached while neither changes."""
 
 from __future__ import annotations
 

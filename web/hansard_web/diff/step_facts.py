@@ -19,7 +19,7 @@ from hansard_store.content.messages import CallRow, MessageRef, list_calls, read
 from hansard_store.runs.details import CallModels, call_models
 from hansard_store.steps.queries import RunTree, StepSkeleton, TreeRow, tree_rows
 
-# What steps that are no calls were given and what came of them, as digests to compare.
+# The inputs and outputs of steps that are no calls, as digests to compare.
 
 
 class StepDigests(NamedTuple):
@@ -123,7 +123,7 @@ class Facts(NamedTuple):
     status: str
     model: tuple[str | None, ...]  # requested, and served
     tokens: tuple[int | None, ...]
-    input: bytes  # a digest of what was said to it, across dialects
+    input: bytes  # a digest of its input, across dialects
     output: bytes
     compile: str | None  # a digest of budget and decisions
 

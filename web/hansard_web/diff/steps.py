@@ -425,7 +425,7 @@ def _notes(left: StepSide, right: StepSide) -> tuple[str, ...]:
 
 
 def _put_in(side: StepSide) -> Any:
-    """Return what a step that is no call was given; a call's messages are compared apart."""
+    """Return the input of a step that is no call; a call's messages are compared apart."""
     normal = side.reading.normal
     if normal.call is not None:
         return None

@@ -32,7 +32,7 @@ ICONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimLine:
-    """One claim. What was said is hostile text, as everything recorded is."""
+    """One claim. Its sentence is hostile text, as everything recorded is."""
 
     verdict: str
     label: str

@@ -1,4 +1,4 @@
-"""What the tools are asked with; a client reads these models as JSON schemas."""
+"""The arguments of the tools; a client reads these models as JSON schemas."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ async def _answer_alone(server: Server[Any], scope: Scope, receive: Receive, sen
 
 
 def mcp_route() -> Route:
-    """Return the route. There is nothing to GET: the server says nothing that was not asked."""
+    """Return the route. There is nothing to GET: the server sends nothing unrequested."""
     return Route(PATH, McpEndpoint(), methods=["POST", "DELETE"], include_in_schema=False)
 
 

@@ -25,7 +25,7 @@ from hansard_compiler.calls import Json
 from hansard_web.mcp.api_client import Api, Refused, agent_name
 from hansard_web.mcp.tools import BY_NAME, TOOLS, Tool
 
-# Answers made small enough for a model to read, with what was left out said.
+# Answers made small enough for a model to read, with what was left out named.
 
 MOST_CHARACTERS: Final = 60_000  # of an answer as JSON: some 15,000 tokens
 _TEXT, _ITEMS, _DEPTH = 8_000, 200, 30  # what is let through where there is room

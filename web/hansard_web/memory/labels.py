@@ -38,7 +38,7 @@ def type_words(memory_type: str) -> str:
 
 
 def writer_words(one: Memory) -> str:
-    """Say who wrote it: the name that was given, as what, and which principal sent it."""
+    """Return who wrote it: the claimed name, as what, and which principal sent it."""
     as_what = WRITERS.get(one.writer, one.writer)
     if one.written_by:
         as_what = f"{person_text(one.written_by, one.written_method)}, {as_what}"

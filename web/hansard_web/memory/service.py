@@ -1,4 +1,4 @@
-"""Requests to memory, and the steps recorded of them for programs without the SDK."""
+"""Requests to memory, and the steps that record them for programs without the SDK."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MOST_ADDRESSES: Final = 1024  # the one that failed longest ago is forgotten first
-MOST_WAITING: Final = 16  # answers that wait at once; any more are given at once
+MOST_WAITING: Final = 16  # answers that wait at once; any more are sent at once
 _FREE: Final = 3  # a mistyped token costs nobody time
 _FIRST_S: Final = 0.1
 _MOST_S: Final = 2.0

@@ -1,4 +1,4 @@
-"""What is asked of receipts, and receipts as bodies of the API."""
+"""The filter of receipts, and receipts as bodies of the API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def receipt_filter(
     pass_: str | None = None,
     **fields: str | None,
 ) -> ReceiptFilter:
-    """Return the filter of a list of receipts; an empty value means that it was not given."""
+    """Return the filter of a list of receipts; an empty value is no filter."""
     since_ns, until_ns = read_times(since, until)
     return ReceiptFilter(
         pass_name=pass_ or None,

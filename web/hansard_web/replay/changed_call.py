@@ -357,7 +357,7 @@ def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | 
 def _render_input(
     source: Source, result: CompileResult, mutations: Sequence[change.Mutation]
 ) -> RenderInput:
-    """Return the compiled context with everything else that was said of the request."""
+    """Return the compiled context with everything else of the request."""
     recipe, call = source.recipe, source.call
     sampling = Sampling() if call is None else sampling_from(call)
     more: Json = {}

@@ -70,8 +70,8 @@ from hansard_web.sidecar.recorder import Outlet
 
 # Who makes a replay, by something that ends with it however it ends: a lock that it holds.
 #
-# The number of a process is given again to later ones, in containers nearly always to the next. A
-# lock is let go by the operating system when its process ends, so that is asked who is there.
+# The number of a process is reused by later ones, in containers nearly always to the next. A
+# lock is let go by the operating system when its process ends, so the lock tells who is there.
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
@@ -269,7 +269,7 @@ class Replays:
         other._gate = None if self._gate is None else self._gate.acting(principal)
         return other
 
-    # ---- asked
+    # ---- requests
 
     def plan(self, request: ReplayInput) -> Turn:
         """Return the first call of a replay, ready to be sent. Nothing is written.

@@ -122,7 +122,7 @@ class _Tree:
 
 
 def labels_of(row: ReplayRow) -> list[str]:
-    """Return what must be said of a replay wherever it is shown."""
+    """Return the labels that a replay has wherever it is shown."""
     labels = [_RECORDED] if row.is_recorded else []
     if row.steps and all(one["is_exact"] for one in row.steps):
         labels.append(_EXACT)

@@ -38,7 +38,7 @@ _KINDS: Final = {"system": "system", "user": "user_msg", "assistant": "assistant
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What the model said in an earlier turn of a fork, in place of what was recorded."""
+    """The model's output in an earlier turn of a fork, in place of the recorded one."""
 
     recorded: tuple[Message, ...]
     found: tuple[Message, ...]

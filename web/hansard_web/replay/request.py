@@ -1,4 +1,4 @@
-"""What is asked of a replay; the same fields in the API, the SDK and on the command line."""
+"""The request of a replay; the same fields in the API, the SDK and on the command line."""
 
 from __future__ import annotations
 

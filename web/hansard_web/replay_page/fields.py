@@ -168,7 +168,7 @@ def content_mark(text: str) -> str:
 
 
 def _edited(folding: Folding, fields: Mapping[str, str]) -> None:
-    """Note new content; of an item only the last one is kept."""
+    """Note new content; of an item only the last one counts."""
     text = fields.get("content", "")
     if fields.get("edit_item"):
         content = _content(folding, text, is_json=fields.get("is_json") == "1")

@@ -99,7 +99,7 @@ class PreviewView:
     hash: str
     notes: tuple[str, ...]
     is_rebuilt: bool
-    needs_script: bool  # a scripted model is asked, and the caller has to bring its script
+    needs_script: bool  # a scripted model answers, and the caller has to bring its script
     basis: str
     bytes: tuple[DiffLine, ...]  # of the request, against the recorded one
     is_bytes_cut: bool
@@ -368,7 +368,7 @@ class FormPage:
     form: Form | None
     changes: tuple[SaidChange, ...]
     preview: PreviewView | None
-    refusal: Refusal | None  # of what is asked now
+    refusal: Refusal | None  # of this request
     recorded_as: str | None  # the replay that a refusal was recorded as
     elsewhere_href: str | None
     problems: tuple[str, ...]
@@ -493,7 +493,7 @@ def _page(
 def _preview(
     replays: Replays | None, acts: Acts, state: ReplayState
 ) -> tuple[PreviewView | None, Refusal | None]:
-    """Return what is asked now would do, or why it cannot be done."""
+    """Return what this request would do, or why it cannot be done."""
     current = acts.current
     if replays is None or current is None or current.refusal is not None:
         return None, READ_ONLY if current is None else current.refusal

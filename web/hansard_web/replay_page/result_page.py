@@ -86,7 +86,7 @@ class CallRow:
     result: str
     approval_id: str | None
     recorded_in: str | None
-    is_open: bool  # a result may be given
+    is_open: bool  # a result may be entered
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class ResultPage:
     go_on: GoOnForm | None  # of a fork that stopped
     approval: Json | None  # what a first request waits for
     may_not: str
-    problems: tuple[str, ...]  # with what was asked of it
+    problems: tuple[str, ...]  # with the request
 
 
 @router.get("/replays/{replay_id}")
@@ -499,7 +499,7 @@ def _again(row: ReplayRow, body: Body) -> str | None:
 
 
 def _is_scripted(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> bool:
-    """Whether the last call of a fork asked the scripted model."""
+    """Whether the last call of a fork went to the scripted model."""
     last = row.steps[-1]["step_id"] if row.steps else None
     step = None if last is None else _step(connection, last, now_ns=now_ns)
     if step is None:

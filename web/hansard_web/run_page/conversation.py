@@ -1,4 +1,4 @@
-"""The conversation reading of a run: what was said, in order, every message once.
+"""The conversation reading of a run: its messages, in order, each once.
 
 Agents send the whole conversation again with each call. Calls share the nodes of the message tree
 as far as their prompts are equal, so what is new in a call is found without reading any text.

@@ -56,7 +56,7 @@ class Moment:
 def lay_out(
     connection: apsw.Connection, shown: ShownRun, state: RunState, moment: Moment
 ) -> Arrangement:
-    """Return the visible lines; kept per state, as scrolling asks for them again and again."""
+    """Return the visible lines; cached per state, as scrolling needs them again and again."""
     tree = shown.tree.tree
     zoom = (state.from_ns, state.to_ns)
     layout = (state.shut, state.errors, state.critical, state.group, state.repeats, zoom)

@@ -238,7 +238,7 @@ def rows_page(
 
 
 def _with_default_kind(connection: apsw.Connection, state: ListState) -> ListState:
-    """Return the state with the filter that holds unless a kind is given.
+    """Return the state with the filter that holds by default.
 
     Runs of kind other are hidden, unless there are no others.
     """

@@ -29,14 +29,14 @@ class RunRow:
     """One row; the same for a page, a fragment and a live message."""
 
     run: RunItem
-    title: str  # the name of the run; what was first said where that only repeats the agent
-    words: str  # what was first said, "" where nothing was or where it is the title
+    title: str  # the name of the run; its first prompt where that only repeats the agent
+    words: str  # its first prompt, "" where there is none or where it is the title
     replay: str  # "exact replay", or only "replay" where more is not known; "" for no replay
     replay_of: str  # how the id of the run begins that it is of, where that is known
     model: str
     more_models: str  # the others, for the title
     bar: tuple[tuple[str, float, float], ...]
-    cached_pct: int | None  # of the input; None where no call said
+    cached_pct: int | None  # of the input; None where no call reported it
     length: str  # "7.82 s", "41.80 s …" while open, "≥ 15 m 02 s" without an end
     is_selected: bool
     scores: tuple[ScoreChip, ...]
@@ -76,7 +76,7 @@ def mixed_rows(
 
 
 def group_row(group: RunGroup, *, now_ns: int) -> RunRow:
-    """Return the row of all traces of a prompt: what was asked, and what was answered last."""
+    """Return the row of all traces of a prompt: the prompt, and the last output."""
     row = _row(group.whole, ("", ""), now_ns=now_ns, selected=())
     output = " ".join((group.whole.last_output or "")[:_LONGEST_TITLE].split())
     return replace(row, title=row.words or row.title, words=output, group=group)

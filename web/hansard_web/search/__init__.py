@@ -1,1 +1,1 @@
-"""Search over what was said: page, API and command."""
+"""Full text search: page, API and command."""

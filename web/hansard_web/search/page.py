@@ -1,4 +1,4 @@
-"""Search over everything that was said, hits together by run."""
+"""Search over messages, tools, errors and logs, hits together by run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compile and a model call are asked for with, in JSON."""
+"""The requests of a compile and of a model call, in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles for programs without the SDK: the SDK's own compile, kept by the server."""
+"""Compiles for programs without the SDK: the SDK's own compile, recorded by the server."""
 
 from __future__ import annotations
 

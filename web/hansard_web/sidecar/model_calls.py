@@ -1,4 +1,4 @@
-"""Model calls for programs without the SDK: the SDK's own call, kept by the server.
+"""Model calls for programs without the SDK: the SDK's own call, recorded by the server.
 
 Addresses and keys are the server's: a request names a provider and never where it is.
 """
@@ -33,7 +33,7 @@ _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effor
 def call_model(
     service: SidecarService, request: ModelInput, tell: Callable[[str, Json], object] | None = None
 ) -> Done:
-    """Ask the model and answer with what it said. The step is shown from before it is sent.
+    """Call the model and answer with its output. The step is shown from before it is sent.
 
     `tell` receives that it began (`started`), and with `stream` of each piece (`delta`).
     """
@@ -109,7 +109,7 @@ def _script(request: ModelInput, usual: Json | None) -> Script:
 def _rendered_input(
     request: ModelInput, compiled: RecalledStep | None
 ) -> tuple[RecalledStep | RenderInput, CallOptions]:
-    """Return what is asked, and how; messages without a compile say everything themselves."""
+    """Return the input and the options; messages without a compile hold everything themselves."""
     values = {name: value for name in OPTIONS if (value := getattr(request, name)) is not None}
     if compiled is not None:
         model = {"model": request.model} if request.model else {}
@@ -153,7 +153,7 @@ def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
 
 
 def _content(result: ModelAnswer) -> Json:
-    """Return what was said, the tools that were requested, and the message to go on with."""
+    """Return the text, the tool calls, and the message to go on with."""
     return {
         "text": result.text,
         "tool_calls": [_tool_call(one) for one in result.tool_calls],

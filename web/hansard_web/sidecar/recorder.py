@@ -78,7 +78,7 @@ class _GivenIds(IdGenerator):
 
 
 class Payloads:
-    """Payloads of one request, kept until they are written; the SDK's `PayloadSink`."""
+    """Payloads of one request, held until they are written; the SDK's `PayloadSink`."""
 
     def __init__(self, retention: Retention) -> None:
         self.found: dict[str, tuple[bytes, str]] = {}  # ref -> bytes, media type

@@ -1,4 +1,4 @@
-"""What a sidecar route is given: the app's sidecar, and what makes its ids and keeps its keys."""
+"""What a sidecar route gets: the app's sidecar, its ids and its idempotency keys."""
 
 from __future__ import annotations
 

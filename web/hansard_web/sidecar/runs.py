@@ -237,7 +237,7 @@ def _begun(
 
 
 def input_refs(open_step: Place) -> list[str]:
-    """Return the references of what a step was given as inputs, in the order of the requests."""
+    """Return the references of a step's inputs, in the order of the requests."""
     found = open_step.stored.view().attributes.get(semconv.STEP_INPUT_REFS)
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 

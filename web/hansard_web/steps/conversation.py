@@ -147,7 +147,7 @@ def _new_messages(connection: apsw.Connection, placed: PlacedCall) -> list[int]:
     pairs = common_subsequence(_matches(before), _matches(placed.messages))
     known = {at for _, at in pairs}
     new = [at for at in range(len(placed.messages)) if at not in known]
-    # The same prompt again: its last message says best what was asked.
+    # The same prompt again: its last message is the best title.
     return new or list(range(len(placed.messages)))[-1:]
 
 

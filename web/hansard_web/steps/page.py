@@ -285,7 +285,7 @@ def payload_rows(
 
 
 def payload_notes(named: Iterable[NamedPayload]) -> Iterator[str]:
-    """Yield what a person should know before believing that a step said nothing."""
+    """Yield what a person should know before believing that a step has no content."""
     named = list(named)
     missing = [
         one
@@ -730,7 +730,7 @@ def _page(request: Request, site: Site, step_id: str) -> StepPage | str:
     return page if page.step.tab == "context" else f"/steps/{found.step_id}"
 
 
-# What a step was sent and said, each piece whole, as plain text: copies, inputs, messages.
+# The input and output of a step, each piece whole, as plain text: copies, inputs, messages.
 
 
 @router.get("/steps/{step_id}/copy/{form}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-MOST_NODES = 600  # of one value; the rest is said to be there
+MOST_NODES = 600  # of one value; the rest is counted
 _DEEPEST = 12
 _LONGEST_TEXT = 2_000
 _OPEN_LEVELS = 2

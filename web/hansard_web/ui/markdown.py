@@ -1,4 +1,4 @@
-"""Recorded messages as they were said, or their markdown as safe HTML. Recorded text is hostile.
+"""Recorded messages word for word, or their markdown as safe HTML. Recorded text is hostile.
 
 Parser and sanitiser come with the first message: 3 MB that a server which only receives is spared.
 """

@@ -121,12 +121,12 @@ class Shell:
     signed_in: bool
     now_ns: int
     places: tuple[Place, ...] = PLACES
-    badge: Callable[[], Badge] = lambda: Badge(0)  # asked by whole pages only
+    badge: Callable[[], Badge] = lambda: Badge(0)  # called by whole pages only
     may_decide: bool = True  # whether the reader's token may say something in a person's name
     principal: str = ""  # the name that decisions of this reader are stored under; "" for none
     is_open: bool = False  # anyone may decide, as the setting `decide` says
     messages: str = "markdown"  # one of MESSAGES
-    keeps_text: bool = True  # whether what a person writes is kept
+    keeps_text: bool = True  # whether what a person writes is stored
     data: Path | None = None  # the folder that commands need to be given; None for the default
 
     def open_command(self, path: str = "/") -> str:
@@ -217,7 +217,7 @@ class Renderer:
         page: Any,
         headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
-        """Return a part of a page for htmx; it is never kept by a cache."""
+        """Return a part of a page for htmx; no cache may store it."""
         cached = {"Cache-Control": "no-store", **(headers or {})}
         return self._answer(request, template, here="", page=page, status=200, headers=cached)
 

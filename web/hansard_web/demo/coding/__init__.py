@@ -1,4 +1,4 @@
-"""The golden path: a coding agent makes a failing test pass, and everything it did can be asked.
+"""The golden path: a coding agent makes a failing test pass, and all it did can be looked up.
 
 What is about code stands here and in `examples/`; nothing below knows of it.
 """

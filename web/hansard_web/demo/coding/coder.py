@@ -88,7 +88,7 @@ class Coder:
     workspace: Workspace
     adapter: Adapter
     model: str
-    talk: hansard.Transcript  # what was said, kept word for word beside what the model was shown
+    talk: hansard.Transcript  # every message word for word, beside what the model was shown
     pace_s: float = 0.0
     conversation: list[dict[str, Any]] = field(default_factory=list)
     recalled: Any = ()  # records of earlier tasks, as `hansard.memory` finds them

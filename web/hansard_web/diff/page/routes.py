@@ -44,7 +44,7 @@ class Other:
     about: str
     number: int
     href: str
-    summary: str  # how what it said or did begins, what tells calls of one model apart
+    summary: str  # how its output begins, which distinguishes calls of one model
     model: str | None
     start_ns: int
     tokens: int | None  # input

@@ -299,7 +299,7 @@ def step_diff_view(diff: StepDiff, state: DiffState, *, is_saved: bool = False) 
 
 
 def _figures(figures: Sequence[Delta], state: DiffState) -> tuple[FigureText, ...]:
-    """Return the figures that differ, and the outcome; all of them where everything is asked."""
+    """Return the figures that differ, and the outcome; all of them where all are requested."""
     return tuple(say(one) for one in figures if state.everything or _is_shown(one))
 
 

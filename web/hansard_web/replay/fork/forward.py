@@ -42,7 +42,7 @@ _REBUILDABLE: Final = frozenset(
 
 
 class Fork:
-    """The turns of one fork, one after the other; it remembers what was said in each."""
+    """The turns of one fork, one after the other; it holds the messages of each."""
 
     def __init__(self, request: ReplayInput, making: Making) -> None:
         self._asked = request

@@ -45,7 +45,7 @@ from hansard_web.replay.trace import ReplayRun
 from hansard_web.replay.transport.destinations import Reach
 from hansard_web.replay.transport.turn import Turn, exact_turn
 
-# The context of live turns, compiled again: the compile before each with what was said since.
+# The context of live turns, compiled again: the compile before each with the messages since.
 #
 # So a fork that goes on has receipts, and its context stays within the budget. It is done only
 # where the compile accounts for the whole of what was sent: compiled again as it was, it must
@@ -105,7 +105,7 @@ def context_of(connection: apsw.Connection, turn: Turn, compiler: Recompiler) ->
 def _with(
     request: CompilationRequest, reply: Message, results: Sequence[ToolResultPart]
 ) -> CompilationRequest:
-    """Return the request with an answer and the results of its calls behind what was said."""
+    """Return the request with an answer and the results of its calls behind its messages."""
     seen = Counter(item.id.partition("#")[0] for item in request.context_items)
     messages = [message_json(reply), *(message_json(Message("tool", (one,))) for one in results)]
     try:

@@ -94,7 +94,7 @@ def _parting(row: ReplayRow, mode: RetentionMode) -> Json:
 
 
 def _with_request(live: Live, request: GoOn, by: str) -> Live:
-    """Return how it stands with results and bounds that were given."""
+    """Return the state of a fork with the results and bounds of a request."""
     live = with_results(
         replace(live, by=by),
         [one.model_dump() for one in request.results],

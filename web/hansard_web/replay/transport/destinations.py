@@ -192,7 +192,7 @@ def destination_of(provider: str, reach: Reach) -> Destination:
 
 
 def unnamed_destination(recorded: Recorded, reach: Reach) -> Destination:
-    """Return the destination of a call without a known path: as its provider is asked from here.
+    """Return the destination of a call without a known path: as its provider is reached from here.
 
     That is the configured model server, where the record has its address. Raises NotReplayable.
     """
