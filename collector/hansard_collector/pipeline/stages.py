@@ -1,8 +1,8 @@
 """The stages of ingest: what is done with a request between the queue and the transaction.
 
 `STAGES` lists them in their order, each with the thread that runs it. The last three work item by
-item, when the next item is read: a request may hold 100,000 of them, and others take turns with
-it (`turns.py`). What they make is written by `writing.py`.
+item, when the next item is wanted: a request may hold 100,000 of them, and others take turns with
+it (`group_commit.py`). What they make is written by `writing.py`.
 """
 
 from __future__ import annotations
