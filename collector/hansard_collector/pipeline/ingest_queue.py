@@ -6,11 +6,12 @@ The stages run outside the transaction; `ItemWriter` is the rows.
 What queued while the last transaction was written shares the next, at most 512 items or about 100
 ms of writing, so that an approval's write never waits long for the lock. A request may span
 several transactions and is acknowledged after the last: sent again, its parts are known; other
-requests get theirs in between (`group_commit.py`). A second thread commits: a dozen statements that hold
-no lock of Python's, under which the next items are decoded and prepared. A third one looks for
-secrets in a request, a fourth takes the log into the database file, which hold none either, and a
-fifth opens and prepares large requests and those with an item that takes long, one at a time, while
-the small ones go on: Python divides the processor between the two, also within an item.
+requests get theirs in between (`group_commit.py`). A second thread commits: a dozen statements
+that hold no lock of Python's, under which the next items are decoded and prepared. A third one
+looks for secrets in a request, a fourth takes the log into the database file, which hold none
+either, and a fifth opens and prepares large requests and those with an item that takes long, one
+at a time, while the small ones go on: Python divides the processor between the two, also within an
+item.
 """
 
 from __future__ import annotations
