@@ -61,6 +61,6 @@ def test_each_promise_that_is_broken_is_named() -> None:
         "a call without its result, or a result without its call, is found",
         "what a response does not say is unknown, not zero",
         "`stream` is set when asked for, and only then",
-        "reasoning is sent or told as left out: raised RuntimeError: no notes",
+        "reasoning is sent or listed as omitted: raised RuntimeError: no notes",
     } <= set(told)
     assert len(list(promises())) == 11
