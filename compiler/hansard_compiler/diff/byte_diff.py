@@ -14,6 +14,8 @@ from difflib import SequenceMatcher
 from itertools import accumulate, zip_longest
 from typing import Final
 
+from hansard_compiler.diff.sequences import common_start
+
 _PIECE = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^",{\[])*[,{\[]?\s*', re.DOTALL)
 _CONTEXT: Final = 2  # lines before and after
 _LONGEST_CONTEXT: Final = 160  # characters of a line that did not change
@@ -128,9 +130,9 @@ def _beside(line: str, other: str | None) -> str:
     """Return a changed line, without most of what it shares with the one in its place."""
     if other is None:
         return _shown(line)
-    head = _shared(line, other)
+    head = common_start(line, other)
     most = min(len(line), len(other)) - head
-    tail = min(_shared(line[::-1], other[::-1]), most)
+    tail = min(common_start(line[::-1], other[::-1]), most)
     start = line[:head] if head <= 2 * _LONGEST_EQUAL else ""
     end = line[len(line) - tail :] if tail <= 2 * _LONGEST_EQUAL else ""
     if not start and head:
@@ -142,15 +144,6 @@ def _beside(line: str, other: str | None) -> str:
         cut = tail - 2 * _LONGEST_EQUAL
         end = f"{rest[:_LONGEST_EQUAL]}[… {cut:,} equal …]{rest[-_LONGEST_EQUAL:]}"
     return _shown(start + line[head : len(line) - tail] + end)
-
-
-def _shared(left: str, right: str) -> int:
-    """Return how many characters two texts begin with alike; halving compares slices in C."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if left[low:middle] == right[low:middle] else (low, middle - 1)
-    return low
 
 
 def _shown(text: str) -> str:

@@ -45,23 +45,6 @@ def align_steps(left: Sequence[StepMark], right: Sequence[StepMark]) -> tuple[St
     return tuple(_listed(left, right, pairs))
 
 
-def mirrored_steps(pairs: Sequence[StepPair]) -> tuple[StepPair, ...]:
-    """Return the pairs with their sides exchanged, again with what is only on the left first."""
-    states: dict[StepState, StepState] = {"only_left": "only_right", "only_right": "only_left"}
-    mirrored: list[StepPair] = []
-    waiting: list[StepPair] = []  # what is only on the right now, behind what is only on the left
-    for pair in pairs:
-        other = StepPair(states.get(pair.state, pair.state), pair.right, pair.left)
-        if other.state == "only_right":
-            waiting.append(other)
-            continue
-        if other.state != "only_left":
-            mirrored += waiting
-            waiting = []
-        mirrored.append(other)
-    return (*mirrored, *waiting)
-
-
 def _in_gaps(
     left: Sequence[StepMark],
     right: Sequence[StepMark],

@@ -75,10 +75,6 @@ class Adapter:
 
         return render
 
-    def request_bytes(self, rendered: Mapping[str, Any]) -> bytes:
-        """Return the exact bytes a body is sent as."""
-        return request_bytes(rendered)
-
     def check_pairs(self, rendered: Mapping[str, Any]) -> None:
         """Raise BrokenPairs where the provider would refuse the tool calls and results."""
         problems = self.format.problems(rendered)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -199,8 +199,3 @@ def _without_cut_mark(text: str, *, at_end: bool) -> str:
         return text[:start] if start >= 0 and "›" not in text[start:] else text
     end = text.find("›", 0, _MARKER_CHARACTERS)
     return text[end + 1 :] if end >= 0 and "‹" not in text[:end] else text
-
-
-def with_place(new: NewMessage, trace_id: bytes | None, span_id: bytes | None) -> NewMessage:
-    """Return a message with the step in which it was appended, where it has none yet."""
-    return new if new.trace_id else replace(new, trace_id=trace_id, span_id=span_id)
