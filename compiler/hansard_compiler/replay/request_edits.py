@@ -482,15 +482,12 @@ def _add_system(edit: RequestEdit, key: str, text: str, *, is_first: bool) -> No
     if member is None or not value_of(member.value):
         _set(edit, edit.root, key, text)
         return
-    if not isinstance(member.value, Array):
-        block = edit.text.node({"type": "text", "text": ""})
-        assert isinstance(block, Object)
-        block.members[-1].value = member.value
-        member.value = Array([Element("", block, "")])
+    blocks = member.value
+    if not isinstance(blocks, Array):
+        blocks = edit.text.into_list(member, {"type": "text", "text": ""})
         edit.notes.append(f"{key} was a text and is now a list of texts: the first is as it was")
-    assert isinstance(member.value, Array)
-    at = 0 if is_first else len(member.value.elements)
-    edit.text.insert(member.value, at, edit.text.node({"type": "text", "text": text}))
+    at = 0 if is_first else len(blocks.elements)
+    edit.text.insert(blocks, at, edit.text.node({"type": "text", "text": text}))
 
 
 def _entry_array(edit: RequestEdit) -> Array:
@@ -505,12 +502,8 @@ def _entry_array(edit: RequestEdit) -> Array:
         return member.value
     if not isinstance(member.value, Scalar) or not member.value.text.startswith('"'):
         raise NotReplayable(Reason.NOT_RENDERABLE, f"{api.entries} of the request is no list")
-    message = edit.text.node({"role": "user", "content": ""})
-    assert isinstance(message, Object)
-    message.members[-1].value = member.value
-    member.value = Array([Element("", message, "")])
     edit.notes.append(f"{api.entries} was a text and is now a list: its first message is that text")
-    return member.value
+    return edit.text.into_list(member, {"role": "user", "content": ""})
 
 
 def call_ids(entry: Entry) -> list[str]:
