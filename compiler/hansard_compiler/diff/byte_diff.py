@@ -110,20 +110,18 @@ def _hunk(
     yield f"@@ bytes -{ranges[0]} +{ranges[1]} @@"
     at = first[0] - lead
     for left, left_end, right, right_end in group:
-        yield from (f" {_shortened(one)}" for one in before[at:left])
+        yield from (f" {_context(one)}" for one in before[at:left])
         pairs = list(zip_longest(before[left:left_end], after[right:right_end]))
         yield from (f"-{_beside(old, new)}" for old, new in pairs if old is not None)
         yield from (f"+{_beside(new, old)}" for old, new in pairs if new is not None)
         at = left_end
-    yield from (f" {_shortened(one)}" for one in before[at : at + trail])
+    yield from (f" {_context(one)}" for one in before[at : at + trail])
 
 
-def _shortened(line: str) -> str:
-    if len(line) <= _LONGEST_CONTEXT:
-        return _shown(line)
-    half = _LONGEST_CONTEXT // 2
-    middle = len(line) - 2 * half
-    return f"{_shown(line[:half])}[… {middle:,} equal …]{_shown(line[-half:])}"
+def _shortened(text: str, end: int) -> str:
+    """Return what is equal on both sides; of more than two ends of it, these."""
+    middle = len(text) - 2 * end
+    return text if middle <= 0 else f"{text[:end]}[… {middle:,} equal …]{text[-end:]}"
 
 
 def _beside(line: str, other: str | None) -> str:
@@ -133,17 +131,13 @@ def _beside(line: str, other: str | None) -> str:
     head = common_start(line, other)
     most = min(len(line), len(other)) - head
     tail = min(common_start(line[::-1], other[::-1]), most)
-    start = line[:head] if head <= 2 * _LONGEST_EQUAL else ""
-    end = line[len(line) - tail :] if tail <= 2 * _LONGEST_EQUAL else ""
-    if not start and head:
-        cut = head - 2 * _LONGEST_EQUAL
-        ends = line[:_LONGEST_EQUAL], line[head - _LONGEST_EQUAL : head]
-        start = f"{ends[0]}[… {cut:,} equal …]{ends[1]}"
-    if not end and tail:
-        rest = line[len(line) - tail :]
-        cut = tail - 2 * _LONGEST_EQUAL
-        end = f"{rest[:_LONGEST_EQUAL]}[… {cut:,} equal …]{rest[-_LONGEST_EQUAL:]}"
-    return _shown(start + line[head : len(line) - tail] + end)
+    start, end = line[:head], line[len(line) - tail :]
+    changed = line[head : len(line) - tail]
+    return _shown(_shortened(start, _LONGEST_EQUAL) + changed + _shortened(end, _LONGEST_EQUAL))
+
+
+def _context(line: str) -> str:
+    return _shown(_shortened(line, _LONGEST_CONTEXT // 2))
 
 
 def _shown(text: str) -> str:

@@ -149,7 +149,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ContextPolicy:
-    """A policy for the items and calls of one step."""
+    """A policy for the items of one step."""
 
     policy: Policy
     facts: Facts
@@ -157,9 +157,6 @@ class ContextPolicy:
 
     def check_item(self, item: ItemFacts) -> PolicyCheck:
         return self.policy._check("see", item_facts(self.facts, item), self.rules)
-
-    def check_tool(self, tool: ToolFacts) -> PolicyCheck:
-        return self.policy._check("do", tool_facts(self.facts, tool), self.rules)
 
 
 def policy_document(policy: Policy) -> Json | None:

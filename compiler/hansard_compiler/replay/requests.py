@@ -22,6 +22,7 @@ from hansard_compiler.compile.models import (
     Json,
     MemoryRecord,
     PolicyRule,
+    first_problem,
     parse,
 )
 from hansard_compiler.compile.state import Section
@@ -47,15 +48,10 @@ def mutate_request(
         try:
             request = apply(request, one)
         except (ValidationError, InvalidInput, PolicyRuleError) as error:
-            problem = _first(error) if isinstance(error, ValidationError) else str(error)
+            problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             detail = f"change {number} ({one.op}): {problem}"
             raise NotReplayable(Reason.MUTATION_INVALID, detail) from None
     return request
-
-
-def _first(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
 
 
 # ---- one function a change

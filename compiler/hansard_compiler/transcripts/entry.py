@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from hansard_compiler.calls import Json, Message, message_json
 from hansard_compiler.canonical import canonical_json
+from hansard_compiler.compile.models import first_problem
 from hansard_compiler.transcripts.errors import InvalidMessage
 from hansard_compiler.transcripts.messages import ROLES, message_type
 
@@ -130,9 +131,7 @@ def _checked(body: Json) -> Json:
     try:
         message = message_type().validate_python(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidMessage(f"{where}: {first['msg']}") from None
+        raise InvalidMessage(first_problem(error)) from None
     return message.model_dump(exclude_unset=True)
 
 
