@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from hansard_compiler.diff.sequences import align
 
@@ -61,19 +61,12 @@ def _in_gaps(
         at, other = one + 1, two + 1
 
 
-def _by_content(mark: StepMark, _place: int) -> Hashable:
-    return mark
-
-
-def _by_name(mark: StepMark, _place: int) -> Hashable:
-    return mark.kind, mark.name
-
-
-def _by_stand(mark: StepMark, index: int) -> Hashable:
-    return mark.stands_for or index  # a place is on one side only: equal to nothing
-
-
-_KEYS = (_by_content, _by_name, _by_stand)
+# By what steps are paired, in turn. A place is on one side only: equal to nothing.
+_KEYS: Final[tuple[Callable[[StepMark, int], Hashable], ...]] = (
+    lambda mark, place: mark,
+    lambda mark, place: (mark.kind, mark.name),
+    lambda mark, place: mark.stands_for or place,
+)
 
 
 def _listed(

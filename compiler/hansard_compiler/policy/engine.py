@@ -108,7 +108,7 @@ class Policy:
                 if holds(rule.conditions, facts):
                     fitting.append(rule)
             except Exception as error:  # a gate that cannot judge is shut, whatever went wrong
-                failed.append(RuleOutcome(rule, "error", _short(error)))
+                failed.append(RuleOutcome(rule, "error", f"{error}"[:500] or type(error).__name__))
         return self._decide(action, facts, fitting, failed)
 
     def _decide(
@@ -257,10 +257,6 @@ def _identity(rule: Rule) -> Json:
         "conditions": condition_json(rule.conditions),
         "mask": rule.metadata.get("mask"),
     }
-
-
-def _short(error: Exception) -> str:
-    return f"{error}"[:500] or type(error).__name__
 
 
 # How a rule came out for a hypothetical item or call, in words for people.

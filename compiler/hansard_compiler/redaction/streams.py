@@ -593,14 +593,10 @@ def _clean_parts(
     for part in (parts[number] for number in changed):
         start = part.line.start
         texts = part.line.written().split("\n", len(part.lines) - 1)
-        ends = [_end_of(lines[at]) for at in part.lines]
+        ends = [lines[at][len(lines[at].rstrip("\r\n")) :] for at in part.lines]
         for at in part.lines:
             lines[at] = ""
         for at, line in zip(part.lines, texts, strict=False):
             lines[at] = f"{start}{line}{ends[0]}"
         lines[part.lines[len(texts) - 1]] = f"{start}{texts[-1]}{ends[-1]}"
     return bool(changed)
-
-
-def _end_of(line: str) -> str:
-    return line[len(line.rstrip("\r\n")) :]

@@ -162,10 +162,13 @@ def _apply(edit: RequestEdit, one: change.Mutation) -> None:
         case change.SetProvider():
             return  # the same provider: another one is rendered, not edited
         case change.SetModel():
-            _set_model(edit, one.model)
+            if find(edit.root, "model") is None:
+                raise NotReplayable(Reason.FIELD_ABSENT, "the request names no model")
+            _set(edit, edit.root, "model", one.model)
         case change.SetSampling():
-            for name in _in_order(one):
-                _set_sampling(edit, name, getattr(one, name))
+            for name in type(one).model_fields:
+                if name in one.model_fields_set and name != "op":
+                    _set_sampling(edit, name, getattr(one, name))
         case change.EditMessage():
             _edit_message(edit, one)
         case change.RemoveMessage():
@@ -176,19 +179,7 @@ def _apply(edit: RequestEdit, one: change.Mutation) -> None:
             _remove_tool(edit, one.name)
 
 
-def _in_order(one: change.SetSampling) -> list[str]:
-    return [
-        name for name in type(one).model_fields if name in one.model_fields_set and name != "op"
-    ]
-
-
 # ---- fields
-
-
-def _set_model(edit: RequestEdit, model: str) -> None:
-    if find(edit.root, "model") is None:
-        raise NotReplayable(Reason.FIELD_ABSENT, "the request names no model")
-    _set(edit, edit.root, "model", model)
 
 
 def _set(edit: RequestEdit, parent: Object, key: str, value: Any) -> None:

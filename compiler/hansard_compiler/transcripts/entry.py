@@ -6,7 +6,6 @@ with, so that the prefix of its prompts never changes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from hansard_compiler.calls import Json, Message, message_json
-from hansard_compiler.canonical import canonical_json
+from hansard_compiler.canonical import canonical_json, ref_of
 from hansard_compiler.compile.models import first_problem
 from hansard_compiler.transcripts.errors import InvalidMessage
 from hansard_compiler.transcripts.messages import ROLES, message_type
@@ -40,7 +39,7 @@ class Original:
 
     @property
     def ref(self) -> str:
-        return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
+        return ref_of(self.data)
 
 
 @dataclass(frozen=True, slots=True)
