@@ -73,19 +73,7 @@ def item_facts(context: Facts, item: ItemFacts) -> Facts:
         "action": "see",
         "scope": scopes_of(item.scope, context["scope"]),
         "sensitivity": item.sensitivity,
-        "item": {
-            "id": item.id,
-            "kind": item.kind,
-            "sensitivity": item.sensitivity,
-            "source_type": item.source_type,
-            "source_uri": item.source_uri,
-            "tags": list(item.tags),
-            "trust_score": item.trust_score,
-            "importance_score": item.importance_score,
-            "tokens": item.tokens,
-            "scope": item.scope,
-            "metadata": item.metadata,
-        },
+        "item": {name: getattr(item, name) for name in item.__slots__} | {"tags": list(item.tags)},
     }
 
 
