@@ -6,12 +6,10 @@ English only: a text in another language states nothing here, so nothing of it i
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 from typing import Any, Final
 
-_LEXICON: Final[dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8")
-)
+with open(__file__.removesuffix(".py") + ".toml", "rb") as _file:
+    _LEXICON: Final[dict[str, Any]] = tomllib.load(_file)
 
 
 def _words(name: str) -> frozenset[str]:

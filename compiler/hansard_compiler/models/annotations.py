@@ -29,7 +29,7 @@ from hansard_compiler.models.json_schema import (
     having,
     left_out,
 )
-from hansard_compiler.models.memory import Name, Reason, RunId, StepId
+from hansard_compiler.models.memory import Name, Reason, StepId
 
 Source = Literal["human", "code", "llm"]
 Kind = Literal["note", "score", "tag"]
@@ -63,6 +63,7 @@ def _stripped(value: object) -> object:
     return value.strip() if isinstance(value, str) else value
 
 
+RunId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Tag: TypeAlias = Annotated[
     str,
     StringConstraints(max_length=256),

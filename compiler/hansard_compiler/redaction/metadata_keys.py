@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Iterable
 from enum import Enum
 from functools import lru_cache
-from pathlib import Path
 
 from hansard_compiler.renamed import current_attribute
 
@@ -35,8 +34,8 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _kinds() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
     """Return the names of each kind; a name of two has the first one."""
-    text = Path(__file__).with_name("metadata_keys.toml").read_text(encoding="utf-8")
-    listed = tomllib.loads(text)
+    with open(__file__.removesuffix(".py") + ".toml", "rb") as file:
+        listed = tomllib.load(file)
     return (
         (Kind.DIGEST, _pattern(listed["digest"].split())),
         (Kind.NUMBERS, _pattern(listed["numbers"].split())),

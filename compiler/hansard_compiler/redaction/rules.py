@@ -22,7 +22,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from hansard_compiler.redaction.checks import (
     KEYWORD,
@@ -128,8 +127,9 @@ _SHAPES: dict[str, tuple[Shape, ...]] = {
 
 def _listed() -> Iterator[Rule]:
     """Yield the rules of `rules.toml`; a pattern may be written in pieces."""
-    text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
-    for name, one in tomllib.loads(text).items():
+    with open(__file__.removesuffix(".py") + ".toml", "rb") as file:
+        listed = tomllib.load(file)
+    for name, one in listed.items():
         pattern, guard = ("".join(one[face]).encode() for face in ("pattern", "guard"))
         shapes = _SHAPES.get(name) or literals(*(word.encode() for word in one["contains"]))
         check = is_random if one.get("check") == "is_random" else None

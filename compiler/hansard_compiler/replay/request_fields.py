@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from hansard_compiler.calls import Json
 from hansard_compiler.diff.json_paths import json_diff
 from hansard_compiler.replay.request_edits import CHAT, MESSAGES, RESPONSES
 
-_LISTED: Final = {
-    name: frozenset(fields.split())
-    for name, fields in tomllib.loads(
-        Path(__file__).with_name("request_fields.toml").read_text(encoding="utf-8")
-    ).items()
-}
+with open(__file__.removesuffix(".py") + ".toml", "rb") as _file:
+    _LISTED: Final = {
+        name: frozenset(fields.split()) for name, fields in tomllib.load(_file).items()
+    }
 FIELDS: Final[Mapping[str, frozenset[str]]] = {
     api: _LISTED[api] for api in (CHAT, RESPONSES, MESSAGES)
 }
