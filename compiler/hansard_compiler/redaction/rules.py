@@ -75,7 +75,6 @@ class Rule:
 
 _TOKEN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~.-")
 _DIGIT = frozenset(b"0123456789")
-_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 # What may follow a sensitive name, quotes and white space included.
 _AFTER_NAME = frozenset(b"\"'` \t\r\n\f:=>\\_-0123456789")
 _BLANK = frozenset(b" \t\\")

@@ -306,14 +306,10 @@ def _of_claims(items: Sequence[Item], texts: Mapping[str, str]) -> Iterator[Cont
     for first, second in _alike(claims):
         how = _differ(first, second)
         if how:
-            by = _correcting(first, second)
+            by = None
+            if first.corrects != second.corrects:
+                by = first.item_id if first.corrects else second.item_id
             yield pair(known[first.item_id], known[second.item_id], how, by)
-
-
-def _correcting(a: Claim, b: Claim) -> str | None:
-    if a.corrects == b.corrects:
-        return None
-    return a.item_id if a.corrects else b.item_id
 
 
 def _alike(claims: Sequence[Claim]) -> Iterator[tuple[Claim, Claim]]:
