@@ -68,6 +68,11 @@ def stable_hash(value: Any, *, pieces: int = 0) -> bytes:
     return hashlib.sha256(canonical_bytes(value, pieces=pieces)).digest()
 
 
+def ref_of(data: bytes) -> str:
+    """Return `sha256:` and the digest of some bytes, by which a payload is referred to."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
 def content_digest(value: Any) -> str | None:
     """Return `sha256:` and the digest of a text's UTF-8, or of another value's canonical JSON.
 
@@ -77,7 +82,7 @@ def content_digest(value: Any) -> str | None:
         data = value.encode() if isinstance(value, str) else canonical_bytes(value)
     except (TypeError, ValueError, RecursionError):
         return None
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return ref_of(data)
 
 
 def _written(value: Any, pieces: int) -> str:

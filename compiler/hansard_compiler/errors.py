@@ -12,12 +12,25 @@ HansardError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from enum import StrEnum
+from typing import Final, Self
 
 MIN_PREFIX_DIGITS: Final = 8  # of an id, to be found by its beginning
 _FOUND_BY_BEGINNING: Final = frozenset(
     {"run", "step", "approval", "memory", "replay", "compilation", "annotation"}
 )
+
+
+class Code(StrEnum):
+    """A closed list of codes, each with its meaning: `NAME = "code", "meaning"`."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
 
 
 class HansardError(Exception):

@@ -245,7 +245,7 @@ class Workspace:
         if isinstance(path, Refusal):
             return path
         real = self.resolve(path)
-        if any(_is_within(real, root) for root in self.roots):
+        if any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots):
             return None
         led = "" if real == path else f", which leads to {real}"
         return Refusal(uri, Boundary.OUTSIDE, f"{path}{led} is outside of the workspace")
@@ -288,10 +288,6 @@ def _decoded(raw: str) -> str | None:
 
 def _byte(digits: bytes) -> bytes:
     return bytes.fromhex(digits.decode("ascii"))
-
-
-def _is_within(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 # Resources as candidates: `source_type` mcp_resource, with what the server says of them.

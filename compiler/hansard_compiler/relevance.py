@@ -358,7 +358,7 @@ class _Model:
         if not len(vectors):
             return [0] * len(texts)
         target, found = _bounded(vectors[0]), [0] * len(texts)
-        length = _square(target)
+        length = int((target * target).sum())
         for begin in range(0, len(texts), _BATCH):
             owners, sums = self._sums(texts[begin : begin + _BATCH], most=_PASSAGE)
             if not len(owners):
@@ -419,10 +419,6 @@ def _bounded(vector: Any) -> Any:
     while abs(whole).max() >= _MOST_OF_QUERY:
         whole //= 2
     return whole.astype("float64")
-
-
-def _square(vector: Any) -> int:
-    return int((vector * vector).sum())
 
 
 def _cosine(product: int, square: int, other: int) -> int:

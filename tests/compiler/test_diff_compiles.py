@@ -18,12 +18,12 @@ from hansard_compiler.diff import (
     ItemDiff,
     compile_diff,
     explain,
-    mirrored_compile,
     reverted,
     side_of_context,
     side_of_result,
 )
 from tests.compiler.compiling import NOW, compiled, item, ports, request
+from tests.compiler.mirrors import mirrored_compile
 
 LONG = "one two three four five six seven eight nine ten " * 8
 

@@ -19,14 +19,17 @@ from hansard_compiler.diff import (
     align_steps,
     headline,
     json_diff,
-    mirrored_json,
-    mirrored_steps,
-    mirrored_text,
     request_diff,
     text_diff,
 )
-from hansard_compiler.diff.json_paths import value_at
-from hansard_compiler.diff.words import left_text, right_text
+from tests.compiler.mirrors import (
+    left_text,
+    mirrored_json,
+    mirrored_steps,
+    mirrored_text,
+    right_text,
+    value_at,
+)
 
 WORDS = st.lists(st.sampled_from(["a", "bb", "c1", " ", "\n", ".", "é", ""]), max_size=40).map(
     "".join

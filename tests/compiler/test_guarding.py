@@ -306,7 +306,7 @@ def test_personal_data_is_cut_for_an_external_provider_and_kept_for_a_local_one(
     assert external.receipts[0].decision == "redact"
     assert external.receipts[0].rule_ids == ("no-personal-data",)
     assert "ada@example.org" in json.dumps(local.payload)
-    assert [check.effect for check in local.policy_checks] == ["allow"]
+    assert [check.effect for check in local.state.ports.policy.checks] == ["allow"]
 
 
 def test_named_kinds_of_personal_data_can_be_cut() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import hansard_compiler
 from hansard_compiler.compile.engine import compile_context
-from hansard_compiler.providers.adapter import Adapter
-from hansard_compiler.providers.base import ProviderAdapter, RecordingAdapter
+from hansard_compiler.providers.adapter import Adapter, request_bytes
+from hansard_compiler.providers.base import ProviderAdapter
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
@@ -66,7 +66,7 @@ def test_compaction_by_the_provider_is_imported_by_nobody() -> None:
 @pytest.mark.covers("PA-02")
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_every_adapter_has_the_four_methods_and_they_fit_together(name: str) -> None:
-    adapter: RecordingAdapter = adapter_for(name, SETTINGS)
+    adapter = adapter_for(name, SETTINGS)
 
     rendered = adapter.render_request(GIVEN)
 
@@ -99,7 +99,7 @@ def test_a_compile_renders_the_request_itself_when_it_is_given_a_renderer(name: 
 
     body = dict(result.payload)
     assert (body["model"], body["stream"]) == ("model-1", True)
-    assert b"Be kind." in adapter.request_bytes(body)
+    assert b"Be kind." in request_bytes(body)
     assert adapter.format.problems(body) == []
 
 

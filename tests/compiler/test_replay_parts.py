@@ -14,9 +14,10 @@ from hansard_compiler.calls import Call, Message, TextPart, ToolCallPart, ToolRe
 from hansard_compiler.compile.engine import compile_context
 from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.compile.record import stored_request
+from hansard_compiler.models.runs import ReplayRecipe
 from hansard_compiler.providers.from_telemetry import mutate_messages, rebuilt_from
 from hansard_compiler.replay.errors import NotReplayable, Reason
-from hansard_compiler.replay.mutations import ReplayRecipe, parse_mutations, recipe_of
+from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.requests import item_ids, mutate_request
 from hansard_compiler.replay.spread import Repeat, range_of, spread_of
 from hansard_compiler.replay.turns import first_divergence, says_the_same, with_answer

@@ -194,8 +194,9 @@ def compile_span(
         **result.columns(),
     }
     trace.span(number, parent, "hansard.compile", at_s, 0.012, **told)
-    if result.policy_checks:
-        checks = attributes_of_checks(result.policy_checks)
+    of_policy = getattr(result.state.ports.policy, "checks", ())
+    if of_policy:
+        checks = attributes_of_checks(of_policy)
         trace.span(number + 4, number, "hansard.policy.check", at_s, 0.001, **checks)
     return {ref_of(asked): asked, ref_of(made): made, **result.payloads()}
 

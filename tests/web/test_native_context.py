@@ -255,7 +255,7 @@ def test_steps_lead_to_each_other(client: TestClient, quillbook: CompileResult) 
 def test_what_policy_said_stands_below(client: TestClient, quillbook: CompileResult) -> None:
     checks = read(client).one("section", aria_labelledby="rules-h")
 
-    total = len(quillbook.policy_checks)
+    total = len(quillbook.state.ports.policy.checks)
     assert f"{total} checks: {total - 1} allowed, 1 denied." in checks.text
     [denied] = checks.all("li")
     assert denied["data-effect"] == "deny"

@@ -6,7 +6,7 @@ done raises before there is a result, so nothing of it can be recorded by halves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +37,6 @@ from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.compile.receipts import columns, content_bytes, decision_of
 from hansard_compiler.compile.state import Receipt, Section, State
 from hansard_compiler.compile.visibility import is_shown
-from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.decider import RuleDecider
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.rules import parse_rules
@@ -96,12 +95,6 @@ class CompileResult:
     def section(self, name: str) -> Section:
         return next(section for section in self.state.sections if section.name == name)
 
-    @property
-    def policy_checks(self) -> Sequence[PolicyCheck]:
-        """Every check of this compile, allows included, when the request's own rules decided."""
-        policy = self.state.ports.policy
-        return policy.checks if isinstance(policy, RuleDecider) else ()
-
     def columns(self) -> dict[str, Any]:
         """Return the receipts as span attributes, cut at 4,000 items."""
         return columns(self.receipts)
@@ -153,7 +146,7 @@ class CompileResult:
             token_allocation=dict(self.token_allocation),
             stable_prefix_hash=self.section(STABLE).hash,
             volatile_suffix_hash=self.section(VOLATILE).hash,
-            layout=[_section_json(section) for section in self.state.sections],
+            layout=[section.json() for section in self.state.sections],
             passes=[_pass_json(number, self.state) for number in range(len(PASSES))],
             rendered_payload=dict(self.payload),
         )
@@ -228,15 +221,6 @@ def _identity(state: State, allocation: Mapping[str, Any]) -> Json:
         ],
         "payload": state.payload,
     }  # fmt: skip
-
-
-def _section_json(section: Section) -> Json:
-    return {
-        "name": section.name,
-        "hash": section.hash,
-        "tokens": section.tokens,
-        "item_ids": list(section.item_ids),
-    }
 
 
 def _pass_json(number: int, state: State) -> Json:

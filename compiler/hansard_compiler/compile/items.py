@@ -27,6 +27,7 @@ _EPOCH = TypeAdapter(Utc).validate_python("1970-01-01T00:00:00Z")
 _TOOL_SOURCE = "tool-spec:"
 _NO_LINKS: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
 _NO_TAGS: frozenset[str] = frozenset()
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Item(NamedTuple):
@@ -40,16 +41,16 @@ class Item(NamedTuple):
     source: SourceRef | None
     created_us: int
     fresh_us: int
-    expires_us: int | None
     trust: int
-    importance: int
-    sensitivity: str
-    scope: Mapping[str, Any]
-    dependencies: tuple[str, ...]
-    token_estimate: int | None
     stable_hash: str
-    tags: frozenset[str]
-    metadata: Mapping[str, Any]
+    expires_us: int | None = None
+    importance: int = MICRO // 2
+    sensitivity: str = "internal"
+    scope: Mapping[str, Any] = _NOTHING
+    dependencies: tuple[str, ...] = ()
+    token_estimate: int | None = None
+    tags: frozenset[str] = _NO_TAGS
+    metadata: Mapping[str, Any] = _NOTHING
     calls: tuple[str, ...] = ()  # ids of tool calls made in it
     answers: tuple[str, ...] = ()  # ids of tool calls answered in it
     is_reasoning: bool = False  # nothing but reasoning: belongs to what follows it
@@ -94,14 +95,14 @@ def from_context_item(item: ContextItem, position: int) -> Item:
         item.source_ref,
         created_us,
         fresh_us,
-        None if ttl is None else fresh_us + ttl * MICRO,
         round(item.trust_score * MICRO),
+        item.stable_hash,
+        None if ttl is None else fresh_us + ttl * MICRO,
         round(item.importance_score * MICRO),
         item.sensitivity,
         item.scope,
         tuple(item.dependencies),
         item.token_estimate,
-        item.stable_hash,
         frozenset(item.tags) if item.tags else _NO_TAGS,
         item.metadata,
         *links,
@@ -121,14 +122,10 @@ def from_memory(record: MemoryRecord, *, position: int, now_us: int) -> Item:
         source=source_of_memory(record),
         created_us=fresh_us,
         fresh_us=fresh_us,
-        expires_us=None if record.expires_at is None else unix_us(record.expires_at),
         trust=micro(record.confidence),
-        importance=MICRO // 2,
-        sensitivity="internal",
-        scope=record.scope,
-        dependencies=(),
-        token_estimate=None,
         stable_hash=item_hash("memory", content),
+        expires_us=None if record.expires_at is None else unix_us(record.expires_at),
+        scope=record.scope,
         tags=frozenset((*record.tags, record.memory_type)),
         metadata={"subject": record.subject, **record.metadata},
     )
@@ -161,16 +158,8 @@ def from_tool(spec: Json, *, position: int) -> Item:
         source=SourceRef(source_type="app_state", uri=_TOOL_SOURCE + name, title=name),
         created_us=0,
         fresh_us=0,
-        expires_us=None,
         trust=MICRO,
-        importance=MICRO // 2,
-        sensitivity="internal",
-        scope={},
-        dependencies=(),
-        token_estimate=None,
         stable_hash=item_hash("tool_schema", spec),
-        tags=frozenset(),
-        metadata={},
     )
 
 
@@ -194,12 +183,10 @@ def counted_text(content: Mapping[str, Any]) -> tuple[str, int]:
     parts = content.get("parts")
     if not isinstance(parts, Sequence) or isinstance(parts, str):
         return text_of(content), 0
-    texts = [part for part in parts if not _is_media(part)]
+    texts = [
+        part for part in parts if not (isinstance(part, Mapping) and part.get("type") == "media")
+    ]
     return text_of({"parts": texts}), len(parts) - len(texts)
-
-
-def _is_media(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type") == "media"
 
 
 def _part_text(part: Any) -> str:

@@ -255,6 +255,12 @@ def parse(model: type[_M], data: object) -> _M:
         raise InvalidInput(name, problems) from None
 
 
+def first_problem(wrong: ValidationError) -> str:
+    """Return the place of the first problem and what it is, without the value."""
+    first = wrong.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
 def size_bytes(content: Json | str) -> int:
     """Return how many bytes a content takes as UTF-8, or as canonical JSON."""
     if isinstance(content, str):

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from hansard_compiler.errors import Code
 
 
-class ReasonCode(StrEnum):
+class ReasonCode(Code):
     """Every code a receipt or a pass may give. `docs/compiler.md` lists them all."""
-
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> ReasonCode:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
 
     # in, because it may never be dropped
     LATEST_USER_REQUEST = "latest_user_request", "the latest thing the user asked"

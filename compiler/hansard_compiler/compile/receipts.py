@@ -6,11 +6,10 @@ counted, and the whole is in the stored result.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hansard_compiler.canonical import canonical_bytes
+from hansard_compiler.canonical import canonical_bytes, ref_of
 from hansard_compiler.compile.items import Item
 from hansard_compiler.compile.models import CompilationDecision, Json
 from hansard_compiler.compile.passes.layout import shown_tokens
@@ -148,11 +147,6 @@ def content_bytes(content: Json | str) -> bytes:
     return canonical_bytes(content)
 
 
-def ref_of(data: bytes) -> str:
-    """Return the payload reference of some bytes."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
 def _sources(state: State) -> list[str]:
     """Return where each item came from in one line, without credentials that an address holds."""
     lines = [_source(item) for item in state.items]
@@ -210,7 +204,9 @@ def columns(receipts: Sequence[Receipt], *, limit: int = COLUMNS_LIMIT) -> dict[
         "hansard.item.reasons": [one.reason.value for one in shown],
         "hansard.item.tokens_before": [_known(one.original_tokens) for one in shown],
         "hansard.item.tokens_after": [one.final_tokens for one in shown],
-        "hansard.item.scores": [_score_text(one) for one in shown],
+        "hansard.item.scores": [
+            "" if one.score is None else decimal_text(one.score.total) for one in shown
+        ],
         "hansard.item.sources": [one.source for one in shown],
         "hansard.item.sections": [one.section or "" for one in shown],
         "hansard.item.payload_refs": [one.original_ref for one in shown],
@@ -230,7 +226,3 @@ def _other_ref(receipt: Receipt) -> str:
     """Return the reference of what was sent where that is not the original."""
     final_ref = receipt.final_ref or ""
     return "" if final_ref == receipt.original_ref else final_ref
-
-
-def _score_text(receipt: Receipt) -> str:
-    return "" if receipt.score is None else decimal_text(receipt.score.total)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from hansard_compiler.compile.items import Item
-from hansard_compiler.compile.models import CompilationRequest, Decision
+from hansard_compiler.compile.models import CompilationRequest, Decision, Json
 from hansard_compiler.compile.ports import Ports
 from hansard_compiler.compile.reasons import ReasonCode
 
@@ -79,6 +79,14 @@ class Section:
     tokens: int
     hash: str
     entries: tuple[Mapping[str, Any], ...]
+
+    def json(self) -> Json:
+        return {
+            "name": self.name,
+            "hash": self.hash,
+            "tokens": self.tokens,
+            "item_ids": list(self.item_ids),
+        }
 
 
 class Receipt(NamedTuple):

@@ -79,16 +79,12 @@ def is_identified(found: Sentence, value: range) -> bool:
     for at, token in enumerate(found.tokens):
         if at in value or token.kind not in ("word", "id", "number"):
             continue
-        if token.kind == "id" or (token.kind == "number" and _is_bare(token)):
+        if token.kind == "id" or (token.type == "number:" and token.text[:1].isdigit()):
             return True
         owns = token.text.endswith(("'s", "’s", "s'", "s’"))
         if token.kind == "word" and token.is_name and (at > 0 or has_article or owns):
             return True
     return False
-
-
-def _is_bare(token: Token) -> bool:
-    return not token.unit and token.text[:1].isdigit()
 
 
 def _is_plural(tokens: Sequence[Token]) -> bool:

@@ -31,7 +31,7 @@ from hansard_compiler.conflicts.assertions import (
 from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
 from hansard_compiler.conflicts.lexicon import TELLING
 from hansard_compiler.conflicts.records import Record, differences, record_of
-from hansard_compiler.conflicts.resolution import Contradiction, belief
+from hansard_compiler.conflicts.resolution import Contradiction, belief, pair
 from hansard_compiler.conflicts.sentences import read_sentence
 from hansard_compiler.conflicts.statements import Statement, identity_of, statements_of
 from hansard_compiler.conflicts.tokens import may_be_one
@@ -97,7 +97,7 @@ def _of_facts(items: Sequence[Item], facts: Mapping[str, Fact]) -> Iterator[Cont
                 if how is not False:
                     sure = how is True and not is_list and fact.is_certain
                     sure = sure and facts[rival.id].is_certain and are_labelled_alike(rival, item)
-                    yield _pair(rival, item, "value", is_certain=sure)
+                    yield pair(rival, item, "value", is_certain=sure)
             if len(best) < _RIVAL_VALUES:
                 best.setdefault(fact.value, item)
 
@@ -110,7 +110,7 @@ def _of_records(
         a, b = known[found.first], known[found.second]
         about = _about(a, b)
         if about is not None and not _facts_differ(a, b, facts):
-            yield _pair(a, b, "value", is_certain=found.is_certain and about)
+            yield pair(a, b, "value", is_certain=found.is_certain and about)
 
 
 def _of_texts(
@@ -127,7 +127,7 @@ def _of_texts(
     for first, second in _alike([one for stated in of_frame.values() for one in stated]):
         a, b = known[first.item_id], known[second.item_id]
         if not _facts_differ(a, b, facts) and _standing(first, second, a, b, texts) is not None:
-            yield _pair(a, b, first.how, is_certain=False)
+            yield pair(a, b, first.how, is_certain=False)
 
 
 def _alike(stated: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]:
@@ -140,16 +140,16 @@ def _alike(stated: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]
     stated = [
         one
         for one in stated
-        if not one.frame.sort.startswith(("polar", SORT)) and len(one.words) > 1
+        if not one.frame.sort.startswith(("polar", SORT)) and len(one.frame.words) > 1
     ]
-    counts = Counter(word for one in stated for word in one.words)
+    counts = Counter(word for one in stated for word in one.frame.words)
     holders: dict[Hashable, list[int]] = defaultdict(list)
     found: dict[int, list[int]] = defaultdict(list)
     for number, one in enumerate(stated):
-        rare = sorted(one.words, key=lambda word: (counts[word], str(word)))
+        rare = sorted(one.frame.words, key=lambda word: (counts[word], str(word)))
         others: dict[int, None] = {}
         for word in rare[: len(rare) // 2 + 1]:
-            held = holders[one.kind, word]
+            held = holders[one.frame.sort, one.frame.identity, word]
             others.update(dict.fromkeys(held[-_MOST_ALIKE - 1 :]))
             held.append(number)
         for other in others:
@@ -163,18 +163,16 @@ def _alike(stated: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]
 
 
 def _are_alike(a: Statement, b: Statement) -> bool:
-    if a.item_id == b.item_id or a.value == b.value or a.words == b.words or _may_be_one(a, b):
+    one, other = a.frame.words, b.frame.words
+    if a.item_id == b.item_id or a.value == b.value or one == other or _may_be_one(a, b):
         return False
-    if a.first not in b.words or b.first not in a.words:
+    if a.frame.first not in other or b.frame.first not in one:
         return False  # another subject, whatever else is said of it
-    common, either = len(a.words & b.words), len(a.words | b.words)
+    common, either = len(one & other), len(one | other)
+    is_typed = any(isinstance(value, tuple) for value in a.frame.identity)
     return (common > 1 and 2 * common >= either) or (
-        common > 0 and 3 * common >= either and any(map(_is_typed, a.frame.identity))
+        common > 0 and 3 * common >= either and is_typed
     )
-
-
-def _is_typed(value: Hashable) -> bool:
-    return isinstance(value, tuple)
 
 
 def _stated(item: Item, text: str) -> Iterator[Statement]:
@@ -184,15 +182,13 @@ def _stated(item: Item, text: str) -> Iterator[Statement]:
     most = _NOTE_SENTENCES if is_note else _OPENING_SENTENCES
     corrects = "correction" in item.tags
     for sentence in _SENTENCE.split(read, most)[:most]:
-        if _SHORTEST <= len(sentence) <= _LONGEST and _is_statement(sentence):
+        if not _SHORTEST <= len(sentence) <= _LONGEST:
+            continue
+        if _TELLING.Match(sentence.encode("utf-8", "surrogatepass")):
             found = read_sentence(sentence, corrects=corrects, is_named=bool(item.subject))
             if found is not None:
                 yield from statements_of(item.id, found)
                 yield from claims_of(item.id, found)
-
-
-def _is_statement(sentence: str) -> bool:
-    return bool(_TELLING.Match(sentence.encode("utf-8", "surrogatepass")))
 
 
 def _of_frame(
@@ -215,7 +211,9 @@ def _of_frame(
             a, b = known[first.item_id], known[second.item_id]
             if a.id == b.id or first.value == second.value or _may_be_one(first, second):
                 continue
-            by = None if first.corrects == second.corrects else _corrector(first, second)
+            by = None
+            if first.corrects != second.corrects:
+                by = first.item_id if first.corrects else second.item_id
             if (is_list and by is None) or _facts_differ(a, b, facts):
                 continue
             sure = first.is_certain and second.is_certain
@@ -223,11 +221,7 @@ def _of_frame(
                 sure = sure or (first.is_plain and second.is_plain)
             standing = _standing(first, second, a, b, texts)
             if standing is not None:
-                yield _pair(a, b, first.how, by, is_certain=sure and standing)
-
-
-def _corrector(first: Statement, second: Statement) -> str:
-    return first.item_id if first.corrects else second.item_id
+                yield pair(a, b, first.how, by, is_certain=sure and standing)
 
 
 def _may_be_one(a: Statement, b: Statement) -> bool:
@@ -287,10 +281,3 @@ def _title(item: Item) -> frozenset[str]:
 def _rest(text: str, sentence: str) -> str:
     before, _, after = text.partition(sentence)
     return f"{before}\n{after}"
-
-
-def _pair(
-    a: Item, b: Item, how: str, correction: str | None = None, *, is_certain: bool
-) -> Contradiction:
-    first, second = sorted((a, b), key=lambda item: item.position)
-    return Contradiction(first.id, second.id, how, correction, is_certain)

@@ -55,7 +55,7 @@ def record_of(item_id: str, text: str) -> Record | None:
     fields = _of_json(text) if text.lstrip()[:1] == "{" else _of_lines(text)
     if not 2 <= len(fields) <= _MOST_FIELDS:
         return None
-    names = {name for name in fields if _is_identity(name)}
+    names = {name for name in fields if name in words.WHICH or _is_reference(name)}
     is_definite = any(_is_reference(name) and not _points_to(name) for name in names)
     if not any(map(_is_reference, names)):
         first = next(iter(fields))
@@ -141,10 +141,6 @@ def _plain(name: str) -> str:
 
 
 # --- what a field is --------------------------------------------------------------------------
-
-
-def _is_identity(name: str) -> bool:
-    return name in words.WHICH or _is_reference(name)
 
 
 def _is_reference(name: str) -> bool:

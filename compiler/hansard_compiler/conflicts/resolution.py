@@ -24,6 +24,14 @@ class Contradiction:
     is_certain: bool = True  # False: they may both hold, so both stay and are marked
 
 
+def pair(
+    a: Item, b: Item, how: str, correction: str | None = None, *, is_certain: bool = True
+) -> Contradiction:
+    """Return the contradiction of two items, the first of the request first."""
+    first, second = sorted((a, b), key=lambda item: item.position)
+    return Contradiction(first.id, second.id, how, correction, is_certain)
+
+
 @dataclass(frozen=True, slots=True)
 class Settled:
     """The outcome of an item in a contradiction."""

@@ -75,7 +75,7 @@ def _denial(a: Sentence, b: Sentence) -> Revision | None:
     begins_alike = len(denial) >= _FEWEST and words[: len(denial)] == denial
     if len(denial) < _FEWEST - 1 or not (words == denial or begins_alike):
         return None
-    modals = [frozenset(_modals(one)) for one in (stated, denied)]
+    modals = [_modals(one) for one in (stated, denied)]
     same = modals[0] == modals[1]
     forbidden = modals[0] <= _PERMITS and modals[1] <= _FORBIDS
     if not (same or forbidden):
@@ -83,8 +83,8 @@ def _denial(a: Sentence, b: Sentence) -> Revision | None:
     return Revision("negation", not (_is_past(a) or _is_past(b)))
 
 
-def _modals(one: Sentence) -> list[str]:
-    return [str(token.value) for token in one.tokens if token.value in words.MODALS]
+def _modals(one: Sentence) -> frozenset[str]:
+    return frozenset(str(token.value) for token in one.tokens if token.value in words.MODALS)
 
 
 def _plain(tokens: Sequence[Token]) -> list[object]:
@@ -116,11 +116,8 @@ def _other_value(a: Sentence, b: Sentence) -> Revision | None:
     is_group = _of_group(old, new) is not None
     if begin <= a.verb_at or (verb in words.PLURAL and begin == a.verb_at + 1 and not is_group):
         return None  # another subject, another verb, or one of several things that it likes
-    return Revision(_how(old), is_group or _is_certain(a, b, old, new))
-
-
-def _how(old: Sequence[Token]) -> str:
-    return "number" if old[0].kind == "number" else "value"
+    how = "number" if old[0].kind == "number" else "value"
+    return Revision(how, is_group or _is_certain(a, b, old, new))
 
 
 def _are_two(old: Sequence[Token], new: Sequence[Token]) -> bool:

@@ -35,7 +35,7 @@ class Frame(NamedTuple):
     sort: str  # what the value is: `number:second`, `words`, `polar`
     words: frozenset[Hashable]
     identity: tuple[Hashable, ...]  # numbers, dates, identifiers and names, in their order
-    first: Hashable  # the word that the frame begins with; another order is the same frame
+    first: Hashable  # the word that the frame begins with, mostly of its subject; not compared
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Frame) and self[:3] == other[:3]
@@ -56,21 +56,6 @@ class Statement(NamedTuple):
     sentence: str
     token: Token | None = None  # the value, where it is typed
     is_plain: bool = False  # of one definite thing, without a hedge: a correction replaces it
-
-    @property
-    def words(self) -> frozenset[Hashable]:
-        """The words of the frame, without what separates records."""
-        return self.frame.words
-
-    @property
-    def first(self) -> Hashable:
-        """The first word of the frame: mostly of its subject."""
-        return self.frame.first
-
-    @property
-    def kind(self) -> Hashable:
-        """What another statement must share to be compared at all: its sort and its identity."""
-        return self.frame.sort, self.frame.identity
 
 
 def statements_of(item_id: str, found: Sentence) -> Iterator[Statement]:

@@ -154,17 +154,13 @@ def _one(tokens: Sequence[Token], at: int) -> tuple[Token, int]:
         minutes = int(str(token.value))
         half = _HALF_DAY[str(following[0].value)] * 60
         return token._replace(value=minutes % 720 + half), 2
-    if token.value in _CURRENCIES and following and _is_plain_number(following[0]):
+    if token.value in _CURRENCIES and following and following[0].type == "number:":
         return following[0]._replace(unit=UNITS[str(token.value)][0]), 2
     if token.kind != "number" or not isinstance(token.value, float):
         return token, 1
     if following and following[0].value in MONTHS and token.value.is_integer():
         return _day_first(int(token.value), token, following)
     return _amount(token, following)
-
-
-def _is_plain_number(token: Token) -> bool:
-    return token.kind == "number" and not token.unit
 
 
 def _amount(token: Token, following: Sequence[Token]) -> tuple[Token, int]:

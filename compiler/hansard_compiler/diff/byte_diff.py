@@ -14,6 +14,8 @@ from difflib import SequenceMatcher
 from itertools import accumulate, zip_longest
 from typing import Final
 
+from hansard_compiler.diff.sequences import common_start
+
 _PIECE = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^",{\[])*[,{\[]?\s*', re.DOTALL)
 _CONTEXT: Final = 2  # lines before and after
 _LONGEST_CONTEXT: Final = 160  # characters of a line that did not change
@@ -108,49 +110,34 @@ def _hunk(
     yield f"@@ bytes -{ranges[0]} +{ranges[1]} @@"
     at = first[0] - lead
     for left, left_end, right, right_end in group:
-        yield from (f" {_shortened(one)}" for one in before[at:left])
+        yield from (f" {_context(one)}" for one in before[at:left])
         pairs = list(zip_longest(before[left:left_end], after[right:right_end]))
         yield from (f"-{_beside(old, new)}" for old, new in pairs if old is not None)
         yield from (f"+{_beside(new, old)}" for old, new in pairs if new is not None)
         at = left_end
-    yield from (f" {_shortened(one)}" for one in before[at : at + trail])
+    yield from (f" {_context(one)}" for one in before[at : at + trail])
 
 
-def _shortened(line: str) -> str:
-    if len(line) <= _LONGEST_CONTEXT:
-        return _shown(line)
-    half = _LONGEST_CONTEXT // 2
-    middle = len(line) - 2 * half
-    return f"{_shown(line[:half])}[… {middle:,} equal …]{_shown(line[-half:])}"
+def _shortened(text: str, end: int) -> str:
+    """Return what is equal on both sides; of more than two ends of it, these."""
+    middle = len(text) - 2 * end
+    return text if middle <= 0 else f"{text[:end]}[… {middle:,} equal …]{text[-end:]}"
 
 
 def _beside(line: str, other: str | None) -> str:
     """Return a changed line, without most of what it shares with the one in its place."""
     if other is None:
         return _shown(line)
-    head = _shared(line, other)
+    head = common_start(line, other)
     most = min(len(line), len(other)) - head
-    tail = min(_shared(line[::-1], other[::-1]), most)
-    start = line[:head] if head <= 2 * _LONGEST_EQUAL else ""
-    end = line[len(line) - tail :] if tail <= 2 * _LONGEST_EQUAL else ""
-    if not start and head:
-        cut = head - 2 * _LONGEST_EQUAL
-        ends = line[:_LONGEST_EQUAL], line[head - _LONGEST_EQUAL : head]
-        start = f"{ends[0]}[… {cut:,} equal …]{ends[1]}"
-    if not end and tail:
-        rest = line[len(line) - tail :]
-        cut = tail - 2 * _LONGEST_EQUAL
-        end = f"{rest[:_LONGEST_EQUAL]}[… {cut:,} equal …]{rest[-_LONGEST_EQUAL:]}"
-    return _shown(start + line[head : len(line) - tail] + end)
+    tail = min(common_start(line[::-1], other[::-1]), most)
+    start, end = line[:head], line[len(line) - tail :]
+    changed = line[head : len(line) - tail]
+    return _shown(_shortened(start, _LONGEST_EQUAL) + changed + _shortened(end, _LONGEST_EQUAL))
 
 
-def _shared(left: str, right: str) -> int:
-    """Return how many characters two texts begin with alike; halving compares slices in C."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if left[low:middle] == right[low:middle] else (low, middle - 1)
-    return low
+def _context(line: str) -> str:
+    return _shown(_shortened(line, _LONGEST_CONTEXT // 2))
 
 
 def _shown(text: str) -> str:

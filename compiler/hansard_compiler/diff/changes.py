@@ -6,7 +6,7 @@ the id of their elements; where an id stands twice the whole list is one change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -104,14 +104,12 @@ def _left_out(left: Sequence[str], right: Sequence[str]) -> Iterator[Change]:
 
 def _config_changes(left: Json, right: Json) -> Iterator[Change]:
     before, after = _flat(left), _flat(right)
-    for name in sorted(before.keys() | after.keys(), key=_weights_first):
+    for name in sorted(
+        before.keys() | after.keys(), key=lambda name: (not name.startswith(_WEIGHT), name)
+    ):
         if not _same(before.get(name), after.get(name)):
             kind: ChangeKind = "weight" if name.startswith(_WEIGHT) else "setting"
             yield Change(name, kind, "changed", before.get(name), after.get(name))
-
-
-def _weights_first(name: str) -> tuple[bool, str]:
-    return not name.startswith(_WEIGHT), name
 
 
 def _flat(config: Json) -> Json:
@@ -158,13 +156,8 @@ def _list_changes(
 
 def _by_key(field: str, values: Sequence[Any]) -> dict[str, Any] | None:
     """Return the elements by id in their order; None where an id stands twice."""
-    key: Callable[[Any], str] = tool_name if field == "tool_specs" else _id_of
-    found = {key(one): one for one in values}
+    found = {tool_name(one) if field == "tool_specs" else str(one["id"]): one for one in values}
     return found if len(found) == len(values) else None
-
-
-def _id_of(value: Any) -> str:
-    return str(value["id"])
 
 
 def _common_order(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hansard_compiler.diff.changes import Change, changes_between
@@ -166,21 +166,6 @@ def compile_diff(left: CompileSide, right: CompileSide) -> CompileDiff:
     )
 
 
-def mirrored_compile(diff: CompileDiff) -> CompileDiff:
-    """Return the comparison with its sides exchanged; causes are of one direction, and go."""
-    swapped = sorted(map(_mirrored_item, diff.items), key=lambda one: one.item_id)
-    return CompileDiff(
-        items=tuple(swapped),
-        budget=tuple(Amount(one.name, one.right, one.left) for one in diff.budget),
-        by_class=tuple(Amount(one.name, one.right, one.left) for one in diff.by_class),
-        by_section=tuple(Amount(one.name, one.right, one.left) for one in diff.by_section),
-        policy=tuple(map(_mirrored_rule, diff.policy)),
-        settings=tuple(map(_mirrored_change, diff.settings)),
-        knows_settings=diff.knows_settings,
-        models=(diff.models[1], diff.models[0]),
-    )
-
-
 # ---- items
 
 
@@ -292,22 +277,3 @@ def _applied(side: CompileSide) -> dict[str, tuple[str, ...]]:
 def _version(rule: Any) -> str | None:
     found = rule.get("metadata", {}).get("version") if isinstance(rule, dict) else None
     return None if found is None else str(found)
-
-
-# ---- the other way round
-
-
-def _mirrored_item(one: ItemDiff) -> ItemDiff:
-    return _item(one.item_id, one.right, one.left)
-
-
-def _mirrored_rule(one: RuleDiff) -> RuleDiff:
-    exchanged: dict[str, Any] = {"added": "removed", "removed": "added"}
-    change = exchanged.get(one.change, one.change)
-    return RuleDiff(one.rule_id, change, one.right, one.left, one.right_items, one.left_items)
-
-
-def _mirrored_change(one: Change) -> Change:
-    exchanged: dict[str, Any] = {"added": "removed", "removed": "added"}
-    presence = exchanged.get(one.presence, one.presence)
-    return replace(one, presence=presence, left=one.right, right=one.left)

@@ -71,7 +71,8 @@ def _kind(item: ItemDiff, change: Change) -> str:
     subject = change.subject
     if subject is None or subject == item.item_id:
         return change.kind
-    reasons = {side.reason for side in _sides(item) if side.related == subject}
+    sides = (item.left, item.right)
+    reasons = {side.reason for side in sides if side is not None and side.related == subject}
     if reasons & set(_CONFLICTS):
         return "conflict"
     if "duplicate" in reasons:
@@ -79,10 +80,6 @@ def _kind(item: ItemDiff, change: Change) -> str:
     if reasons & set(_NEEDS):
         return "dependency"
     return "removal" if change.presence == "removed" else "competition"
-
-
-def _sides(item: ItemDiff) -> list[ItemSide]:
-    return [side for side in (item.left, item.right) if side is not None]
 
 
 def _sentence(item: ItemDiff, change: Change) -> str:

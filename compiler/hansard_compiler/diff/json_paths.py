@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hansard_compiler.canonical import canonical_json
@@ -56,32 +56,9 @@ def json_diff(left: Any, right: Any, *, most: int = MOST_CHANGES) -> JsonDiff:
     return JsonDiff(tuple(found))
 
 
-def mirrored_json(diff: JsonDiff) -> JsonDiff:
-    """Return the changes with their sides exchanged, in the order they have."""
-    return replace(diff, changes=tuple(map(_mirrored, diff.changes)))
-
-
 def path_text(path: Sequence[Step]) -> str:
     """Return a path as people write it."""
     return "$" + "".join(map(_step_text, path))
-
-
-def value_at(value: Any, path: Sequence[Step]) -> Any:
-    """Return the value at a path; raises LookupError."""
-    for step in path:
-        value = value[step]
-    return value
-
-
-def _mirrored(change: JsonChange) -> JsonChange:
-    states: dict[State, State] = {"only_left": "only_right", "only_right": "only_left"}
-    return JsonChange(
-        states.get(change.state, change.state),
-        change.right_path,
-        change.left_path,
-        change.right,
-        change.left,
-    )
 
 
 def _step_text(step: Step) -> str:

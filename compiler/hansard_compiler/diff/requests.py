@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
 
+from hansard_compiler.canonical import ref_of
 from hansard_compiler.diff.byte_diff import byte_diff
 from hansard_compiler.diff.json_paths import JsonDiff, json_diff
+from hansard_compiler.diff.sequences import common_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +38,13 @@ def request_diff(left: bytes | None, right: bytes | None) -> RequestDiff:
         is_equal,
         None if left is None else len(left),
         None if right is None else len(right),
-        _ref(left),
-        _ref(right),
-        None if is_equal or left is None or right is None else _first_difference(left, right),
+        None if left is None else ref_of(left),
+        None if right is None else ref_of(right),
+        None if is_equal or left is None or right is None else common_start(left, right),
         by_path,
         None if text is None else text.text,
         text is not None and text.is_cut,
     )
-
-
-def _ref(data: bytes | None) -> str | None:
-    return None if data is None else f"sha256:{hashlib.sha256(data).hexdigest()}"
-
-
-def _first_difference(left: bytes, right: bytes) -> int:
-    """Return where two unequal texts part; halving compares slices in C."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _by_path(left: bytes, right: bytes) -> JsonDiff | None:

@@ -35,6 +35,15 @@ def align(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
     return [(at, other) for other, at in mirrored]
 
 
+def common_start(left: str | bytes, right: str | bytes) -> int:
+    """Return how much two texts begin with alike; halving compares slices in C."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if left[low:middle] == right[low:middle] else (low, middle - 1)
+    return low
+
+
 def _stands_first(left: Sequence[Hashable], right: Sequence[Hashable]) -> bool:
     """Return an order of the two that does not depend on which is called left."""
     for one, other in zip(left, right, strict=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from hansard_compiler.diff.sequences import align
 
@@ -45,23 +45,6 @@ def align_steps(left: Sequence[StepMark], right: Sequence[StepMark]) -> tuple[St
     return tuple(_listed(left, right, pairs))
 
 
-def mirrored_steps(pairs: Sequence[StepPair]) -> tuple[StepPair, ...]:
-    """Return the pairs with their sides exchanged, again with what is only on the left first."""
-    states: dict[StepState, StepState] = {"only_left": "only_right", "only_right": "only_left"}
-    mirrored: list[StepPair] = []
-    waiting: list[StepPair] = []  # what is only on the right now, behind what is only on the left
-    for pair in pairs:
-        other = StepPair(states.get(pair.state, pair.state), pair.right, pair.left)
-        if other.state == "only_right":
-            waiting.append(other)
-            continue
-        if other.state != "only_left":
-            mirrored += waiting
-            waiting = []
-        mirrored.append(other)
-    return (*mirrored, *waiting)
-
-
 def _in_gaps(
     left: Sequence[StepMark],
     right: Sequence[StepMark],
@@ -78,19 +61,12 @@ def _in_gaps(
         at, other = one + 1, two + 1
 
 
-def _by_content(mark: StepMark, _place: int) -> Hashable:
-    return mark
-
-
-def _by_name(mark: StepMark, _place: int) -> Hashable:
-    return mark.kind, mark.name
-
-
-def _by_stand(mark: StepMark, index: int) -> Hashable:
-    return mark.stands_for or index  # a place is on one side only: equal to nothing
-
-
-_KEYS = (_by_content, _by_name, _by_stand)
+# By what steps are paired, in turn. A place is on one side only: equal to nothing.
+_KEYS: Final[tuple[Callable[[StepMark, int], Hashable], ...]] = (
+    lambda mark, place: mark,
+    lambda mark, place: (mark.kind, mark.name),
+    lambda mark, place: mark.stands_for or place,
+)
 
 
 def _listed(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hansard_compiler.diff.sequences import align
+from hansard_compiler.diff.sequences import align, common_start
 
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -38,40 +38,12 @@ def text_diff(left: str, right: str) -> tuple[TextOp, ...]:
     """
     if left == right:
         return (TextOp("same", left),) if left else ()
-    head = _common_start(left, right)
+    head = _word_start(left, common_start(left, right))
     tail = _common_end(left[head:], right[head:])
     ops = [TextOp("same", left[:head])]
     ops += _middle(left[head : len(left) - tail], right[head : len(right) - tail])
     ops.append(TextOp("same", left[len(left) - tail :] if tail else ""))
     return tuple(_joined(ops))
-
-
-def mirrored_text(ops: Sequence[TextOp]) -> tuple[TextOp, ...]:
-    """Return the diff of the same texts with their sides exchanged."""
-    other: dict[OpKind, OpKind] = {"same": "same", "del": "ins", "ins": "del"}
-    return tuple(_joined([TextOp(other[op.kind], op.text) for op in ops]))
-
-
-def left_text(ops: Sequence[TextOp]) -> str:
-    """Put the left text together again."""
-    return "".join(op.text for op in ops if op.kind != "ins")
-
-
-def right_text(ops: Sequence[TextOp]) -> str:
-    """Put the right text together again."""
-    return "".join(op.text for op in ops if op.kind != "del")
-
-
-def _common_start(left: str, right: str) -> int:
-    """Return how many characters both begin with, back to where a word begins."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:  # comparing slices runs in C; comparing characters would not
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return _word_start(left, low)
 
 
 def _word_start(text: str, at: int) -> int:
@@ -84,16 +56,7 @@ def _word_start(text: str, at: int) -> int:
 
 
 def _common_end(left: str, right: str) -> int:
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if (
-            left[len(left) - middle : len(left) - low]
-            == (right[len(right) - middle : len(right) - low])
-        ):
-            low = middle
-        else:
-            high = middle - 1
+    low = common_start(left[::-1], right[::-1])
     # A common end may begin inside a word of one side: that word belongs to the change.
     for _ in range(_LONGEST_WORD):
         if not low or not _is_inside_word(left, right, low):

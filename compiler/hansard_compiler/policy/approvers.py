@@ -7,7 +7,7 @@ most people are required, out of those whom all of these rules name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,14 +63,6 @@ def parse_approvers(metadata: Mapping[str, Any], where: str, *, asks: bool) -> A
             f"expected {required} to {MOST_APPROVERS} names, found {len(people)}",
         )
     return Approvers(required, tuple(names))
-
-
-def joined(all_of: Iterable[Approvers]) -> Approvers:
-    """Return what meets all of them."""
-    found = ANYBODY
-    for one in all_of:
-        found = found.joined(one)
-    return found
 
 
 def _is_name(value: Any) -> bool:

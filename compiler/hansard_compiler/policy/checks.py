@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Literal, TypeAlias
 
 from hansard_compiler.calls import Json
-from hansard_compiler.policy.approvers import Approvers, joined
+from hansard_compiler.policy.approvers import ANYBODY, Approvers
 from hansard_compiler.policy.facts import Action, Facts, inputs_of
 from hansard_compiler.policy.masks import Mask
 from hansard_compiler.policy.rules import Effect, Rule, rule_json
@@ -68,20 +69,21 @@ class PolicyCheck:
     @property
     def masks(self) -> tuple[tuple[str, Mask], ...]:
         """What to take out, by rule id, when the item must be redacted."""
-        return tuple(
-            (one.rule.id, one.rule.mask)
-            for one in self.outcomes
-            if one.rule.effect is Effect.REDACT and one.outcome in ("won", "held")
-        )
+        return tuple((rule.id, rule.mask) for rule in self._in_force(Effect.REDACT))
 
     @property
     def approvers(self) -> Approvers:
         """Who has to approve it, by all rules that demand approval."""
-        return joined(
-            one.rule.approvers
+        rules = self._in_force(Effect.REQUIRE_APPROVAL)
+        return reduce(Approvers.joined, (rule.approvers for rule in rules), ANYBODY)
+
+    def _in_force(self, effect: Effect) -> list[Rule]:
+        """Return the rules of an effect that nothing overrules."""
+        return [
+            one.rule
             for one in self.outcomes
-            if one.rule.effect is Effect.REQUIRE_APPROVAL and one.outcome in ("won", "held")
-        )
+            if one.rule.effect is effect and one.outcome in ("won", "held")
+        ]
 
     @property
     def reason(self) -> str:

@@ -20,7 +20,7 @@ import re2
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy.errors import ConditionError, PolicyRuleError
-from hansard_compiler.policy.file_paths import Directory, is_under, parse_directory
+from hansard_compiler.policy.file_paths import is_under, parse_directory
 from hansard_compiler.policy.permitted_commands import parse_permitted, runs_only
 
 # Patterns that people write into rules: google-re2, so that time is linear in the text.
@@ -254,10 +254,6 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _pattern(value: Any) -> Any:
-    return compiled_pattern(_text(value))
-
-
 def _permitted(value: Any) -> Any:
     if not isinstance(value, list) or not value:
         raise ValueError("expected a list of programs")
@@ -281,10 +277,6 @@ def _contains(found: Any, target: Any) -> bool:
     raise TypeError(f"expected a text or list, found {type(found).__name__}")
 
 
-def _is_under(found: Any, directory: Directory) -> bool:
-    return is_under(_text(found), directory)
-
-
 def _command(found: Any, permitted: Any) -> bool:
     if isinstance(found, list) and found and all(isinstance(word, str) for word in found):
         return runs_only(found, permitted)
@@ -299,8 +291,11 @@ OPERATORS: dict[str, Operator] = {
     "contains": Operator(_scalar, _contains),
     "starts_with": Operator(_text, lambda found, target: _text(found).startswith(target)),
     "ends_with": Operator(_text, lambda found, target: _text(found).endswith(target)),
-    "matches": Operator(_pattern, lambda found, target: target.search(_text(found)) is not None),
-    "under": Operator(parse_directory, _is_under),
+    "matches": Operator(
+        lambda value: compiled_pattern(_text(value)),
+        lambda found, target: target.search(_text(found)) is not None,
+    ),
+    "under": Operator(parse_directory, lambda found, target: is_under(_text(found), target)),
     "at_least": Operator(_number, lambda found, target: _number(found) >= target),
     "at_most": Operator(_number, lambda found, target: _number(found) <= target),
     "greater_than": Operator(_number, lambda found, target: _number(found) > target),

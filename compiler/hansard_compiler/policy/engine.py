@@ -108,7 +108,7 @@ class Policy:
                 if holds(rule.conditions, facts):
                     fitting.append(rule)
             except Exception as error:  # a gate that cannot judge is shut, whatever went wrong
-                failed.append(RuleOutcome(rule, "error", _short(error)))
+                failed.append(RuleOutcome(rule, "error", f"{error}"[:500] or type(error).__name__))
         return self._decide(action, facts, fitting, failed)
 
     def _decide(
@@ -149,7 +149,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ContextPolicy:
-    """A policy for the items and calls of one step."""
+    """A policy for the items of one step."""
 
     policy: Policy
     facts: Facts
@@ -157,9 +157,6 @@ class ContextPolicy:
 
     def check_item(self, item: ItemFacts) -> PolicyCheck:
         return self.policy._check("see", item_facts(self.facts, item), self.rules)
-
-    def check_tool(self, tool: ToolFacts) -> PolicyCheck:
-        return self.policy._check("do", tool_facts(self.facts, tool), self.rules)
 
 
 def policy_document(policy: Policy) -> Json | None:
@@ -260,10 +257,6 @@ def _identity(rule: Rule) -> Json:
         "conditions": condition_json(rule.conditions),
         "mask": rule.metadata.get("mask"),
     }
-
-
-def _short(error: Exception) -> str:
-    return f"{error}"[:500] or type(error).__name__
 
 
 # How a rule came out for a hypothetical item or call, in words for people.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from hansard_compiler.calls import Json
-from hansard_compiler.canonical import stable_hash
+from hansard_compiler.canonical import content_digest
 
 Action = Literal["see", "do"]
 Facts: TypeAlias = Mapping[str, Any]  # what conditions look into, by field
@@ -73,19 +73,7 @@ def item_facts(context: Facts, item: ItemFacts) -> Facts:
         "action": "see",
         "scope": scopes_of(item.scope, context["scope"]),
         "sensitivity": item.sensitivity,
-        "item": {
-            "id": item.id,
-            "kind": item.kind,
-            "sensitivity": item.sensitivity,
-            "source_type": item.source_type,
-            "source_uri": item.source_uri,
-            "tags": list(item.tags),
-            "trust_score": item.trust_score,
-            "importance_score": item.importance_score,
-            "tokens": item.tokens,
-            "scope": item.scope,
-            "metadata": item.metadata,
-        },
+        "item": {name: getattr(item, name) for name in item.__slots__} | {"tags": list(item.tags)},
     }
 
 
@@ -124,12 +112,5 @@ def inputs_of(facts: Facts) -> Json:
         inputs["item"] = {key: item[key] for key in ("id", "kind", "source_type", "source_uri")}
     if "tool" in facts:
         inputs["tool"] = dict(facts["tool"])
-        inputs["arguments_hash"] = _hash_of(facts["arguments"])
+        inputs["arguments_hash"] = content_digest(facts["arguments"])
     return {key: value for key, value in inputs.items() if value not in (None, [])}
-
-
-def _hash_of(arguments: Any) -> str | None:
-    try:
-        return "sha256:" + stable_hash(arguments).hex()
-    except (TypeError, RecursionError):  # no JSON: rules that look inside cannot judge it either
-        return None

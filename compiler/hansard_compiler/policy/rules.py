@@ -108,7 +108,10 @@ def parse_rule_set(value: Any, *, where: str = "rules") -> RuleSet:
         found = fields.get("schema_version")
         raise PolicyRuleError(f"{where}.schema_version", f"expected 1, found {found!r}")
     name, version = (_text(fields, key, where, needed=True) for key in ("name", "version"))
-    rules = _list(fields.get("rules"), f"{where}.rules")
+    rules = fields.get("rules")
+    if not isinstance(rules, list):
+        found = type(rules).__name__
+        raise PolicyRuleError(f"{where}.rules", f"expected a list, found {found}")
     parsed = parse_rules(rules, rule_set=name, version=version, where=f"{where}.rules")
     defaults = _defaults(fields.get("defaults", {}), f"{where}.defaults")
     return RuleSet(name, version, parsed, defaults, stable_hash(value).hex())
@@ -202,12 +205,6 @@ def _mapping(value: Any, where: str, known: set[str] | None) -> Mapping[str, Any
         raise PolicyRuleError(
             f"{where}.{unknown[0]}", f"no such key; there are {sorted(known or ())}"
         )
-    return value
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise PolicyRuleError(where, f"expected a list, found {type(value).__name__}")
     return value
 
 

@@ -75,10 +75,6 @@ class Adapter:
 
         return render
 
-    def request_bytes(self, rendered: Mapping[str, Any]) -> bytes:
-        """Return the exact bytes a body is sent as."""
-        return request_bytes(rendered)
-
     def check_pairs(self, rendered: Mapping[str, Any]) -> None:
         """Raise BrokenPairs where the provider would refuse the tool calls and results."""
         problems = self.format.problems(rendered)
@@ -113,7 +109,7 @@ class Adapter:
 
     def send(self, rendered: Json) -> Json:
         """Send a body and return the provider's response, a streamed one put together."""
-        return self._ask(rendered, request_bytes(rendered), None)[0]
+        return _response(self.format, self._post(rendered, request_bytes(rendered), None))
 
     def parse_response(self, response: Json) -> Json:
         """Return a response in the normal form, as plain JSON."""
@@ -124,7 +120,7 @@ class Adapter:
         rendered = self.format.render(compiled)
         self.check_pairs(rendered)
         metadata = self._metadata(compiled, rendered)
-        response = self._answer(rendered, request_bytes(rendered), on_event)
+        response = self.read(self._post(rendered, request_bytes(rendered), on_event))
         call = replace(response.call, input=_input(compiled), tools=tuple(compiled.tools))
         return replace(response, call=call, metadata=metadata)
 
@@ -136,7 +132,7 @@ class Adapter:
             raise NotRenderable(f"the stored request is not JSON: {error}") from None
         if not isinstance(rendered, dict):
             raise NotRenderable("the stored request is not a JSON object")
-        return self._answer(rendered, request, on_event)
+        return self.read(self._post(rendered, request, on_event))
 
     def read(self, exchange: Exchange) -> Answer:
         """Read a recorded exchange as if it had just come back."""
@@ -144,7 +140,8 @@ class Adapter:
         request = read_json(exchange.request)
         call = self.format.parse(response, request)
         _refuse_empty(call, response, exchange)
-        timed = replace(call, time_to_first_token_ms=_first_ms(exchange))
+        first_ms = exchange.time_to_first_chunk_ms if exchange.is_stream else None
+        timed = replace(call, time_to_first_token_ms=first_ms)
         return Answer(timed, response, exchange, shortfall=_shortfall(call, exchange))
 
     def close(self) -> None:
@@ -167,18 +164,11 @@ class Adapter:
             "omitted": self.format.notes(compiled),
         }
 
-    def _ask(
+    def _post(
         self, rendered: Mapping[str, Any], request: bytes, on_event: OnEvent | None
-    ) -> tuple[Json, Exchange]:
+    ) -> Exchange:
         is_stream = rendered.get("stream") is True
-        exchange = self._wire.post(self.format.path, request, stream=is_stream, on_event=on_event)
-        return _response(self.format, exchange), exchange
-
-    def _answer(
-        self, rendered: Mapping[str, Any], request: bytes, on_event: OnEvent | None
-    ) -> Answer:
-        _, exchange = self._ask(rendered, request, on_event)
-        return self.read(exchange)
+        return self._wire.post(self.format.path, request, stream=is_stream, on_event=on_event)
 
 
 def request_bytes(rendered: Mapping[str, Any]) -> bytes:
@@ -210,10 +200,6 @@ def call_json(call: Call) -> Json:
 def _input(compiled: RenderInput) -> tuple[Message, ...]:
     system = (Message("system", (TextPart(text),)) for text in compiled.system)
     return (*system, *compiled.messages)
-
-
-def _first_ms(exchange: Exchange) -> float | None:
-    return exchange.time_to_first_chunk_ms if exchange.is_stream else None
 
 
 def _response(format: WireFormat, exchange: Exchange) -> Json:

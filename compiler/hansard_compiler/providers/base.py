@@ -15,7 +15,7 @@ from hansard_compiler.calls import Call, Json, Message, message_from_json, messa
 from hansard_compiler.providers.transport.failures import NotRenderable
 
 if TYPE_CHECKING:
-    from hansard_compiler.providers.transport.exchange import Answer, Exchange
+    from hansard_compiler.providers.transport.exchange import Exchange
 
 OnEvent: TypeAlias = Callable[[Json], None]  # called with each event of a stream as it arrives
 
@@ -179,11 +179,3 @@ class Wire(Protocol):
     ) -> Exchange: ...
 
     def close(self) -> None: ...
-
-
-class RecordingAdapter(ProviderAdapter, Protocol):
-    """An adapter that also gives back what went over the wire."""
-
-    def call(self, compiled: RenderInput, *, on_event: OnEvent | None = None) -> Answer: ...
-
-    def resend(self, request: bytes, *, on_event: OnEvent | None = None) -> Answer: ...

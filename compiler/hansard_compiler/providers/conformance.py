@@ -8,7 +8,7 @@ assert conformance.breaches(MyFormat()) == []
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from hansard_compiler.calls import (
@@ -45,7 +45,7 @@ _SOUND = RenderInput(
 def breaches(format: WireFormat) -> list[str]:
     """Return a sentence for each promise a format breaks; nothing when it keeps them all."""
     found: list[str] = []
-    for promise, check in _PROMISES.items():
+    for promise, check in PROMISES.items():
         try:
             is_met = check(format)
         except Exception as error:  # whatever it raises, the promise is broken by it
@@ -117,7 +117,7 @@ def _streams_on_request(format: WireFormat) -> bool:
     return streamed.get("stream") is True and "stream" not in format.render(_SOUND)
 
 
-_PROMISES: dict[str, Callable[[WireFormat], bool]] = {
+PROMISES: dict[str, Callable[[WireFormat], bool]] = {
     "the same input gives the same bytes": _repeats,
     "texts, tools and the model all reach the request": _says_everything,
     "the input is not changed": _leaves_input_alone,
@@ -130,8 +130,3 @@ _PROMISES: dict[str, Callable[[WireFormat], bool]] = {
     "a stream without its end is no answer": _needs_a_streams_end,
     "`stream` is set when asked for, and only then": _streams_on_request,
 }
-
-
-def promises() -> Iterator[str]:
-    """Yield every promise that `breaches` checks, as a sentence."""
-    yield from _PROMISES

@@ -20,7 +20,7 @@ from hansard_compiler.calls import (
     ToolResultPart,
 )
 from hansard_compiler.providers.base import RenderInput, Sampling
-from hansard_compiler.providers.formats.fields import neutral_tool
+from hansard_compiler.providers.formats.fields import known, neutral_tool
 from hansard_compiler.providers.transport.failures import NotRenderable
 from hansard_compiler.replay import mutations as change
 from hansard_compiler.replay.errors import NotReplayable, Reason
@@ -72,7 +72,7 @@ def rebuilt_from(call: Call) -> Rebuilt:
     return Rebuilt(
         model=call.request_model or call.response_model or "",
         messages=call.input,
-        tools=tuple(_plain_tool(tool) for tool in call.tools),
+        tools=tuple(map(known, call.tools)),
         sampling=sampling_from(call),
     )
 
@@ -256,8 +256,3 @@ def _name_of(tool: Json) -> str | None:
     except NotRenderable:
         return None
     return None if found is None else found.name
-
-
-def _plain_tool(tool: Json) -> Json:
-    """Return a tool as adapters take it: its own fields, without what is null."""
-    return {key: value for key, value in tool.items() if value is not None}

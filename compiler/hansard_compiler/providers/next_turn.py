@@ -7,17 +7,15 @@ written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from hansard_compiler.calls import Json, Message, ToolResultPart
 from hansard_compiler.providers.base import RenderInput, WireFormat
 from hansard_compiler.providers.transport.failures import NotRenderable
 from hansard_compiler.replay.json_edit import (
     Array,
-    Element,
     JsonText,
     NotEditable,
-    Object,
     Scalar,
     find,
     value_of,
@@ -58,8 +56,4 @@ def _entries(text: JsonText, key: str) -> Array:
         return member.value
     if not isinstance(member.value, Scalar) or not isinstance(value_of(member.value), str):
         raise NotRenderable(f"{key} of the request is no list")
-    message: Any = text.node({"type": "message", "role": "user", "content": ""})
-    assert isinstance(message, Object)
-    message.members[-1].value = member.value
-    member.value = Array([Element("", message, "")])
-    return member.value
+    return text.into_list(member, {"type": "message", "role": "user", "content": ""})

@@ -15,7 +15,7 @@ hashes of the request, tokens are counted by the offline estimator.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +44,6 @@ from hansard_compiler.providers.transport.failures import CallFailed
 from hansard_compiler.tokens.requests import counter_for
 
 PROVIDER = "scripted"
-_CONDITIONS = {
-    "last_user_contains", "last_user_is", "any_contains", "last_result_of", "last_result_contains",
-    "answers_so_far", "has_tool", "model",
-}  # fmt: skip
 _ANSWER_KEYS = {"when", "say", "think", "call", "finish", "tokens", "fail", "note"}
 _FAILURES = {
     kind.code: kind
@@ -80,7 +76,8 @@ class Script:
     def answer_to(self, request: Mapping[str, Any]) -> Json:
         """Return the first answer whose conditions all hold for a request."""
         for response in self.answers:
-            if all(_holds(key, value, request) for key, value in response.get("when", {}).items()):
+            when = response.get("when", {}).items()
+            if all(_CONDITIONS[key](one, request, _messages(request)) for key, one in when):
                 return response
         return self.otherwise
 
@@ -107,7 +104,7 @@ def _check(response: Any, where: str) -> None:
     if not isinstance(response, Mapping) or not set(response) <= _ANSWER_KEYS:
         raise ScriptError(f"{where}: expected a mapping of {sorted(_ANSWER_KEYS)}")
     when = response.get("when", {})
-    if not isinstance(when, Mapping) or not set(when) <= _CONDITIONS:
+    if not isinstance(when, Mapping) or not set(when) <= _CONDITIONS.keys():
         raise ScriptError(f"{where}.when: expected a mapping of {sorted(_CONDITIONS)}")
     if "fail" in response and response["fail"] not in _FAILURES:
         raise ScriptError(f"{where}.fail: expected one of {sorted(_FAILURES)}")
@@ -276,24 +273,13 @@ def _messages(request: Mapping[str, Any]) -> list[Message]:
     return [message_from_json(message) for message in request.get("messages", ())]
 
 
-def _holds(key: str, expected: Any, request: Mapping[str, Any]) -> bool:
-    messages = _messages(request)
-    if key == "last_user_contains":
-        return str(expected).lower() in _last_user(messages).lower()
-    if key == "last_user_is":
-        return bool(_last_user(messages) == expected)
-    if key == "any_contains":
-        return str(expected).lower() in canonical_json(request.get("messages", [])).lower()
-    if key == "last_result_of":
-        return bool(_last_result(messages)[0] == expected)
-    if key == "last_result_contains":
-        return str(expected).lower() in _last_result(messages)[1].lower()
-    if key == "answers_so_far":
-        return bool(sum(message.role == "assistant" for message in messages) == expected)
-    if key == "has_tool":
-        tools = (neutral_tool(tool) for tool in request.get("tools") or ())
-        return expected in [tool.name for tool in tools if tool is not None]
-    return bool(request.get("model") == expected)
+def _has(text: str, expected: Any) -> bool:
+    return str(expected).lower() in text.lower()
+
+
+def _tool_names(request: Mapping[str, Any]) -> list[str]:
+    tools = (neutral_tool(tool) for tool in request.get("tools") or ())
+    return [tool.name for tool in tools if tool is not None]
 
 
 def _last_user(messages: Sequence[Message]) -> str:
@@ -313,3 +299,16 @@ def _last_result(messages: Sequence[Message]) -> tuple[str | None, str]:
     )
     names = [call.name for call in calls if call.id == last.id]
     return last.name or (names[-1] if names else None), result_text(last.content)
+
+
+# Each holds what a script expects against a request, and the messages in it.
+_CONDITIONS: Mapping[str, Callable[[Any, Mapping[str, Any], Sequence[Message]], bool]] = {
+    "last_user_contains": lambda one, _, said: _has(_last_user(said), one),
+    "last_user_is": lambda one, _, said: bool(_last_user(said) == one),
+    "any_contains": lambda one, request, _: _has(canonical_json(request.get("messages", [])), one),
+    "last_result_of": lambda one, _, said: bool(_last_result(said)[0] == one),
+    "last_result_contains": lambda one, _, said: _has(_last_result(said)[1], one),
+    "answers_so_far": lambda one, _, said: bool(sum(m.role == "assistant" for m in said) == one),
+    "has_tool": lambda one, request, _: one in _tool_names(request),
+    "model": lambda one, request, _: bool(request.get("model") == one),
+}

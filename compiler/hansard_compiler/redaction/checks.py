@@ -130,14 +130,10 @@ def _is_random_letters(value: bytes) -> bool:
     """
     if not _LEAST_LETTERS <= len(value) <= _MOST_LETTERS:
         return False
-    changes = sum(one != other for one, other in pairwise(map(_is_upper, value)))
+    changes = sum(one != other for one, other in pairwise(byte < 97 for byte in value))
     letters = value.lower()
     common = sum(letters[at : at + 2] in _COMMON_PAIRS for at in range(len(letters) - 1))
     return 4 * changes >= len(value) and 20 * common < 9 * (len(letters) - 1)
-
-
-def _is_upper(byte: int) -> bool:
-    return byte < 97
 
 
 def _without_escapes(value: bytes) -> bytes:

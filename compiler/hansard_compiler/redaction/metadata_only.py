@@ -76,10 +76,6 @@ def _is_event_name(text: str) -> bool:
     return is_code_name(text) or text in _KNOWN_NAMES
 
 
-def _is_version(text: str) -> bool:
-    return bool(_VERSION.fullmatch(text))
-
-
 def _is_severity(text: str) -> bool:
     return bool(_SEVERITY.fullmatch(text)) or text.lower() in _SEVERITY_WORDS
 
@@ -89,7 +85,7 @@ _PROTO = "opentelemetry.proto."
 _JUDGES: dict[str, Callable[[str], bool]] = {
     f"{_PROTO}trace.v1.Span.Event.name": _is_event_name,
     f"{_PROTO}common.v1.InstrumentationScope.name": is_code_name,
-    f"{_PROTO}common.v1.InstrumentationScope.version": _is_version,
+    f"{_PROTO}common.v1.InstrumentationScope.version": lambda text: bool(_VERSION.fullmatch(text)),
     f"{_PROTO}common.v1.EntityRef.type": is_code_name,
     f"{_PROTO}common.v1.EntityRef.id_keys": is_code_name,
     f"{_PROTO}common.v1.EntityRef.description_keys": is_code_name,

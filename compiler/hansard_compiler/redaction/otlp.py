@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -36,11 +35,6 @@ _VALUE = re.compile(r"(?:[A-Za-z\-]{3,20} )?\S*")
 
 
 def _announces_secret(key: str) -> bool:
-    return _is_known_sensitive(key) if len(key) <= _LABEL_CHARS else is_sensitive_key(key.encode())
-
-
-@lru_cache(maxsize=8_192)
-def _is_known_sensitive(key: str) -> bool:
     return is_sensitive_key(key.encode())
 
 
@@ -204,7 +198,7 @@ def _with_flags(values: Any, key: str) -> Iterator[tuple[int, Any, str]]:
         if value.WhichOneof("value") in WITHOUT_TEXT:
             previous = ""
             continue
-        is_named = bool(previous) and _is_one_value(value.string_value)
+        is_named = bool(previous) and _VALUE.fullmatch(value.string_value) is not None
         yield index, value, previous if is_named else key
         previous = value.string_value
         if not (_NAME.fullmatch(previous) and _announces_secret(previous)):
@@ -218,10 +212,6 @@ def _name_in(pairs: Any) -> str:
             name: str = pair.value.string_value
             return name if _NAME.fullmatch(name) and _announces_secret(name) else ""
     return ""
-
-
-def _is_one_value(text: str) -> bool:
-    return _VALUE.fullmatch(text) is not None
 
 
 def clean_items(message: Any, levels: Sequence[str], part: CleanPart) -> dict[int, Removed]:

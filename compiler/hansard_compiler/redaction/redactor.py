@@ -16,6 +16,7 @@ import hashlib
 import hmac
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -181,21 +182,30 @@ class Redactor:
 
         A marker stands in the text that its secret began in; the others keep what is around it.
         """
-        counts: Counter[tuple[str, str]] = Counter()
         bits = [text.encode("utf-8", "surrogatepass") for text in texts]
-        try:
-            for _ in range(_MAX_ROUNDS):
-                spans = _merged(self._spans(b"".join(bits), _Budget()))
-                if not spans:
-                    made = [bit.decode("utf-8", "surrogatepass") for bit in bits]
-                    return made, _findings(counts)
-                counts.update((span.rule, span.fingerprint) for span in spans)
-                bits = _cut_bits(bits, spans)
-        except (_TooMuch, UnicodeDecodeError):
-            pass  # as in `_redact`
-        fingerprint = self.fingerprint(b"".join(bits))
+        clean, findings = self._cleaned(bits)
+        with suppress(UnicodeDecodeError):
+            if findings is not None:
+                return [bit.decode("utf-8", "surrogatepass") for bit in clean], findings
+        fingerprint = self.fingerprint(b"".join(clean))
         marker = _marker(EVERYTHING, fingerprint).decode()
         return [marker, *("" for _ in texts[1:])], [Finding(EVERYTHING, fingerprint)]
+
+    def _cleaned(
+        self, bits: Sequence[bytes], key: bytes = b""
+    ) -> tuple[Sequence[bytes], list[Finding] | None]:
+        """Return texts in a row without their secrets; no findings where that comes to no end."""
+        counts: Counter[tuple[str, str]] = Counter()
+        try:
+            for _ in range(_MAX_ROUNDS):
+                spans = _merged(self._spans_under(b"".join(bits), key))
+                if not spans:
+                    return bits, _findings(counts)
+                counts.update((span.rule, span.fingerprint) for span in spans)
+                bits = _cut_bits(bits, spans)
+        except _TooMuch:
+            pass  # shown by the marker that replaces the whole value, like a text that never ends
+        return bits, None
 
     def _redact(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
         # Streams first: of a secret that one chunk holds nearly whole, no end is to be left.
@@ -240,17 +250,9 @@ class Redactor:
         named = is_sensitive_key(key)
         if not named and self._guard.Match(data) is None:
             return data, []
-        counts: Counter[tuple[str, str]] = Counter()
-        text = data
-        try:
-            for _ in range(_MAX_ROUNDS):
-                spans = _merged(self._spans_under(text, key if named else b""))
-                if not spans:
-                    return text, _findings(counts)
-                counts.update((span.rule, span.fingerprint) for span in spans)
-                text = _cut(text, spans)
-        except _TooMuch:
-            pass  # shown by the marker that replaces the whole value, like a text that never ends
+        (clean,), findings = self._cleaned([data], key if named else b"")
+        if findings is not None:
+            return clean, findings
         fingerprint = self.fingerprint(data)
         marker = _marker(EVERYTHING, fingerprint)
         quoted = b'"' + marker + b'"' if data.lstrip().startswith(_JSON_STARTS) else marker
@@ -417,15 +419,6 @@ def _merged(spans: list[_Span]) -> list[_Span]:
         named = min(last, span, key=lambda one: (one.rank, one.start - one.end))
         merged[-1] = named._replace(start=last.start, end=max(last.end, span.end))
     return merged
-
-
-def _cut(text: bytes, spans: list[_Span]) -> bytes:
-    pieces = []
-    at = 0
-    for span in spans:
-        pieces += [text[at : span.start], _marker(span.rule, span.fingerprint)]
-        at = span.end
-    return b"".join((*pieces, text[at:]))
 
 
 def _cut_bits(bits: Sequence[bytes], spans: list[_Span]) -> list[bytes]:

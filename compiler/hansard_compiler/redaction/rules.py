@@ -1,4 +1,6 @@
-"""What a secret looks like: one row a rule, matched by google-re2, hence in linear time.
+"""What a secret looks like: one rule a kind, matched by google-re2, hence in linear time.
+
+Rules of keys and tokens that show by their form stand in `rules.toml`, the others here.
 
 A rule has three faces, and the second and third must be wider than the first:
 
@@ -7,7 +9,7 @@ A rule has three faces, and the second and third must be wider than the first:
 - ``guard`` finds the same text under any depth of ordinary JSON escaping, inside the raw bytes of
   a request. No ``\\b``: the length byte before a protobuf string is often a letter. It may fire
   for nothing, which costs a closer look; it may never stay silent on a secret.
-- ``shapes`` are byte sequences one of which every match contains: `redaction_guards` turns them
+- ``shapes`` are byte sequences one of which every match contains: `prefilter` turns them
   into what they look like inside base64.
 
 No secret may contain a bare double quote, so that cutting it out of a JSON text leaves JSON.
@@ -17,7 +19,8 @@ assignments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hansard_compiler.redaction.checks import (
@@ -72,7 +75,6 @@ class Rule:
 
 _TOKEN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~.-")
 _DIGIT = frozenset(b"0123456789")
-_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 # What may follow a sensitive name, quotes and white space included.
 _AFTER_NAME = frozenset(b"\"'` \t\r\n\f:=>\\_-0123456789")
 _BLANK = frozenset(b" \t\\")
@@ -106,6 +108,33 @@ _PUTTY_LINES = (
     rb"(?:\s+Private-(?:MAC|Hash): ?[0-9a-fA-F]{0,64})?"
 )
 
+_HEX = frozenset(b"0123456789abcdef")
+# Of rules of `rules.toml`, those that need sets of characters.
+_SHAPES: dict[str, tuple[Shape, ...]] = {
+    "azure-client": (shape(_TOKEN, _TOKEN, _TOKEN, _DIGIT, b"Q~", _TOKEN, _TOKEN, _TOKEN, _TOKEN),),
+    "github": (shape(b"gh", frozenset(b"pousr"), b"_"), shape(b"github_pat_")),
+    "telegram": (shape(_DIGIT, _DIGIT, b":AA"),),
+    "twilio": (shape(b"SK", *(_HEX,) * 4),),
+    "hosting": (
+        *literals(b"dapi", b"_v1_", b"sbp_", b"dp.pt.", b"dp.st.", b"dp.sa.", b"dp.ct."),
+        *literals(b"dp.scim.", b"dp.audit."),
+        shape(b"key-", *(_HEX,) * 4),
+        shape(b"hv", frozenset(b"sbr"), b"."),
+    ),
+}
+
+
+def _listed() -> Iterator[Rule]:
+    """Yield the rules of `rules.toml`; a pattern may be written in pieces."""
+    with open(__file__.removesuffix(".py") + ".toml", "rb") as file:
+        listed = tomllib.load(file)
+    for name, one in listed.items():
+        pattern, guard = ("".join(one[face]).encode() for face in ("pattern", "guard"))
+        shapes = _SHAPES.get(name) or literals(*(word.encode() for word in one["contains"]))
+        check = is_random if one.get("check") == "is_random" else None
+        yield Rule(name, one["finds"], pattern, guard, shapes, check)
+
+
 SECRET_RULES: tuple[Rule, ...] = (
     Rule(
         "pem",
@@ -126,249 +155,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"PuTTY-User-Key-File-|Private-Lines:",
         literals(b"PuTTY-User-Key-File-", b"Private-Lines:"),
     ),
-    Rule(
-        "hansard",
-        "Hansard's own tokens and the codes of its sign-in links (`hst_…`, `/signin/link/…`)",
-        rb"\bhst_[A-Za-z0-9_\-]{32,}|\bsignin/link/([A-Za-z0-9_\-]{32,})",
-        rb"hst_[A-Za-z0-9_\-]{8}|signin[/\\]",
-        literals(b"hst_", b"signin/link/"),
-    ),
-    Rule(
-        "anthropic",
-        "Anthropic API keys and OAuth tokens (`sk-ant-…`)",
-        rb"\bsk-ant-[A-Za-z0-9_\-]{20,}",
-        rb"sk-ant-",
-        literals(b"sk-ant-"),
-    ),
-    Rule(
-        "openrouter",
-        "OpenRouter keys (`sk-or-…`)",
-        rb"\bsk-or-[A-Za-z0-9_\-]{20,}",
-        rb"sk-or-",
-        literals(b"sk-or-"),
-    ),
-    Rule(
-        "openai",
-        "OpenAI keys and the many that copy their form (`sk-…`, `sk-proj-…`)",
-        rb"\bsk-[A-Za-z0-9_\-]{20,}",
-        rb"sk-[A-Za-z0-9_\-]{16}",
-        literals(b"sk-"),
-        is_random,
-    ),
-    Rule(
-        "groq",
-        "Groq keys (`gsk_…`)",
-        rb"\bgsk_[A-Za-z0-9]{40,}",
-        rb"gsk_[A-Za-z0-9]{8}",
-        literals(b"gsk_"),
-    ),
-    Rule(
-        "xai",
-        "xAI keys (`xai-…`)",
-        rb"\bxai-[A-Za-z0-9]{40,}",
-        rb"xai-[A-Za-z0-9]{8}",
-        literals(b"xai-"),
-    ),
-    Rule(
-        "perplexity",
-        "Perplexity keys (`pplx-…`)",
-        rb"\bpplx-[A-Za-z0-9]{32,}",
-        rb"pplx-",
-        literals(b"pplx-"),
-    ),
-    Rule(
-        "huggingface",
-        "Hugging Face tokens (`hf_…`, `api_org_…`)",
-        rb"\b(?:hf|api_org)_[A-Za-z0-9]{30,}",
-        rb"(?:hf|api_org)_[A-Za-z0-9]{16}",
-        literals(b"hf_", b"api_org_"),
-    ),
-    Rule(
-        "replicate",
-        "Replicate tokens (`r8_…`)",
-        rb"\br8_[A-Za-z0-9]{30,}",
-        rb"r8_[A-Za-z0-9]{16}",
-        literals(b"r8_"),
-    ),
-    Rule(
-        "fireworks",
-        "Fireworks keys (`fw_…`)",
-        rb"\bfw_[A-Za-z0-9]{20,}",
-        rb"fw_[A-Za-z0-9]{16}",
-        literals(b"fw_"),
-        is_random,
-    ),
-    Rule(
-        "nvidia",
-        "NVIDIA keys (`nvapi-…`)",
-        rb"\bnvapi-[A-Za-z0-9_\-]{40,}",
-        rb"nvapi-",
-        literals(b"nvapi-"),
-    ),
-    Rule(
-        "langsmith",
-        "LangSmith keys (`lsv2_pt_…`, `lsv2_sk_…`)",
-        rb"\blsv2_(?:pt|sk)_[A-Za-z0-9_]{32,}",
-        rb"lsv2_",
-        literals(b"lsv2_"),
-    ),
-    Rule(
-        "agent-tools",
-        "Tavily, E2B and Pinecone keys (`tvly-…`, `e2b_…`, `pcsk_…`)",
-        rb"\b(?:tvly-[A-Za-z0-9\-]{20,}|e2b_[0-9a-f]{40,}|pcsk_[A-Za-z0-9_]{40,})",
-        rb"tvly-|e2b_[0-9a-f]{8}|pcsk_",
-        literals(b"tvly-", b"e2b_", b"pcsk_"),
-    ),
-    Rule(
-        "google-api",
-        "Google API keys (`AIza…`)",
-        rb"\bAIza[A-Za-z0-9_\-]{35,}",
-        rb"AIza[A-Za-z0-9_\-]{16}",
-        literals(b"AIza"),
-    ),
-    Rule(
-        "google-oauth",
-        "Google OAuth access tokens and client secrets (`ya29.…`, `GOCSPX-…`)",
-        rb"\b(?:ya29\.[A-Za-z0-9_\-]{20,}|GOCSPX-[A-Za-z0-9_\-]{20,})",
-        rb"ya29\.|GOCSPX-",
-        literals(b"ya29.", b"GOCSPX-"),
-    ),
-    Rule(
-        "aws-access",
-        "AWS access key ids (`AKIA…`, `ASIA…`)",
-        rb"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
-        rb"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{8}",
-        literals(b"AKIA", b"ASIA", b"ABIA", b"ACCA"),
-    ),
-    Rule(
-        "aws-bedrock",
-        "Amazon Bedrock API keys (`ABSK…`, `bedrock-api-key-…`)",
-        rb"\b(?:ABSK[A-Za-z0-9+/]{100,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{20,}={0,2})",
-        rb"ABSK[A-Za-z0-9+/\\]{16}|bedrock-api-key-",
-        literals(b"ABSK", b"bedrock-api-key-"),
-    ),
-    Rule(
-        "azure-client",
-        "Azure AD client secrets (`…8Q~…`)",
-        rb"\b[A-Za-z0-9_~.\-]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,}",
-        rb"[0-9]Q~[A-Za-z0-9_~.\-]{8}",
-        (shape(_TOKEN, _TOKEN, _TOKEN, _DIGIT, b"Q~", _TOKEN, _TOKEN, _TOKEN, _TOKEN),),
-    ),
-    Rule(
-        "azure-sas",
-        "signatures of Azure shared-access URLs (`sig=…`)",
-        rb"\bsig=([A-Za-z0-9%+/\-_]{40,}={0,2})",
-        rb"sig=",
-        literals(b"sig="),
-    ),
-    Rule(
-        "github",
-        "GitHub tokens (`ghp_…`, `gho_…`, `ghu_…`, `ghs_…`, `ghr_…`, `github_pat_…`)",
-        rb"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})",
-        rb"gh[pousr]_[A-Za-z0-9]{8}|github_pat_",
-        (shape(b"gh", frozenset(b"pousr"), b"_"), shape(b"github_pat_")),
-    ),
-    Rule(
-        "gitlab",
-        "GitLab tokens (`glpat-…` and its relatives)",
-        rb"\bgl(?:pat|dt|ptt|rt|cbt|agent|oas|soat|imt|ft|ffct)-[A-Za-z0-9_\-]{20,}",
-        rb"gl(?:pat|dt|ptt|rt|cbt|agent|oas|soat|imt|ft|ffct)-[A-Za-z0-9_\-]{8}",
-        literals(
-            *(b"glpat-", b"gldt-", b"glptt-", b"glrt-", b"glcbt-", b"glagent-"),
-            *(b"gloas-", b"glsoat-", b"glimt-", b"glft-", b"glffct-"),
-        ),
-    ),
-    Rule(
-        "slack",
-        "Slack tokens (`xoxb-…`, `xoxp-…`, `xapp-…`)",
-        rb"\b(?:xox[abceoprs](?:\.xox[bp])?-[A-Za-z0-9\-]{10,}|xapp-[0-9]-[A-Za-z0-9\-]{10,})",
-        rb"xox[abceoprs][.\-]|xapp-[0-9]",
-        literals(b"xox", b"xapp-"),
-    ),
-    Rule(
-        "chat-webhook",
-        "Slack and Discord webhook URLs",
-        rb"(?:hooks\.slack\.com/(?:services|workflows|triggers)"
-        rb"|discord(?:app)?\.com/api/webhooks)/([A-Za-z0-9/_\-]{20,})",
-        rb"hooks\.slack\.com|discord(?:app)?\.com",
-        literals(b"hooks.slack.com", b"discord.com", b"discordapp.com"),
-    ),
-    Rule(
-        "telegram",
-        "Telegram bot tokens",
-        rb"\b[0-9]{8,10}:AA[A-Za-z0-9_\-]{32,}",
-        rb"[0-9]:AA[A-Za-z0-9_\-]{8}",
-        (shape(_DIGIT, _DIGIT, b":AA"),),
-    ),
-    Rule(
-        "stripe",
-        "Stripe keys and webhook secrets (`sk_live_…`, `rk_live_…`, `whsec_…`)",
-        rb"\b(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/]{24,}={0,2})",
-        rb"k_(?:live|test)_|whsec_",
-        literals(b"k_live_", b"k_test_", b"whsec_"),
-    ),
-    Rule(
-        "sendgrid",
-        "SendGrid keys (`SG.…`)",
-        rb"\bSG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}",
-        rb"SG\.[A-Za-z0-9_\-]{8}",
-        literals(b"SG."),
-    ),
-    Rule(
-        "twilio",
-        "Twilio API keys (`SK` and 32 hex digits)",
-        rb"\bSK[0-9a-f]{32}\b",
-        rb"SK[0-9a-f]{16}",
-        (shape(b"SK", *(frozenset(b"0123456789abcdef"),) * 4),),
-    ),
-    Rule(
-        "packages",
-        "npm, PyPI and Docker Hub tokens (`npm_…`, `pypi-…`, `dckr_pat_…`)",
-        rb"\b(?:npm_[A-Za-z0-9]{36,}|pypi-[A-Za-z0-9_\-]{50,}|dckr_[po]at_[A-Za-z0-9_\-]{20,})",
-        rb"npm_[A-Za-z0-9]{8}|pypi-[A-Za-z0-9_\-]{16}|dckr_",
-        literals(b"npm_", b"pypi-", b"dckr_"),
-    ),
-    Rule(
-        "hosting",
-        "Databricks, DigitalOcean, Doppler, HashiCorp Vault, Mailgun and Supabase tokens",
-        rb"\b(?:dapi[0-9a-f]{32}(?:-[0-9])?|do[opr]_v1_[0-9a-f]{40,}"
-        rb"|hv[sbr]\.[A-Za-z0-9_\-]{24,}|sbp_[0-9a-f]{40,}|key-[0-9a-f]{32}\b"
-        rb"|dp\.(?:pt|st|sa|ct|scim|audit)\.(?:[a-z0-9_\-]{2,35}\.)?[A-Za-z0-9]{40,44})",
-        rb"dapi[0-9a-f]{8}|do[opr]_v1_|hv[sbr]\.[A-Za-z0-9_\-]{8}|sbp_[0-9a-f]{8}"
-        rb"|key-[0-9a-f]{16}|dp\.(?:pt|st|sa|ct|scim|audit)\.",
-        (
-            *literals(b"dapi", b"_v1_", b"sbp_", b"dp.pt.", b"dp.st.", b"dp.sa.", b"dp.ct."),
-            *literals(b"dp.scim.", b"dp.audit."),
-            shape(b"key-", *(frozenset(b"0123456789abcdef"),) * 4),
-            shape(b"hv", frozenset(b"sbr"), b"."),
-        ),
-    ),
-    Rule(
-        "workplace",
-        "Notion, Linear, Shopify, Atlassian and Figma tokens",
-        rb"\b(?:figd_[A-Za-z0-9_\-]{36,}|ntn_[A-Za-z0-9]{40,}|lin_(?:api|oauth)_[A-Za-z0-9]{32,}"
-        rb"|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32,}|ATATT3[A-Za-z0-9_=\-]{40,})",
-        rb"figd_[A-Za-z0-9_\-]{8}|ntn_[A-Za-z0-9]{8}|lin_(?:api|oauth)_|shp(?:at|ca|pa|ss)_|ATATT3",
-        literals(
-            *(b"figd_", b"ntn_", b"lin_api_", b"lin_oauth_", b"ATATT3"),
-            *(b"shpat_", b"shpca_", b"shppa_", b"shpss_"),
-        ),
-    ),
-    Rule(
-        "age",
-        "age identities (`AGE-SECRET-KEY-1…`)",
-        rb"\bAGE-SECRET-KEY-1[0-9A-Z]{40,}",
-        rb"AGE-SECRET-KEY-",
-        literals(b"AGE-SECRET-KEY-"),
-    ),
-    Rule(
-        "jwt",
-        "JSON web tokens, signed or encrypted (`eyJ….….…`)",
-        rb"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}"
-        rb"(?:\.[A-Za-z0-9_\-]+){0,2}",
-        rb"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8}",
-        literals(b"eyJ"),
-    ),
+    *_listed(),
     Rule(
         "basic",
         "the value of an `Authorization: Basic` header",

@@ -166,9 +166,13 @@ def line_of(text: str) -> Line:
     if found is None or value is None:
         return Line("", [text], 0, is_text=True)
     start = found[0]
-    if start.rstrip() in ("", "data:"):
-        return Line(start, {"": value}, "") if isinstance(value, str) else Line(start, value)
-    return Line(start, {start: value}, start)
+    if start.rstrip() not in ("", "data:"):
+        return Line(start, {start: value}, start)
+    return _opened_line(start, value)
+
+
+def _opened_line(start: str, value: Any) -> Line:
+    return Line(start, {"": value}, "") if isinstance(value, str) else Line(start, value)
 
 
 def clean_chunks(chunks: Sequence[Any], clean: Clean, overlap: _Overlap | None = None) -> set[int]:
@@ -568,7 +572,7 @@ def _data_line(text: str) -> Line:
     value = _value_of(text)
     if value is None:
         return Line("data: ", [text], 0, is_text=True)
-    return Line("data: ", {"": value}, "") if isinstance(value, str) else Line("data: ", value)
+    return _opened_line("data: ", value)
 
 
 def _data_of(line: str) -> str:
@@ -589,14 +593,10 @@ def _clean_parts(
     for part in (parts[number] for number in changed):
         start = part.line.start
         texts = part.line.written().split("\n", len(part.lines) - 1)
-        ends = [_end_of(lines[at]) for at in part.lines]
+        ends = [lines[at][len(lines[at].rstrip("\r\n")) :] for at in part.lines]
         for at in part.lines:
             lines[at] = ""
         for at, line in zip(part.lines, texts, strict=False):
             lines[at] = f"{start}{line}{ends[0]}"
         lines[part.lines[len(texts) - 1]] = f"{start}{texts[-1]}{ends[-1]}"
     return bool(changed)
-
-
-def _end_of(line: str) -> str:
-    return line[len(line.rstrip("\r\n")) :]

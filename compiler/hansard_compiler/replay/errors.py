@@ -6,22 +6,12 @@ exception of the SDK.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from hansard_compiler.calls import Json
-from hansard_compiler.errors import HansardError
+from hansard_compiler.errors import Code, HansardError
 
 
-class Reason(StrEnum):
+class Reason(Code):
     """Every reason of a replay that was refused or failed. `docs/replay.md` lists them all."""
-
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> Reason:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
 
     # the step
     KIND = "kind", "only model calls and compiles replay; a tool is never run again"

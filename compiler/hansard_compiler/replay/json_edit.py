@@ -158,6 +158,14 @@ class JsonText:
             follower.before = " " if self._comma == ", " else follower.before
         elements.insert(at, new)
 
+    def into_list(self, holder: Member, first: Mapping[str, Any]) -> Array:
+        """Replace a value by a list of one object, whose last field the value becomes."""
+        made = self.node(first)
+        assert isinstance(made, Object)
+        made.members[-1].value = holder.value
+        holder.value = Array([Element("", made, "")])
+        return holder.value
+
     def _spacing(self, siblings: Sequence[Member | Element], blank: str) -> tuple[str, str]:
         """Return the white space before and after what is added last."""
         if not siblings:

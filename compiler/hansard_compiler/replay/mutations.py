@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError
 
 from hansard_compiler.compile.models import Id, Json, Model
 from hansard_compiler.models.json_schema import A_NUMBER, Real, Whole
+from hansard_compiler.models.runs import ReplayRecipe
 from hansard_compiler.replay.errors import NotReplayable, Reason
 
 MOST: Final = 100  # of one replay
@@ -159,26 +160,6 @@ Mutation: TypeAlias = Annotated[
 ]
 ON_COMPILES = (SetBudget, SetWeights, SetPolicy, RemoveMemory, RemoveSource, AddItem, EditItem,
                RemoveItem)  # fmt: skip
-
-
-class ReplayRecipe(Model):
-    """A replay as it is stored: of what, and with which changes in which order."""
-
-    schema_version: Literal["1"] = "1"
-    replay_id: str
-    source_run_id: str
-    source_step_id: str
-    provider_override: str | None = None
-    model_override: str | None = None
-    compile_overrides: Json = Field(default_factory=dict)
-    context_mutations: list[Json] = Field(default_factory=list)
-    notes: str | None = None
-
-    @model_validator(mode="after")
-    def _notes_are_short(self) -> ReplayRecipe:
-        if self.notes is not None and len(self.notes) > 10_000:
-            raise ValueError("notes are at most 10,000 characters")
-        return self
 
 
 _LIST: TypeAdapter[list[Mutation]] = TypeAdapter(list[Mutation])

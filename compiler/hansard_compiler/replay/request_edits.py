@@ -162,10 +162,13 @@ def _apply(edit: RequestEdit, one: change.Mutation) -> None:
         case change.SetProvider():
             return  # the same provider: another one is rendered, not edited
         case change.SetModel():
-            _set_model(edit, one.model)
+            if find(edit.root, "model") is None:
+                raise NotReplayable(Reason.FIELD_ABSENT, "the request names no model")
+            _set(edit, edit.root, "model", one.model)
         case change.SetSampling():
-            for name in _in_order(one):
-                _set_sampling(edit, name, getattr(one, name))
+            for name in type(one).model_fields:
+                if name in one.model_fields_set and name != "op":
+                    _set_sampling(edit, name, getattr(one, name))
         case change.EditMessage():
             _edit_message(edit, one)
         case change.RemoveMessage():
@@ -176,19 +179,7 @@ def _apply(edit: RequestEdit, one: change.Mutation) -> None:
             _remove_tool(edit, one.name)
 
 
-def _in_order(one: change.SetSampling) -> list[str]:
-    return [
-        name for name in type(one).model_fields if name in one.model_fields_set and name != "op"
-    ]
-
-
 # ---- fields
-
-
-def _set_model(edit: RequestEdit, model: str) -> None:
-    if find(edit.root, "model") is None:
-        raise NotReplayable(Reason.FIELD_ABSENT, "the request names no model")
-    _set(edit, edit.root, "model", model)
 
 
 def _set(edit: RequestEdit, parent: Object, key: str, value: Any) -> None:
@@ -482,15 +473,12 @@ def _add_system(edit: RequestEdit, key: str, text: str, *, is_first: bool) -> No
     if member is None or not value_of(member.value):
         _set(edit, edit.root, key, text)
         return
-    if not isinstance(member.value, Array):
-        block = edit.text.node({"type": "text", "text": ""})
-        assert isinstance(block, Object)
-        block.members[-1].value = member.value
-        member.value = Array([Element("", block, "")])
+    blocks = member.value
+    if not isinstance(blocks, Array):
+        blocks = edit.text.into_list(member, {"type": "text", "text": ""})
         edit.notes.append(f"{key} was a text and is now a list of texts: the first is as it was")
-    assert isinstance(member.value, Array)
-    at = 0 if is_first else len(member.value.elements)
-    edit.text.insert(member.value, at, edit.text.node({"type": "text", "text": text}))
+    at = 0 if is_first else len(blocks.elements)
+    edit.text.insert(blocks, at, edit.text.node({"type": "text", "text": text}))
 
 
 def _entry_array(edit: RequestEdit) -> Array:
@@ -505,12 +493,8 @@ def _entry_array(edit: RequestEdit) -> Array:
         return member.value
     if not isinstance(member.value, Scalar) or not member.value.text.startswith('"'):
         raise NotReplayable(Reason.NOT_RENDERABLE, f"{api.entries} of the request is no list")
-    message = edit.text.node({"role": "user", "content": ""})
-    assert isinstance(message, Object)
-    message.members[-1].value = member.value
-    member.value = Array([Element("", message, "")])
     edit.notes.append(f"{api.entries} was a text and is now a list: its first message is that text")
-    return member.value
+    return edit.text.into_list(member, {"role": "user", "content": ""})
 
 
 def call_ids(entry: Entry) -> list[str]:

@@ -22,6 +22,7 @@ from hansard_compiler.compile.models import (
     Json,
     MemoryRecord,
     PolicyRule,
+    first_problem,
     parse,
 )
 from hansard_compiler.compile.state import Section
@@ -47,29 +48,18 @@ def mutate_request(
         try:
             request = apply(request, one)
         except (ValidationError, InvalidInput, PolicyRuleError) as error:
-            problem = _first(error) if isinstance(error, ValidationError) else str(error)
+            problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             detail = f"change {number} ({one.op}): {problem}"
             raise NotReplayable(Reason.MUTATION_INVALID, detail) from None
     return request
 
 
-def _first(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
-
-
 # ---- one function a change
 
 
-def _set_model(request: CompilationRequest, one: change.SetModel) -> CompilationRequest:
-    return request.model_copy(update={"model": one.model})
-
-
-def _set_provider(request: CompilationRequest, one: change.SetProvider) -> CompilationRequest:
-    return request.model_copy(update={"provider": one.provider})
-
-
-def _set_budget(request: CompilationRequest, one: change.SetBudget) -> CompilationRequest:
+def _set_fields(
+    request: CompilationRequest, one: change.SetModel | change.SetProvider | change.SetBudget
+) -> CompilationRequest:
     return request.model_copy(update=one.model_dump(exclude={"op"}, exclude_none=True))
 
 
@@ -100,13 +90,10 @@ def _remove_source(request: CompilationRequest, one: change.RemoveSource) -> Com
     return _without(request, found, what=f"source {one.source}")
 
 
-def _remove_item(request: CompilationRequest, one: change.RemoveItem) -> CompilationRequest:
-    found = [one.item_id] if one.item_id in item_ids(request) else []
-    return _without(request, found, what=one.item_id)
-
-
-def _remove_tool(request: CompilationRequest, one: change.RemoveTool) -> CompilationRequest:
-    item_id = f"tool:{one.name}"
+def _remove_item(
+    request: CompilationRequest, one: change.RemoveItem | change.RemoveTool
+) -> CompilationRequest:
+    item_id = one.item_id if isinstance(one, change.RemoveItem) else f"tool:{one.name}"
     return _without(request, [item_id] if item_id in item_ids(request) else [], what=item_id)
 
 
@@ -164,15 +151,15 @@ def _edit_tool(request: CompilationRequest, one: change.EditItem) -> Compilation
 
 
 _APPLY: Mapping[type[Any], Callable[[CompilationRequest, Any], CompilationRequest]] = {
-    change.SetModel: _set_model,
-    change.SetProvider: _set_provider,
-    change.SetBudget: _set_budget,
+    change.SetModel: _set_fields,
+    change.SetProvider: _set_fields,
+    change.SetBudget: _set_fields,
     change.SetWeights: _set_weights,
     change.SetPolicy: _set_policy,
     change.RemoveMemory: _remove_memory,
     change.RemoveSource: _remove_source,
     change.RemoveItem: _remove_item,
-    change.RemoveTool: _remove_tool,
+    change.RemoveTool: _remove_item,
     change.AddItem: _add_item,
     change.EditItem: _edit_item,
 }

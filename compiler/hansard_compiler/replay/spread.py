@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from hansard_compiler.calls import Json, Message, message_json
 from hansard_compiler.replay.turns import calls_in, text_of
@@ -53,6 +54,4 @@ def range_of(values: Sequence[float | None]) -> Json | None:
     known = sorted(value for value in values if value is not None)
     if not known:
         return None
-    half = len(known) // 2
-    middle = known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
-    return {"min": known[0], "median": middle, "max": known[-1]}
+    return {"min": known[0], "median": median(known), "max": known[-1]}

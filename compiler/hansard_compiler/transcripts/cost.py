@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from hansard_compiler.calls import Json
 from hansard_compiler.tokens.estimators import estimator_for
-from hansard_compiler.tokens.requests import RequestCounter, framing_for
+from hansard_compiler.tokens.requests import counter_for
 from hansard_compiler.transcripts.messages import call_message
 
 WINDOW_TOKENS: Final = 200_000
@@ -80,7 +80,7 @@ def count_tokens(messages: Sequence[Json], *, provider: str = "", model: str = "
     """Return what messages take as input of a model, with the framing that is known of it."""
     if not messages:
         return 0
-    counter = RequestCounter(estimator_for(provider, model), framing_for(provider, model))
+    counter = counter_for(provider, model)
     return counter.count_request([call_message(one) for one in messages]).total
 
 

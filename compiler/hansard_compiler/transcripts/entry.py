@@ -6,17 +6,17 @@ with, so that the prefix of its prompts never changes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from hansard_compiler.calls import Json, Message, message_json
-from hansard_compiler.canonical import canonical_json
+from hansard_compiler.canonical import canonical_json, ref_of
+from hansard_compiler.compile.models import first_problem
 from hansard_compiler.transcripts.errors import InvalidMessage
 from hansard_compiler.transcripts.messages import ROLES, message_type
 
@@ -39,7 +39,7 @@ class Original:
 
     @property
     def ref(self) -> str:
-        return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
+        return ref_of(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,7 @@ def _checked(body: Json) -> Json:
     try:
         message = message_type().validate_python(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidMessage(f"{where}: {first['msg']}") from None
+        raise InvalidMessage(first_problem(error)) from None
     return message.model_dump(exclude_unset=True)
 
 
@@ -199,8 +197,3 @@ def _without_cut_mark(text: str, *, at_end: bool) -> str:
         return text[:start] if start >= 0 and "›" not in text[start:] else text
     end = text.find("›", 0, _MARKER_CHARACTERS)
     return text[end + 1 :] if end >= 0 and "‹" not in text[:end] else text
-
-
-def with_place(new: NewMessage, trace_id: bytes | None, span_id: bytes | None) -> NewMessage:
-    """Return a message with the step in which it was appended, where it has none yet."""
-    return new if new.trace_id else replace(new, trace_id=trace_id, span_id=span_id)

@@ -18,7 +18,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from hansard_compiler.calls import Json, Message, message_from_json
-from hansard_compiler.compile.models import Model
+from hansard_compiler.compile.models import Model, first_problem
 from hansard_compiler.transcripts.errors import UndecodableMessage
 from hansard_compiler.transcripts.ids import LogId
 
@@ -193,7 +193,9 @@ def decode(log: LogId, row: Row) -> StoredMessage:
             {"role": row.role, **upgraded(rest, row.schema_version)}
         )
     except ValidationError as error:
-        raise UndecodableMessage(str(log), row.position, _problem_text(error)) from None
+        raise UndecodableMessage(
+            str(log), row.position, first_problem(error)[:_MOST_CHARS]
+        ) from None
     except json.JSONDecodeError as error:
         why = f"no JSON: {error.msg} (character {error.pos})"
         raise UndecodableMessage(str(log), row.position, why) from None
@@ -223,10 +225,3 @@ def _plain(part: Mapping[str, Any]) -> Json:
     absent = {"tool_call": ("id", "arguments"), "tool_result": ("id", "content"),
               "media": ("media_type",), "other": ("value",)}.get(part["type"], ())  # fmt: skip
     return {**dict.fromkeys(absent), **part}
-
-
-def _problem_text(error: ValidationError) -> str:
-    """Return what is wrong and where, without the values."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(map(str, first["loc"]))
-    return f"{where}: {first['msg']}"[:_MOST_CHARS]

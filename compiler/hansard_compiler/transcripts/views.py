@@ -6,13 +6,12 @@ message shows its mark. Both are the same bytes each time they are made.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from hansard_compiler.calls import Json
-from hansard_compiler.canonical import canonical_bytes
+from hansard_compiler.canonical import canonical_bytes, ref_of
 from hansard_compiler.transcripts.errors import ResultWithoutCall
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId
 from hansard_compiler.transcripts.messages import StoredMessage
@@ -177,4 +176,4 @@ def prompt_bytes(messages: Iterable[Json]) -> bytes:
 
 def prefix_hash(messages: Iterable[Json]) -> str:
     """Return `sha256:<hex>` over `prompt_bytes`."""
-    return f"sha256:{hashlib.sha256(prompt_bytes(messages)).hexdigest()}"
+    return ref_of(prompt_bytes(messages))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from hansard_compiler.compile.compression.extract import Extract
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CONVERSATION, Item
 from hansard_compiler.compile.passes.layout import frame_tokens
 from hansard_compiler.compile.ports import Compressor
 from hansard_compiler.compile.state import State
@@ -97,7 +97,6 @@ def _built_in(state: State) -> Compressor:
 # Only these kinds, and of them not what is marked as evidence, blocking, an approval or pinned.
 COMPRESSIBLE = frozenset({"retrieval_doc", "user_msg", "assistant_msg", "artifact", "summary",
                           "tool_result"})  # fmt: skip
-_CONVERSATION = frozenset({"user_msg", "assistant_msg", "tool_result"})
 _NEVER = frozenset({"evidence", "approval", "blocking", "verbatim"})
 
 
@@ -117,7 +116,7 @@ def may_compress(state: State) -> Callable[[Item], bool]:
             return False
         if item.source is not None and item.source.source_type == "human_approval":
             return False
-        if item.kind in _CONVERSATION:
+        if item.kind in CONVERSATION:
             # Without a user's turn to count from, everything said is old.
             return current_us is None or item.created_us < current_us
         return True
@@ -130,7 +129,7 @@ def _is_text(item: Item) -> bool:
     if isinstance(item.content, str):
         return len(item.answers) < 2
     parts = item.content.get("parts")
-    if item.kind not in _CONVERSATION or not isinstance(parts, list):
+    if item.kind not in CONVERSATION or not isinstance(parts, list):
         return False
     types = [part.get("type") if isinstance(part, dict) else None for part in parts]
     return types == ["tool_result"] or all(one == "text" for one in types)

@@ -237,12 +237,16 @@ _LONG, _PART = 400, 200  # characters of a sentence that is divided, and of its 
 
 
 def pieces_of(text: str) -> list[str]:
-    """Return the sentences and lines of a text, of very many as many stretches of equal length."""
-    found = [part for piece in _PIECE.findall(text) for part in _parts(piece)]
-    if len(found) <= _MOST_PIECES:
-        return found
-    step = -(-len(found) // _MOST_PIECES)
-    return ["".join(found[at : at + step]) for at in range(0, len(found), step)]
+    """Return the sentences and lines of a text."""
+    return in_stretches([part for piece in _PIECE.findall(text) for part in _parts(piece)])
+
+
+def in_stretches(pieces: list[str]) -> list[str]:
+    """Return pieces of a text, of very many as many stretches of equal length."""
+    if len(pieces) <= _MOST_PIECES:
+        return pieces
+    step = -(-len(pieces) // _MOST_PIECES)
+    return ["".join(pieces[at : at + step]) for at in range(0, len(pieces), step)]
 
 
 def words_of(text: str) -> list[str]:

@@ -118,7 +118,8 @@ class Allocator:
         self._items = {item.id: item for item in state.live}
         self._tokens = state.tokens
         self._withheld = set(withheld)
-        self._floor = _floor(self._config)
+        least = self._config.min_score
+        self._floor = None if least is None else round(least * NANO)
         self._shrinks: Callable[[Item], bool] = may_compress(state)
         # 0.1 shortened later, and left what was not used unused.
         is_first = self._config.compiler_version == 1
@@ -257,15 +258,16 @@ class Allocator:
             return members, True  # most items: nothing comes with them
         bundle: list[str] = []
         least = 0
-        for one in closure(members, groups=groups, needs=needs, without=self._has(done)):
+
+        def without(item_id: str) -> bool:
+            return item_id in done.classes or item_id in self._withheld
+
+        for one in closure(members, groups=groups, needs=needs, without=without):
             bundle.append(one)
             least += self._least(one)
             if len(bundle) >= _MOST_WALKED and least > done.free:
                 return bundle, False
         return bundle, True
-
-    def _has(self, done: Allocation) -> Callable[[str], bool]:
-        return lambda one: one in done.classes or one in self._withheld
 
     def _least(self, item_id: str) -> int:
         """Return the fewest tokens an item may be brought down to."""
@@ -332,10 +334,6 @@ class Allocator:
         ruling = Ruling("exclude", reason, note, None, tokens, score)
         for one in unit.members:
             done.rulings[one] = ruling
-
-
-def _floor(config: CompileConfig) -> int | None:
-    return None if config.min_score is None else round(config.min_score * NANO)
 
 
 def by_class(classes: Mapping[str, int], tokens: Mapping[str, int]) -> dict[str, int]:

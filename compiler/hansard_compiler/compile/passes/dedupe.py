@@ -6,12 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from hansard_compiler.compile.config import FIRST_VERSION, SENSITIVITIES
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CONVERSATION, Item
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.compile.state import Ruling, State
-
-# What is said twice was said twice: copies of a message must be of the same moment too.
-_SPOKEN = frozenset({"user_msg", "assistant_msg", "tool_result"})
 
 
 def run(state: State) -> State:
@@ -57,7 +54,7 @@ def _copies(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _identity(item: Item) -> object:
-    if item.kind in _SPOKEN:
+    if item.kind in CONVERSATION:  # copies of a message must be of the same moment too
         return item.stable_hash, item.created_us, item.answers
     return item.stable_hash
 

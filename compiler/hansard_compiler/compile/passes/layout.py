@@ -231,10 +231,7 @@ def payload(laid_out: Sequence[Section]) -> Json:
         made.material = None
         ends.append(
             {
-                "name": section.name,
-                "hash": section.hash,
-                "tokens": section.tokens,
-                "item_ids": list(section.item_ids),
+                **section.json(),
                 "system": len(made.system),
                 "tools": len(made.tools),
                 "messages": len(made.messages),

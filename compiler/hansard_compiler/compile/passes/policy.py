@@ -19,14 +19,12 @@ def run(state: State) -> State:
         if item.id in rulings:
             continue
         if guarded.removed:
-            rulings[item.id] = Ruling("redact", _why(guarded), _cut(guarded), rules=guarded.rules)
+            by_policy = guarded.by_policy
+            reason = ReasonCode.POLICY_REDACTED if by_policy else ReasonCode.SECRETS_REMOVED
+            rulings[item.id] = Ruling("redact", reason, _cut(guarded), rules=guarded.rules)
         elif guarded.rules:
             rulings[item.id] = Ruling("include", ReasonCode.ALLOWED, rules=guarded.rules)
     return state.after("policy", Ruling("include", ReasonCode.ALLOWED), rulings)
-
-
-def _why(guarded: Guarded) -> ReasonCode:
-    return ReasonCode.POLICY_REDACTED if guarded.by_policy else ReasonCode.SECRETS_REMOVED
 
 
 def _cut(guarded: Guarded) -> str:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hansard_compiler.compile.compression.extract import joined, mark
+from hansard_compiler.compile.compression.extract import in_stretches, joined, mark
 from hansard_compiler.compile.ports import TokenCounter
 from hansard_compiler.words import terms
 
 _PIECE = re.compile(r"[^\n]*?[.!?](?=\s)\s*|[^\n]+\n*|\n+")
-_MOST_PIECES = 5_000
 _FIRST_BONUS = 3  # the opening says what a text is about
 
 
@@ -25,7 +24,7 @@ class Extract:
         self, text: str, *, query: str, target_tokens: int, counter: TokenCounter
     ) -> str | None:
         """Return an extract of at most `target_tokens`, or None when not one piece fits."""
-        pieces = _pieces_of(text)
+        pieces = in_stretches(_PIECE.findall(text))
         sought = frozenset(terms(query))
         ranked = sorted(range(len(pieces)), key=lambda at: (-_weight(pieces[at], at, sought), at))
         costs = [counter.count(piece) for piece in pieces]
@@ -44,15 +43,6 @@ class Extract:
             # Joined pieces may count for more than their sum: give up the least of them.
             chosen.discard(next(at for at in reversed(ranked) if at in chosen))
         return None
-
-
-def _pieces_of(text: str) -> list[str]:
-    """Return the sentences and lines of a text, of very many as many stretches of equal length."""
-    found = _PIECE.findall(text)
-    if len(found) <= _MOST_PIECES:
-        return found
-    step = -(-len(found) // _MOST_PIECES)
-    return ["".join(found[at : at + step]) for at in range(0, len(found), step)]
 
 
 def _weight(piece: str, at: int, sought: frozenset[str]) -> int:

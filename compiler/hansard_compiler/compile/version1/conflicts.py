@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.compile.items import Item
-from hansard_compiler.conflicts.resolution import Contradiction, belief
+from hansard_compiler.conflicts.resolution import Contradiction, belief, pair
 from hansard_compiler.words import terms, terms_of
 
 # What a short text claims: enough to see that two texts cannot both hold.
@@ -295,9 +295,7 @@ def _of_facts(items: Sequence[Item]) -> Iterator[Contradiction]:
             continue
         best: dict[str, Item] = {}
         for value, item in sorted(stated, key=lambda one: belief(one[1], False)):
-            yield from (
-                _pair(rival, item, "value") for held, rival in best.items() if held != value
-            )
+            yield from (pair(rival, item, "value") for held, rival in best.items() if held != value)
             if len(best) < _RIVAL_VALUES:
                 best.setdefault(value, item)
 
@@ -308,19 +306,10 @@ def _of_claims(items: Sequence[Item], texts: Mapping[str, str]) -> Iterator[Cont
     for first, second in _alike(claims):
         how = _differ(first, second)
         if how:
-            by = _correcting(first, second)
-            yield _pair(known[first.item_id], known[second.item_id], how, by)
-
-
-def _pair(a: Item, b: Item, how: str, correction: str | None = None) -> Contradiction:
-    first, second = sorted((a, b), key=lambda item: item.position)
-    return Contradiction(first.id, second.id, how, correction)
-
-
-def _correcting(a: Claim, b: Claim) -> str | None:
-    if a.corrects == b.corrects:
-        return None
-    return a.item_id if a.corrects else b.item_id
+            by = None
+            if first.corrects != second.corrects:
+                by = first.item_id if first.corrects else second.item_id
+            yield pair(known[first.item_id], known[second.item_id], how, by)
 
 
 def _alike(claims: Sequence[Claim]) -> Iterator[tuple[Claim, Claim]]:

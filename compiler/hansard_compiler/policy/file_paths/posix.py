@@ -7,7 +7,13 @@ path_resolution(7): empty and `.` components are dropped, `..` goes up and stays
 
 from __future__ import annotations
 
-from hansard_compiler.policy.file_paths.resolved import Resolved, check_name, step_up, unclear
+from hansard_compiler.policy.file_paths.resolved import (
+    Resolved,
+    check_name,
+    check_path,
+    step_up,
+    unclear,
+)
 
 # macOS opens files by their numbers below these.
 _BY_NUMBER = frozenset((".vol", ".resolve", ".nofollow"))
@@ -18,10 +24,7 @@ _LINKS = frozenset(("cwd", "exe", "fd", "map_files"))
 
 def resolve(path: str) -> Resolved:
     """Return what a path opens. Raises ValueError where its text does not show it."""
-    if not path:
-        raise unclear(path, "it is empty")
-    if "\0" in path:
-        raise unclear(path, "it holds a NUL character")
+    check_path(path)
     if path.startswith(("~", "$")):
         raise unclear(path, "a program may expand its beginning")
     is_absolute = path.startswith("/")

@@ -31,6 +31,14 @@ def unclear(path: str, why: str) -> ValueError:
     return ValueError(f"cannot judge {path!r}: {why}")
 
 
+def check_path(path: str) -> None:
+    """Raise ValueError for a path that no system opens."""
+    if not path:
+        raise unclear(path, "it is empty")
+    if "\0" in path:
+        raise unclear(path, "it holds a NUL character")
+
+
 def step_up(parts: list[str], *, is_absolute: bool) -> None:
     """Apply `..` to the names so far; above a root there is nothing."""
     if parts and parts[-1] != "..":

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import re
 
-from hansard_compiler.policy.file_paths.resolved import Resolved, check_name, step_up, unclear
+from hansard_compiler.policy.file_paths.resolved import (
+    Resolved,
+    check_name,
+    check_path,
+    step_up,
+    unclear,
+)
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DEVICE = re.compile(r"\\\\[?.]\\|\\\?\?\\")
@@ -27,10 +33,7 @@ def is_windows(path: str) -> bool:
 
 def resolve(path: str) -> Resolved:
     """Return what a path opens. Raises ValueError where its text does not show it."""
-    if not path:
-        raise unclear(path, "it is empty")
-    if "\0" in path:
-        raise unclear(path, "it holds a NUL character")
+    check_path(path)
     text = path.replace("/", "\\")
     is_literal = bool(_DEVICE.match(text))
     if is_literal:

@@ -93,9 +93,10 @@ class AnthropicMessages:
         if self.cache_ttl and request.boundary:
             self._mark(request.boundary, tools, system, marked)
         sampling = request.sampling
+        most = sampling.max_output_tokens
         body = {
             "model": request.model,
-            "max_tokens": _first(sampling.max_output_tokens, self.default_max_tokens),
+            "max_tokens": self.default_max_tokens if most is None else most,
             **known(
                 {
                     "tools": tools or None,
@@ -243,10 +244,6 @@ def _output_config(request: RenderInput) -> Json | None:
     schema = request.output_schema
     output_format = {"format": {"type": "json_schema", "schema": schema}} if schema else {}
     return {**effort, **output_format} or None
-
-
-def _first(value: int | None, default: int) -> int:
-    return default if value is None else value
 
 
 # --- reading ----------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ An `Answer` is what an adapter reads from it.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from hansard_compiler.canonical import ref_of
 
 if TYPE_CHECKING:
     from hansard_compiler.calls import Call, Json
@@ -95,11 +96,11 @@ class Exchange:
 
     @property
     def request_ref(self) -> str:
-        return _ref(self.request)
+        return ref_of(self.request)
 
     @property
     def response_ref(self) -> str | None:
-        return _ref(self.response) if self.response else None
+        return ref_of(self.response) if self.response else None
 
     @property
     def time_to_first_chunk_ms(self) -> float | None:
@@ -182,7 +183,3 @@ def read_json(body: bytes) -> Any:
         return json.loads(body)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-def _ref(data: bytes) -> str:
-    return "sha256:" + hashlib.sha256(data).hexdigest()

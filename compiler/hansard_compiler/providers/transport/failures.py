@@ -110,6 +110,9 @@ class CallFailed(ProviderError):
     code = "model_call_failed"
     is_retryable: ClassVar[bool] = False
 
+    def __init_subclass__(cls, *, code: str, is_retryable: bool = False) -> None:
+        cls.code, cls.is_retryable = code, is_retryable
+
     def __init__(
         self,
         message: str,
@@ -128,97 +131,61 @@ class CallFailed(ProviderError):
         self.exchange = exchange
 
 
-class RateLimited(CallFailed):
+class RateLimited(CallFailed, code="rate_limited", is_retryable=True):
     """Too many requests or tokens in a time; waiting helps."""
 
-    code = "rate_limited"
-    is_retryable = True
 
-
-class Overloaded(CallFailed):
+class Overloaded(CallFailed, code="overloaded", is_retryable=True):
     """The provider has no capacity at the moment."""
 
-    code = "overloaded"
-    is_retryable = True
 
-
-class ProviderBroken(CallFailed):
+class ProviderBroken(CallFailed, code="provider_server_error", is_retryable=True):
     """The provider failed inside."""
 
-    code = "provider_server_error"
-    is_retryable = True
 
-
-class TimedOut(CallFailed):
+class TimedOut(CallFailed, code="timed_out", is_retryable=True):
     """No response in time. The provider may have worked, and billed, all the same."""
 
-    code = "timed_out"
-    is_retryable = True
 
-
-class ConnectionFailed(CallFailed):
+class ConnectionFailed(CallFailed, code="connection_failed", is_retryable=True):
     """The provider was not reached."""
 
-    code = "connection_failed"
-    is_retryable = True
 
-
-class StreamBroken(CallFailed):
+class StreamBroken(CallFailed, code="stream_interrupted", is_retryable=True):
     """A streamed response stopped before its end; what came is in `exchange`."""
 
-    code = "stream_interrupted"
-    is_retryable = True
 
-
-class QuotaExceeded(CallFailed):
+class QuotaExceeded(CallFailed, code="quota_exceeded"):
     """The account is used up; waiting does not help."""
 
-    code = "quota_exceeded"
 
-
-class ContextTooLong(CallFailed):
+class ContextTooLong(CallFailed, code="context_too_long"):
     """The request is longer than the model's window."""
 
-    code = "context_too_long"
 
-
-class AuthenticationFailed(CallFailed):
+class AuthenticationFailed(CallFailed, code="authentication_failed"):
     """The key was not accepted."""
 
-    code = "authentication_failed"
 
-
-class NotPermitted(CallFailed):
+class NotPermitted(CallFailed, code="permission_denied"):
     """The key is good and may not do this."""
 
-    code = "permission_denied"
 
-
-class ModelUnknown(CallFailed):
+class ModelUnknown(CallFailed, code="model_unknown"):
     """No such model, or none for this account."""
 
-    code = "model_unknown"
 
-
-class ContentFiltered(CallFailed):
+class ContentFiltered(CallFailed, code="content_filtered"):
     """The provider would not answer because of content."""
 
-    code = "content_filtered"
 
-
-class BadRequest(CallFailed):
+class BadRequest(CallFailed, code="bad_request"):
     """The provider calls the request wrong."""
 
-    code = "bad_request"
 
-
-class InvalidResponse(CallFailed):
+class InvalidResponse(CallFailed, code="invalid_response"):
     """The response is not what the provider's API promises."""
 
-    code = "invalid_response"
 
-
-class AnswerTruncated(CallFailed):
+class AnswerTruncated(CallFailed, code="response_truncated"):
     """The response was cut at the token limit; what there is of it is usable."""
-
-    code = "response_truncated"

@@ -192,14 +192,7 @@ def openai_wire(
         key = connection.api_key or environment.get("OPENAI_API_KEY")
         if not key and needs_key:
             raise KeyMissing(provider, "OPENAI_API_KEY")
-        return package.OpenAI(
-            api_key=key or "none",
-            base_url=connection.base_url,
-            timeout=connection.timeout_s,
-            max_retries=connection.max_retries,
-            default_headers={**_ALWAYS, **connection.headers},
-            http_client=_http_client(connection),
-        )
+        return package.OpenAI(api_key=key or "none", **_client_options(connection))
 
     return OfficialWire(provider, make, "openai")
 
@@ -216,31 +209,29 @@ def anthropic_wire(
         key = connection.api_key or environment.get("ANTHROPIC_API_KEY")
         if not key:
             raise KeyMissing("anthropic", "ANTHROPIC_API_KEY")
-        return package.Anthropic(
-            api_key=key,
-            base_url=connection.base_url,
-            timeout=connection.timeout_s,
-            max_retries=connection.max_retries,
-            default_headers={**_ALWAYS, **connection.headers},
-            http_client=_http_client(connection),
-            open_telemetry=False,
-        )
+        return package.Anthropic(api_key=key, open_telemetry=False, **_client_options(connection))
 
     return OfficialWire("anthropic", make, "anthropic")
 
 
-def _http_client(connection: Connection) -> Any:
-    """Return an HTTP client as the packages would make it, with our hooks in it."""
+def _client_options(connection: Connection) -> Json:
+    """Return what both clients take; their HTTP client is as they would make it, with our hooks."""
     import httpx2
 
     from hansard_compiler.providers.transport.http_recording import event_hooks
 
-    return httpx2.Client(
-        event_hooks=event_hooks(connection.most_retry_wait_s),
-        timeout=connection.timeout_s,
-        follow_redirects=True,
-        verify=_certificates(),
-    )
+    return {
+        "base_url": connection.base_url,
+        "timeout": connection.timeout_s,
+        "max_retries": connection.max_retries,
+        "default_headers": {**_ALWAYS, **connection.headers},
+        "http_client": httpx2.Client(
+            event_hooks=event_hooks(connection.most_retry_wait_s),
+            timeout=connection.timeout_s,
+            follow_redirects=True,
+            verify=_certificates(),
+        ),
+    }
 
 
 @lru_cache(maxsize=1)
