@@ -20,6 +20,7 @@ from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.verification import verify_derived
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import ApprovalService
+from hansard_store.audit.schedule import SealSchedule
 from hansard_store.audit.schema import Shipped, migrations
 from hansard_store.audit.seal_tables import COUNTERS, NOT_SEALED, NUMBERED
 from hansard_store.database.connections import open_for_maintenance
@@ -69,7 +70,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     with ApprovalService(ingesting.folder.path) as desk:
         asked = desk.propose(Proposal("wire", {"kroner": 100})).approval.approval_id
         desk.approve(asked, by="ann")
-        desk.seal_all()
+        SealSchedule(desk.seal).end()
         desk.propose(Proposal("later", {"kroner": 1}))  # its marks are not sealed
     return ingesting.folder
 

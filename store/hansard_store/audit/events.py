@@ -221,9 +221,6 @@ class SqliteEventLog:
     def count(self, filters: EventFilter, *, at_most: int) -> int:
         return count_events(self._connection, filters, at_most=at_most)
 
-    def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
-        return walk_events(self._connection, after=after)
-
     def verify(self, *, anchor: Head | None = None, heads: Sequence[Head] = ()) -> ChainReport:
         return verify_events(self._connection, anchor=anchor, heads=heads)
 

@@ -5,7 +5,6 @@ Each call is one transaction on the caller's thread, and survives a power cut on
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -191,14 +190,6 @@ class AuditService:
                 keeping.prepare(self._chain(connection, log))
                 keeping.keep()
         return sealed
-
-    def seal_all(self) -> int:
-        """Seal until nothing waits; return how many seals that took."""
-        for number in itertools.count():
-            sealed = self.seal()
-            if sealed is None or sealed.is_all:
-                return number + (sealed is not None)
-        raise AssertionError
 
     def message_in(self, conversation: str, *, by: str = "", **fields: Any) -> int:
         """Log an inbound message: `ref` or `text` (stored as a keyed hash), `run_id`, `step_id`."""

@@ -77,7 +77,6 @@ class TreeRow:
     row: int  # number of this row in the whole tree
     depth: int
     has_children: bool
-    descendants: int
     orphan: bool  # its parent is not here; it stands at the top
     loop: bool  # it was its own ancestor; the loop was cut here
 
@@ -191,7 +190,6 @@ def _tree_row(shape: Tree, row: int, step: StepSkeleton) -> TreeRow:
         row=row,
         depth=shape.depths[row],
         has_children=shape.has_children(row),
-        descendants=shape.sizes[row] - 1,
         orphan=bool(shape.marks[row] & Mark.ORPHAN),
         loop=bool(shape.marks[row] & Mark.LOOP),
     )
