@@ -9,15 +9,17 @@ back writes down what was held and leaves: from then on the tables are read, as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import apsw
 
 from hansard_store.calls.neighbours import MOST_CHILDREN, MOST_PARENTS, REACH, Near
 from hansard_store.ingest.derived_rows import ToolProjection
 
+ToolHalf = Literal["requested", "ran"]  # of a tool call: by a model, and by a step
+TOOL_HALVES: tuple[ToolHalf, ...] = get_args(ToolHalf)
 _MOST_TWINS = 8
 _MOST_TOOLS = 500  # waiting halves are looked for one by one
 
@@ -46,8 +48,8 @@ class ToolEvent:
 
     call_id: str | None
     name: str | None
-    requested: int | None
-    ran: int | None
+    requested: int | None = None
+    ran: int | None = None
 
 
 class FreshRun:
@@ -137,41 +139,32 @@ class FreshRun:
             return []
         return [other for other in self._responses[response_id] if other != span][:_MOST_TWINS]
 
-    def add_ran(self, tool: ToolProjection, *, span: int) -> int:
-        """Note that a step ran a tool; return 1 for a tool call that is new."""
-        event = self._find(tool, [one for one in self._tools if one.ran is None])
+    def add_half(self, half: ToolHalf, tool: ToolProjection, *, span: int) -> int:
+        """Note that a step requested or ran a tool; return 1 for a tool call that is new."""
+        event = self._find(half, tool)
         if event is None:
-            self._add_tool(ToolEvent(tool.call_id, tool.name, None, span))
+            event = ToolEvent(tool.call_id, tool.name)
+            setattr(event, half, span)
+            self._tools.append(event)
+            if event.call_id is not None:
+                self._by_call_id[event.call_id] = event
             return 1
-        event.ran = span if event.ran is None else event.ran
+        if getattr(event, half) is None:
+            setattr(event, half, span)
         return 0
 
-    def add_requested(self, tool: ToolProjection, *, span: int) -> int:
-        """Note that a model requested a tool; return 1 for a call that is new."""
-        event = self._find(tool, [one for one in self._tools if one.requested is None])
-        if event is None:
-            self._add_tool(ToolEvent(tool.call_id, tool.name, span, None))
-            return 1
-        event.requested = span if event.requested is None else event.requested
-        return 0
-
-    def _find(self, tool: ToolProjection, waiting: Sequence[ToolEvent]) -> ToolEvent | None:
+    def _find(self, half: ToolHalf, tool: ToolProjection) -> ToolEvent | None:
         """Return the event of a call id; without one on either side, the next of the tool's name.
 
-        As in `tool_events`: of those that wait, the ones without a call id come first.
+        As in `tool_calls`: of those that lack the half, the ones without a call id come first.
         """
         found = None if tool.call_id is None else self._by_call_id.get(tool.call_id)
         if found is not None or tool.name is None:
             return found
-        named = [one for one in waiting if one.name == tool.name]
+        named = [one for one in self._tools if one.name == tool.name and getattr(one, half) is None]
         if tool.call_id is not None:
             named = [one for one in named if one.call_id is None]
         return min(named, key=_call_id_order, default=None)
-
-    def _add_tool(self, event: ToolEvent) -> None:
-        self._tools.append(event)
-        if event.call_id is not None:
-            self._by_call_id[event.call_id] = event
 
     # ---- the end
 
