@@ -28,11 +28,12 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.garbage import collect_garbage
-from hansard_store.verification.integrity import ALL, UNPROVABLE, Finding, verify_store
+from hansard_store.verification.integrity import Finding, verify_store
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.test_order import SESSIONS
 from tests.collector.test_rebuild import record_everything
+from tests.docs.unprovable_columns import ALL, UNPROVABLE
 from tests.store.by_hand import triggers_dropped
 
 # Their columns are tried one by one in tests/store/test_seals.py, which takes them from the schema.

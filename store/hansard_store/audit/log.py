@@ -18,8 +18,14 @@ from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals import proposals
 from hansard_store.approvals.records import PolicyNote
 from hansard_store.approvals.unit_of_work import Refusal, Who, Work
-from hansard_store.audit.acceptance import acceptance, accepted_heads
-from hansard_store.audit.anchors import Anchor, Anchors, Chain, copy_folder
+from hansard_store.audit.anchors import (
+    Anchor,
+    Anchors,
+    Chain,
+    acceptance,
+    accepted_heads,
+    copy_folder,
+)
 from hansard_store.audit.clock import Measure, measure_uptime, notice, unknown_uptime
 from hansard_store.audit.daily_heads import keep_head, read_heads, verify_with_heads
 from hansard_store.audit.event_types import (

@@ -26,7 +26,7 @@ from hansard_store.calls.duplicates import (
     say_the_same,
     usage_and_calls,
 )
-from hansard_store.calls.neighbours import REACH, Near, near_above, near_below
+from hansard_store.ingest.in_memory_runs import REACH, Near, near_above, near_below
 from hansard_store.runs.projection import MANY_SCOPES, RunState
 from hansard_store.steps.flags import SpanFlag
 

@@ -61,8 +61,7 @@ UNION ALL SELECT sent FROM payload_alias ORDER BY 1
 
 def list_payloads(connection: apsw.Connection) -> list[bytes]:
     """Return the digest of every payload that is here, as it was sent."""
-    rows: list[Any] = connection.execute(_ALL).fetchall()
-    return [row[0] for row in rows]
+    return [row[0] for row in connection.execute(_ALL).fetchall()]
 
 
 def spans_naming(
@@ -75,14 +74,12 @@ def spans_naming(
     if connection.execute(_IS_NAMED, (digest,)).get is None:
         return []
     tokens = " OR ".join(attribute_token(key, payload_ref(digest)) for key in keys)
-    rows: list[Any] = connection.execute(_NAMING, (tokens, most)).fetchall()
-    return [row[0] for row in rows]
+    return [row[0] for row in connection.execute(_NAMING, (tokens, most)).fetchall()]
 
 
 def unmet_payloads(connection: apsw.Connection) -> list[tuple[bytes, int]]:
     """Return the digests that runs name and whose bytes are not here, with how many runs do."""
-    rows: list[Any] = connection.execute(_UNMET).fetchall()
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], row[1]) for row in connection.execute(_UNMET).fetchall()]
 
 
 def release_payloads(connection: apsw.Connection, run: int, *, most: int) -> int:
@@ -112,8 +109,7 @@ def drop_if_unused(connection: apsw.Connection, digest: bytes) -> int:
 
 def unused_payloads(connection: apsw.Connection, *, now_ns: int) -> list[bytes]:
     """Return the digests of payloads that nothing has named for a day."""
-    rows: list[Any] = connection.execute(_UNUSED, {"before": now_ns - GRACE_NS}).fetchall()
-    return [row[0] for row in rows]
+    return [row[0] for row in connection.execute(_UNUSED, {"before": now_ns - GRACE_NS}).fetchall()]
 
 
 def remove_stray_files(folder: DataFolder, connection: apsw.Connection) -> int:

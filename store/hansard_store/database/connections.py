@@ -15,6 +15,7 @@ import apsw
 
 from hansard_store.audit.seal_marks import mark_changes
 from hansard_store.database.data_folder import DataFolder, shut_out_others
+from hansard_store.database.disk import need_room_for_ingest
 from hansard_store.database.migrations import migrate
 from hansard_store.database.readers import BUSY_TIMEOUT_MS, STATEMENT_CACHE, begin_log
 from hansard_store.database.transactions import (
@@ -237,3 +238,30 @@ def _thread_connections_open(folder: DataFolder) -> apsw.Connection:
         open_for_ingest(folder).close()  # migrated, and the older one is kept; newer is refused
         connection = open_for_accountability(folder)
     return connection
+
+
+# Whether the store can be written now, found out by writing.
+
+_PROBE_TIMEOUT_MS = 1000
+# The value must change: a row that is set to what it holds already is not written.
+_TOUCH = """
+INSERT INTO setting (name, value) VALUES ('touched', 1)
+ON CONFLICT (name) DO UPDATE SET value = 1 - value
+"""
+
+
+def why_not_writable(folder: DataFolder) -> str | None:
+    """Return the reason why nothing can be written, None when a row just was.
+
+    A full disk, a read-only file, a missing folder and a writer that hangs all show here; the
+    last one after a second, since the caller waits for the answer.
+    """
+    try:
+        need_room_for_ingest(folder)
+        with closing(open_for_accountability(folder)) as connection:
+            connection.set_busy_timeout(_PROBE_TIMEOUT_MS)
+            with transaction(connection):
+                connection.execute(_TOUCH)
+    except (StoreError, OSError, apsw.Error) as error:
+        return str(error)
+    return None

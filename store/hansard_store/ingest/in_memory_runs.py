@@ -11,13 +11,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import apsw
 
-from hansard_store.calls.neighbours import MOST_CHILDREN, MOST_PARENTS, REACH, Near
 from hansard_store.ingest.derived_rows import ToolProjection
 
+# How far apart in the tree two spans about one call may stand: wrapper, retry, client.
+REACH = 3
+_MOST_PARENTS = 64
+_MOST_CHILDREN = 64  # more than that below one call and it is a sum, whatever the rest is
+
+_ABOVE = """
+SELECT id, role, tool_name, tool_call_id, parent_span_id
+FROM span WHERE trace_id = ? AND span_id = ?
+"""
+_BELOW = f"""
+SELECT id, role, tool_name, tool_call_id, span_id
+FROM span WHERE trace_id = ? AND parent_span_id = ?
+LIMIT {_MOST_CHILDREN}
+"""
 ToolHalf = Literal["requested", "ran"]  # of a tool call: by a model, and by a step
 TOOL_HALVES: tuple[ToolHalf, ...] = get_args(ToolHalf)
 _MOST_TWINS = 8
@@ -25,6 +38,16 @@ _MOST_TOOLS = 500  # waiting halves are looked for one by one
 
 _MARK = "INSERT OR IGNORE INTO usage_below (trace_id, span_id) VALUES (?, ?)"
 _ADD_TOOL = "INSERT INTO tool_event (run, call_id, name, requested, ran) VALUES (?, ?, ?, ?, ?)"
+
+
+class Near(NamedTuple):
+    """A span close above or below."""
+
+    span: int
+    role: str
+    tool_name: str | None
+    call_id: str | None  # of a tool step
+    level: int  # how many levels apart
 
 
 class Kin(NamedTuple):
@@ -81,7 +104,7 @@ class FreshRun:
         return True
 
     def above(self, parent_span_id: bytes | None) -> Iterator[Near]:
-        """Yield what `near.near_above` yields of a stored run."""
+        """Yield what `near_above` yields of a stored run."""
         for level in range(1, REACH + 1):
             step = None if parent_span_id is None else self._steps.get(parent_span_id)
             if step is None:
@@ -90,19 +113,19 @@ class FreshRun:
             parent_span_id = step.parent_span_id
 
     def below(self, span_id: bytes) -> Iterator[Near]:
-        """Yield what `near.near_below` yields of a stored run."""
+        """Yield what `near_below` yields of a stored run."""
         parents = [span_id]
         for level in range(1, REACH + 1):
             found = [kin for above in parents for kin in self._children_of(above)]
             for kin in found:
                 yield kin.near(level)
-            parents = [kin.span_id for kin in found if kin.span_id not in parents][:MOST_PARENTS]
+            parents = [kin.span_id for kin in found if kin.span_id not in parents][:_MOST_PARENTS]
             if not parents:
                 return
 
     def _children_of(self, span_id: bytes) -> list[Kin]:
         children = self._children.get(span_id)
-        return sorted(children)[:MOST_CHILDREN] if children else []
+        return sorted(children)[:_MOST_CHILDREN] if children else []
 
     # ---- usage
 
@@ -178,3 +201,32 @@ class FreshRun:
 
 def _call_id_order(event: ToolEvent) -> tuple[bool, str]:
     return event.call_id is not None, event.call_id or ""
+
+
+# The same of stored runs.
+
+
+def near_above(
+    connection: apsw.Connection, trace_id: bytes, parent_span_id: bytes | None
+) -> Iterator[Near]:
+    """Yield the ancestors at most `REACH` levels up, nearest first."""
+    for level in range(1, REACH + 1):
+        if parent_span_id is None:
+            return
+        row: Any = connection.execute(_ABOVE, (trace_id, parent_span_id)).fetchone()
+        if row is None:
+            return
+        span, role, tool_name, call_id, parent_span_id = row
+        yield Near(span, role, tool_name, call_id, level)
+
+
+def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> Iterator[Near]:
+    """Yield the descendants at most `REACH` levels down, level by level."""
+    parents = [span_id]
+    for level in range(1, REACH + 1):
+        rows: list[Any] = [
+            row for above in parents for row in connection.execute(_BELOW, (trace_id, above))
+        ]
+        for span, role, tool_name, call_id, _ in rows:
+            yield Near(span, role, tool_name, call_id, level)
+        parents = [row[-1] for row in rows if row[-1] not in parents][:_MOST_PARENTS]

@@ -388,8 +388,7 @@ def is_repeated(connection: apsw.Connection, log: int) -> bool:
 
 
 def _rows(connection: apsw.Connection, sql: str, parameters: tuple[Any, ...]) -> list[SessionLog]:
-    rows: list[Any] = connection.execute(sql, parameters).fetchall()
-    return [SessionLog(*row) for row in rows]
+    return [SessionLog(*row) for row in connection.execute(sql, parameters).fetchall()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,5 +404,4 @@ class LogSender:
 
 def newest_log_senders(connection: apsw.Connection, *, limit: int = 5000) -> list[LogSender]:
     """Return the senders of the newest log records, by service and scope."""
-    rows: list[Any] = connection.execute(_HOMELESS, (limit,)).fetchall()
-    return [LogSender(*row) for row in rows]
+    return [LogSender(*row) for row in connection.execute(_HOMELESS, (limit,)).fetchall()]
