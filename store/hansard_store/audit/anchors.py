@@ -121,7 +121,10 @@ class Anchors:
         Those that somebody accepted as given up are left out. Raises StoreBusyError for a file
         that cannot be read, or holds no heads unless those are skipped.
         """
-        anchors = self._of_this_store(skips_damaged=skips_damaged)
+        found = self._read_all(skips_damaged=skips_damaged)
+        anchors = [one for one in found if one.folder == self._here]
+        if not any(one.is_fork for one in anchors):  # other folders bear on it as well
+            anchors += [one for one in found if one.folder != self._here and not one.is_fork]
         return [one for one in anchors if not chain.has_passed(one.head)]
 
     def stored(self) -> list[Anchor]:
@@ -154,20 +157,9 @@ class Anchors:
             for one in reserved:
                 one.path.unlink(missing_ok=True)
 
-    def _of_this_store(self, *, skips_damaged: bool) -> list[Anchor]:
-        """Return what bears on this folder: its own heads, and others' unless one forked."""
-        found = self._read_all(skips_damaged=skips_damaged)
-        mine = [one for one in found if one.folder == self._here]
-        if any(one.is_fork for one in mine):
-            return mine
-        return mine + [one for one in found if one.folder != self._here and not one.is_fork]
-
     def _read_all(self, *, skips_damaged: bool = False) -> list[Anchor]:
-        places = self._places()
+        places = [self._local, *([] if self._copy is None else [self._copy])]
         return [one for path in places for one in _read(path, skips_damaged=skips_damaged)]
-
-    def _places(self) -> list[Path]:
-        return [self._local, *([] if self._copy is None else [self._copy])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -44,7 +44,8 @@ def note_repair(connection: apsw.Connection, mended: Sequence[Alteration], *, by
 
 def alterations_since(connection: apsw.Connection, seq: int) -> list[int]:
     """Return the numbers of the events that say that the schema was altered, after a number."""
-    return [number for (number,) in connection.execute(_SINCE, (seq,)).fetchall()]
+    rows: Any = connection.execute(_SINCE, (seq,)).fetchall()
+    return [number for (number,) in rows]
 
 
 def body_of(altered: Sequence[Alteration]) -> Json:

@@ -33,17 +33,6 @@ SELECT id FROM run
 WHERE conversation_id = :conversation AND started_ns <= :before_ns AND id <> :run
 ORDER BY started_ns DESC LIMIT :limit
 """
-_CHAIN = """
-WITH RECURSIVE node (id, parent, text, depth) AS (
-  SELECT id, parent, text, depth FROM message_prefix WHERE id = :node
-  UNION ALL
-  SELECT up.id, up.parent, up.text, up.depth
-  FROM node CROSS JOIN message_prefix AS up ON up.id = node.parent
-)
-SELECT text.id, text.hash, text.match_hash, text.role
-FROM node CROSS JOIN text ON text.id = node.text
-ORDER BY node.depth
-"""
 # UNION, not UNION ALL: the nodes that calls share are walked once, so a run of n turns costs its
 # distinct nodes and not the sum of its prompts.
 _NODES = """
@@ -182,7 +171,7 @@ def read_chain(connection: apsw.Connection, node: int | None) -> list[MessageRef
     """Return the messages of one list, first to last; empty for None."""
     if node is None:
         return []
-    return [MessageRef(*row) for row in connection.execute(_CHAIN, {"node": node})]
+    return _climb(read_nodes(connection, [node]), node)
 
 
 def read_chains(

@@ -61,7 +61,8 @@ UNION ALL SELECT sent FROM payload_alias ORDER BY 1
 
 def list_payloads(connection: apsw.Connection) -> list[bytes]:
     """Return the digest of every payload that is here, as it was sent."""
-    return [row[0] for row in connection.execute(_ALL).fetchall()]
+    rows: list[Any] = connection.execute(_ALL).fetchall()
+    return [row[0] for row in rows]
 
 
 def spans_naming(
@@ -74,12 +75,14 @@ def spans_naming(
     if connection.execute(_IS_NAMED, (digest,)).get is None:
         return []
     tokens = " OR ".join(attribute_token(key, payload_ref(digest)) for key in keys)
-    return [row[0] for row in connection.execute(_NAMING, (tokens, most)).fetchall()]
+    rows: list[Any] = connection.execute(_NAMING, (tokens, most)).fetchall()
+    return [row[0] for row in rows]
 
 
 def unmet_payloads(connection: apsw.Connection) -> list[tuple[bytes, int]]:
     """Return the digests that runs name and whose bytes are not here, with how many runs do."""
-    return [(row[0], row[1]) for row in connection.execute(_UNMET).fetchall()]
+    rows: list[Any] = connection.execute(_UNMET).fetchall()
+    return [(row[0], row[1]) for row in rows]
 
 
 def release_payloads(connection: apsw.Connection, run: int, *, most: int) -> int:
@@ -109,7 +112,8 @@ def drop_if_unused(connection: apsw.Connection, digest: bytes) -> int:
 
 def unused_payloads(connection: apsw.Connection, *, now_ns: int) -> list[bytes]:
     """Return the digests of payloads that nothing has named for a day."""
-    return [row[0] for row in connection.execute(_UNUSED, {"before": now_ns - GRACE_NS}).fetchall()]
+    rows: list[Any] = connection.execute(_UNUSED, {"before": now_ns - GRACE_NS}).fetchall()
+    return [row[0] for row in rows]
 
 
 def remove_stray_files(folder: DataFolder, connection: apsw.Connection) -> int:

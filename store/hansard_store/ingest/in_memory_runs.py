@@ -9,7 +9,7 @@ back writes down what was held and leaves: from then on the tables are read, as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -22,15 +22,11 @@ REACH = 3
 _MOST_PARENTS = 64
 _MOST_CHILDREN = 64  # more than that below one call and it is a sum, whatever the rest is
 
-_ABOVE = """
-SELECT id, role, tool_name, tool_call_id, parent_span_id
-FROM span WHERE trace_id = ? AND span_id = ?
+_KIN = """
+SELECT sort_ns, id, span_id, parent_span_id, role, tool_name, tool_call_id FROM span
 """
-_BELOW = f"""
-SELECT id, role, tool_name, tool_call_id, span_id
-FROM span WHERE trace_id = ? AND parent_span_id = ?
-LIMIT {_MOST_CHILDREN}
-"""
+_ABOVE = _KIN + "WHERE trace_id = ? AND span_id = ?"
+_BELOW = _KIN + f"WHERE trace_id = ? AND parent_span_id = ? LIMIT {_MOST_CHILDREN}"
 ToolHalf = Literal["requested", "ran"]  # of a tool call: by a model, and by a step
 TOOL_HALVES: tuple[ToolHalf, ...] = get_args(ToolHalf)
 _MOST_TWINS = 8
@@ -105,23 +101,11 @@ class FreshRun:
 
     def above(self, parent_span_id: bytes | None) -> Iterator[Near]:
         """Yield what `near_above` yields of a stored run."""
-        for level in range(1, REACH + 1):
-            step = None if parent_span_id is None else self._steps.get(parent_span_id)
-            if step is None:
-                return
-            yield step.near(level)
-            parent_span_id = step.parent_span_id
+        return _above(parent_span_id, self._steps.get)
 
     def below(self, span_id: bytes) -> Iterator[Near]:
         """Yield what `near_below` yields of a stored run."""
-        parents = [span_id]
-        for level in range(1, REACH + 1):
-            found = [kin for above in parents for kin in self._children_of(above)]
-            for kin in found:
-                yield kin.near(level)
-            parents = [kin.span_id for kin in found if kin.span_id not in parents][:_MOST_PARENTS]
-            if not parents:
-                return
+        return _below(span_id, self._children_of)
 
     def _children_of(self, span_id: bytes) -> list[Kin]:
         children = self._children.get(span_id)
@@ -203,30 +187,42 @@ def _call_id_order(event: ToolEvent) -> tuple[bool, str]:
     return event.call_id is not None, event.call_id or ""
 
 
-# The same of stored runs.
+# What stands close to a step, wherever its run is.
 
 
 def near_above(
     connection: apsw.Connection, trace_id: bytes, parent_span_id: bytes | None
 ) -> Iterator[Near]:
     """Yield the ancestors at most `REACH` levels up, nearest first."""
-    for level in range(1, REACH + 1):
-        if parent_span_id is None:
-            return
-        row: Any = connection.execute(_ABOVE, (trace_id, parent_span_id)).fetchone()
-        if row is None:
-            return
-        span, role, tool_name, call_id, parent_span_id = row
-        yield Near(span, role, tool_name, call_id, level)
+
+    def find(span_id: bytes) -> Kin | None:
+        row: Any = connection.execute(_ABOVE, (trace_id, span_id)).fetchone()
+        return None if row is None else Kin._make(row)
+
+    return _above(parent_span_id, find)
 
 
 def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> Iterator[Near]:
     """Yield the descendants at most `REACH` levels down, level by level."""
+    execute = connection.execute
+    return _below(span_id, lambda above: map(Kin._make, execute(_BELOW, (trace_id, above))))
+
+
+def _above(parent_span_id: bytes | None, find: Callable[[bytes], Kin | None]) -> Iterator[Near]:
+    for level in range(1, REACH + 1):
+        step = None if parent_span_id is None else find(parent_span_id)
+        if step is None:
+            return
+        yield step.near(level)
+        parent_span_id = step.parent_span_id
+
+
+def _below(span_id: bytes, children_of: Callable[[bytes], Iterable[Kin]]) -> Iterator[Near]:
     parents = [span_id]
     for level in range(1, REACH + 1):
-        rows: list[Any] = [
-            row for above in parents for row in connection.execute(_BELOW, (trace_id, above))
-        ]
-        for span, role, tool_name, call_id, _ in rows:
-            yield Near(span, role, tool_name, call_id, level)
-        parents = [row[-1] for row in rows if row[-1] not in parents][:_MOST_PARENTS]
+        found = [kin for above in parents for kin in children_of(above)]
+        for kin in found:
+            yield kin.near(level)
+        parents = [kin.span_id for kin in found if kin.span_id not in parents][:_MOST_PARENTS]
+        if not parents:
+            return

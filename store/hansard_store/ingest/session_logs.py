@@ -388,7 +388,8 @@ def is_repeated(connection: apsw.Connection, log: int) -> bool:
 
 
 def _rows(connection: apsw.Connection, sql: str, parameters: tuple[Any, ...]) -> list[SessionLog]:
-    return [SessionLog(*row) for row in connection.execute(sql, parameters).fetchall()]
+    rows: list[Any] = connection.execute(sql, parameters).fetchall()
+    return [SessionLog(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,4 +405,5 @@ class LogSender:
 
 def newest_log_senders(connection: apsw.Connection, *, limit: int = 5000) -> list[LogSender]:
     """Return the senders of the newest log records, by service and scope."""
-    return [LogSender(*row) for row in connection.execute(_HOMELESS, (limit,)).fetchall()]
+    rows: list[Any] = connection.execute(_HOMELESS, (limit,)).fetchall()
+    return [LogSender(*row) for row in rows]

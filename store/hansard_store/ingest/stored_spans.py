@@ -147,7 +147,8 @@ def spans_with_logs(connection: apsw.Connection, trace_id: bytes) -> set[bytes]:
 
     Costs a read of all log records of the trace; of a few spans, ask `logged_among`.
     """
-    return {span_id for (span_id,) in connection.execute(_LOGGED_SPANS, (trace_id,)).fetchall()}
+    rows: list[Any] = connection.execute(_LOGGED_SPANS, (trace_id,)).fetchall()
+    return {span_id for (span_id,) in rows}
 
 
 def logged_among(
@@ -157,7 +158,8 @@ def logged_among(
     if connection.execute(_HAS_LOGS, (trace_id,)).get is None:  # as of most
         return set()
     parameters = {"trace": trace_id, "spans": json.dumps([one.hex() for one in span_ids])}
-    return {span_id for (span_id,) in connection.execute(_LOGGED_OF, parameters).fetchall()}
+    rows: list[Any] = connection.execute(_LOGGED_OF, parameters).fetchall()
+    return {span_id for (span_id,) in rows}
 
 
 def not_marked_as_logged(
@@ -165,7 +167,8 @@ def not_marked_as_logged(
 ) -> set[bytes]:
     """Return those of some stored spans of a trace that do not say yet that they have logs."""
     parameters = {"trace": trace_id, "spans": json.dumps([one.hex() for one in span_ids])}
-    return {span_id for (span_id,) in connection.execute(_UNMARKED, parameters).fetchall()}
+    rows: list[Any] = connection.execute(_UNMARKED, parameters).fetchall()
+    return {span_id for (span_id,) in rows}
 
 
 def read_resource(connection: apsw.Connection, resource: int) -> ResourceSpans:

@@ -252,12 +252,14 @@ WHERE trace_id = :trace
 
 def runs_without_news_since(connection: apsw.Connection, before_ns: int) -> list[bytes]:
     """Return the trace ids of runs of which nothing came since; pinned ones stay."""
-    return [row[0] for row in connection.execute(_OLD, {"before": before_ns}).fetchall()]
+    rows: list[Any] = connection.execute(_OLD, {"before": before_ns}).fetchall()
+    return [row[0] for row in rows]
 
 
 def oldest_runs(connection: apsw.Connection, *, limit: int) -> list[bytes]:
     """Return the trace ids of the runs whose last news is longest ago; pinned ones stay."""
-    return [row[0] for row in connection.execute(_OLDEST, {"limit": limit}).fetchall()]
+    rows: list[Any] = connection.execute(_OLDEST, {"limit": limit}).fetchall()
+    return [row[0] for row in rows]
 
 
 def pin_run(connection: apsw.Connection, trace_id: bytes, *, pinned: bool) -> None:

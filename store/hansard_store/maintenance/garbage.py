@@ -179,7 +179,8 @@ class _Collector:
         return int(self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").get)
 
     def _ids(self, sql: str) -> list[int]:
-        return [row[0] for row in self._connection.execute(sql).fetchall()]
+        rows: list[Any] = self._connection.execute(sql).fetchall()
+        return [row[0] for row in rows]
 
     def _each(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -309,12 +310,10 @@ def run_facets(
     for kind, value, runs in facets:
         if len(bucket := counts.setdefault(kind, [])) < values:
             bucket.append(FacetCount(value, runs))
-    statuses: dict[str, int] = {}
-    for _, stored, alive_until_ns, waits_until_ns in rows[:FACET_SAMPLE]:
-        status = run_status(
-            stored, alive_until_ns=alive_until_ns, now_ns=now_ns, waits_until_ns=waits_until_ns
-        )
-        statuses[status] = statuses.get(status, 0) + 1
+    statuses = Counter(
+        run_status(stored, alive_until_ns=alive_ns, now_ns=now_ns, waits_until_ns=waits_ns)
+        for _, stored, alive_ns, waits_ns in rows[:FACET_SAMPLE]
+    )
     by_count = sorted(statuses.items(), key=lambda counted: (-counted[1], counted[0]))
     counts["status"] = [FacetCount(status, runs) for status, runs in by_count]
     if tags:
