@@ -46,7 +46,7 @@ from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import written_annotations
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.maintenance.export import all_log_ids, all_point_ids, all_span_ids
+from hansard_store.maintenance.export import all_ids
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _AT_ONCE_BYTES = 4 * 1024 * 1024  # of one request
@@ -362,13 +362,13 @@ def export_store(folder: DataFolder) -> Iterator[bytes]:
     reader of them keeps nothing from being written or checkpointed.
     """
     again = Reexport()
-    for key, next_ids, read in (
-        ("resourceSpans", all_span_ids, again.spans),
-        ("resourceLogs", all_log_ids, again.logs),
-        ("resourceMetrics", all_point_ids, again.points),
+    for key, signal, read in (
+        ("resourceSpans", "traces", again.spans),
+        ("resourceLogs", "logs", again.logs),
+        ("resourceMetrics", "metrics", again.points),
     ):
         after = 0
-        while (line := _exported(folder, next_ids, read, after=after)) is not None:
+        while (line := _exported(folder, signal, read, after=after)) is not None:
             after, envelopes = line
             if envelopes:
                 yield _dumped({key: envelopes[key]}) + b"\n"
@@ -392,7 +392,7 @@ def _exported_annotations(folder: DataFolder) -> Iterator[bytes]:
 
 def _exported(
     folder: DataFolder,
-    next_ids: Callable[..., list[int]],
+    signal: str,
     read: Callable[[apsw.Connection, Sequence[int]], Message],
     *,
     after: int,
@@ -400,7 +400,7 @@ def _exported(
     """Return the last number of the next slice and its items; None when there are no more."""
     connection = open_reader(folder)
     try:
-        numbers = next_ids(connection, after=after, limit=_SLICE)
+        numbers = all_ids(connection, signal, after=after, limit=_SLICE)
         return (numbers[-1], encode_json(read(connection, numbers))) if numbers else None
     finally:
         connection.close()

@@ -64,7 +64,6 @@ class SchemaAlteredError(StoreError):
             f"the schema of the database was altered: {shown}. `hansard verify` names everything; "
             "`hansard repair` restores the schema, and keeps the database as it is beside it"
         )
-        self.objects = tuple(objects)
 
 
 class StoreCorruptError(StoreError):
@@ -83,7 +82,6 @@ class PayloadAlteredError(StoreCorruptError):
             f"the stored bytes of payload {ref} were altered: they are not those of its digest. "
             f"Send the right ones with PUT /v1/payloads/{ref}, or restore a backup"
         )
-        self.ref = ref
 
 
 class StoreBusyError(StoreError):
@@ -131,8 +129,6 @@ class NoSpaceError(StoreError):
         super().__init__(
             f"{what} needs {needed_bytes:,} bytes in {where}, where {free_bytes:,} are free"
         )
-        self.needed_bytes = needed_bytes
-        self.free_bytes = free_bytes
 
 
 class NotEmptyError(StoreError):
@@ -222,5 +218,3 @@ class DigestMismatchError(StoreError):
 
     def __init__(self, expected: str, found: str) -> None:
         super().__init__(f"the bytes are sha256:{found}, not {expected}")
-        self.expected = expected
-        self.found = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from typing import Any
 
 import apsw
@@ -28,15 +28,15 @@ class SenderKey:
 
 
 @dataclass(slots=True)
-class Count:
-    """Counts of one sender and signal; items unless stated."""
+class LedgerCount:
+    """Items of one signal: received = stored + duplicate + rejected + opened + deleted."""
 
     received: int = 0
     stored: int = 0
     duplicate: int = 0
     rejected: int = 0
-    opened: int = 0
-    deleted: int = 0
+    opened: int = 0  # start records that their span replaced
+    deleted: int = 0  # late items of deleted runs
     requests: int = 0
     refused: int = 0  # whole requests
     bytes: int = 0
@@ -69,17 +69,12 @@ ON CONFLICT (service, transport, user_agent) DO UPDATE SET
   dialect = CASE excluded.dialect WHEN '' THEN dialect ELSE excluded.dialect END
 RETURNING id
 """
-_COUNT = """
-INSERT INTO ledger (
-  quarter_ns, sender, signal, received, stored, duplicate, rejected, opened, deleted, requests,
-  refused, bytes
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_COLUMNS = [column.name for column in fields(LedgerCount)]
+_COUNT = f"""
+INSERT INTO ledger (quarter_ns, sender, signal, {", ".join(_COLUMNS)})
+VALUES (?, ?, ?, {", ".join("?" * len(_COLUMNS))})
 ON CONFLICT (quarter_ns, sender, signal) DO UPDATE SET
-  received = received + excluded.received, stored = stored + excluded.stored,
-  duplicate = duplicate + excluded.duplicate, rejected = rejected + excluded.rejected,
-  opened = opened + excluded.opened, deleted = deleted + excluded.deleted,
-  requests = requests + excluded.requests, refused = refused + excluded.refused,
-  bytes = bytes + excluded.bytes
+  {", ".join(f"{column} = {column} + excluded.{column}" for column in _COLUMNS)}
 """
 _REFUSE = """
 INSERT INTO refusal (time_ns, sender, signal, code, message, items, bytes)
@@ -100,12 +95,14 @@ class LedgerBatch:
     """
 
     redact: Callable[[str], str]
-    counts: dict[tuple[SenderKey, str], Count] = field(default_factory=lambda: defaultdict(Count))
+    counts: dict[tuple[SenderKey, str], LedgerCount] = field(
+        default_factory=lambda: defaultdict(LedgerCount)
+    )
     addresses: dict[SenderKey, str] = field(default_factory=dict)
     dialects: dict[SenderKey, str] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
 
-    def of(self, sender: SenderKey, signal: str, *, address: str) -> Count:
+    def of(self, sender: SenderKey, signal: str, *, address: str) -> LedgerCount:
         """Return the count to add to, of a sender and a signal."""
         sender = self._clean(sender)
         self.addresses[sender] = address
@@ -116,11 +113,7 @@ class LedgerBatch:
         ids = {sender: self._sender(connection, sender, now_ns=now_ns) for sender in self.addresses}
         quarter_ns = now_ns - now_ns % QUARTER_NS
         for (sender, signal), count in self.counts.items():
-            values = (
-                count.received, count.stored, count.duplicate, count.rejected, count.opened,
-                count.deleted, count.requests, count.refused, count.bytes,
-            )  # fmt: skip
-            connection.execute(_COUNT, (quarter_ns, ids[sender], signal, *values))
+            connection.execute(_COUNT, (quarter_ns, ids[sender], signal, *astuple(count)))
         for refusal in self.refusals:
             row = (refusal.signal, refusal.code, refusal.message, refusal.items, refusal.size_bytes)
             connection.execute(_REFUSE, (refusal.time_ns, ids[refusal.sender], *row))
@@ -138,10 +131,7 @@ class LedgerBatch:
         return replace(sender, user_agent=self.redact(sender.user_agent)[:_AGENT_CHARS])
 
     def _sender(self, connection: apsw.Connection, sender: SenderKey, *, now_ns: int) -> int:
-        row = {
-            "service": sender.service,
-            "transport": sender.transport,
-            "user_agent": sender.user_agent,
+        row = asdict(sender) | {
             "dialect": self.dialects.get(sender, ""),
             "address": self.addresses[sender],
             "now": now_ns,
@@ -153,21 +143,6 @@ class LedgerBatch:
 # The collector's count as /health and the API show it.
 
 SIGNALS = ("traces", "logs", "metrics")
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerCount:
-    """Items of one signal: received = stored + duplicate + rejected + opened + deleted."""
-
-    received: int = 0
-    stored: int = 0
-    duplicate: int = 0
-    rejected: int = 0
-    opened: int = 0  # start records that their span replaced
-    deleted: int = 0  # late items of deleted runs
-    requests: int = 0
-    refused: int = 0  # whole requests
-    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,18 +177,7 @@ class LedgerRefusal:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerQuarter:
-    """A quarter of an hour, over all senders and signals."""
-
-    quarter_ns: int  # its start
-    count: LedgerCount
-
-
-_SUMS = """
-  sum(received), sum(stored), sum(duplicate), sum(rejected), sum(opened), sum(deleted),
-  sum(requests), sum(refused), sum(bytes)
-"""
+_SUMS = ", ".join(f"sum({column})" for column in _COLUMNS)
 _BY_SIGNAL = f"SELECT signal, {_SUMS} FROM ledger GROUP BY signal"
 _BY_SENDER = f"""
 SELECT sender.id, sender.service, sender.transport, sender.user_agent, sender.dialect,
@@ -222,48 +186,29 @@ FROM (SELECT sender AS number, {_SUMS} FROM ledger GROUP BY sender) AS total
   CROSS JOIN sender ON sender.id = total.number
 ORDER BY sender.last_ns DESC, sender.id LIMIT :limit
 """
-_BY_QUARTER = f"""
-SELECT quarter_ns, {_SUMS} FROM ledger WHERE quarter_ns >= :since
-GROUP BY quarter_ns ORDER BY quarter_ns
-"""
 _REFUSALS = """
 SELECT refusal.id, refusal.time_ns, sender.service, sender.transport, sender.user_agent,
   sender.address, refusal.signal, refusal.code, refusal.message, refusal.items, refusal.bytes
 FROM refusal CROSS JOIN sender ON sender.id = refusal.sender
-WHERE refusal.id < :before ORDER BY refusal.id DESC LIMIT :limit
+WHERE refusal.id > 0 ORDER BY refusal.id DESC LIMIT :limit
 """
-_NEWEST = (1 << 63) - 1
 
 
 def ledger_totals(connection: apsw.Connection) -> dict[str, LedgerCount]:
     """Return the counts of every signal since the store was made; all three are there."""
-    found = {row[0]: _count(row[1:]) for row in connection.execute(_BY_SIGNAL)}
+    found = {row[0]: LedgerCount(*row[1:]) for row in connection.execute(_BY_SIGNAL)}
     return {signal: found.get(signal, LedgerCount()) for signal in SIGNALS}
 
 
 def list_senders(connection: apsw.Connection, *, limit: int = 200) -> list[LedgerSender]:
     """Return senders, the one heard from last first."""
-    rows: list[Any] = connection.execute(_BY_SENDER, {"limit": limit}).fetchall()
-    return [LedgerSender(*[*row[:8], _count(row[9:])]) for row in rows]
+    rows = connection.execute(_BY_SENDER, {"limit": limit})
+    return [LedgerSender(*[*row[:8], LedgerCount(*row[9:])]) for row in rows]
 
 
-def list_quarters(connection: apsw.Connection, *, since_ns: int) -> list[LedgerQuarter]:
-    """Return the quarter hours from a time on in which anything came, oldest first."""
-    rows: list[Any] = connection.execute(_BY_QUARTER, {"since": since_ns}).fetchall()
-    return [LedgerQuarter(row[0], _count(row[1:])) for row in rows]
-
-
-def list_refusals(
-    connection: apsw.Connection, *, limit: int = 50, before: int = _NEWEST
-) -> list[LedgerRefusal]:
-    """Return the last refusals, newest first; `before` is the id of the last one seen."""
-    parameters = {"limit": limit, "before": before}
-    rows: list[Any] = connection.execute(_REFUSALS, parameters).fetchall()
-    return [LedgerRefusal(*row) for row in rows]
-
-
-def _count(sums: Any) -> LedgerCount:
-    return LedgerCount(*sums)
+def list_refusals(connection: apsw.Connection, *, limit: int = 50) -> list[LedgerRefusal]:
+    """Return the last refusals, newest first."""
+    return [LedgerRefusal(*row) for row in connection.execute(_REFUSALS, {"limit": limit})]
 
 
 # The collector's count over a stretch of time, by sender and signal, in quarters of an hour.
@@ -285,11 +230,10 @@ class PeriodLine:
     troubled: tuple[int, ...]  # numbers of quarters in which something was rejected or refused
 
 
-_ROWS = """
+_ROWS = f"""
 SELECT ledger.quarter_ns, sender.id, sender.service, sender.transport, sender.user_agent,
-  sender.dialect, ledger.signal, sender.last_ns, ledger.received, ledger.stored,
-  ledger.duplicate, ledger.rejected, ledger.opened, ledger.deleted, ledger.requests,
-  ledger.refused, ledger.bytes
+  sender.dialect, ledger.signal, sender.last_ns,
+  {", ".join(f"ledger.{column}" for column in _COLUMNS)}
 FROM ledger CROSS JOIN sender ON sender.id = ledger.sender
 WHERE ledger.quarter_ns >= :since
 ORDER BY sender.last_ns DESC, sender.id, ledger.signal DESC, ledger.quarter_ns
@@ -312,26 +256,16 @@ def ledger_lines(connection: apsw.Connection, *, since_ns: int, until_ns: int) -
 def _line(rows: Sequence[Any], *, first_ns: int, quarters: int) -> PeriodLine:
     received = [0] * quarters
     troubled = []
+    total = LedgerCount()
     for row in rows:
         # A clock that was set back can leave quarters after the end: they count in the last one.
         number = min((row[0] - first_ns) // QUARTER_NS, quarters - 1)
-        received[number] += row[8]
-        if row[11] or row[15]:
+        counts = dict(zip(_COLUMNS, row[8:], strict=True))
+        received[number] += counts["received"]
+        if counts["rejected"] or counts["refused"]:
             troubled.append(number)
-    _, sender, service, transport, user_agent, dialect, signal, last_ns, *_ = rows[0]
-    sums = [sum(row[column] for row in rows) for column in range(8, 17)]
-    return PeriodLine(
-        sender,
-        service,
-        transport,
-        user_agent,
-        dialect,
-        signal,
-        last_ns,
-        LedgerCount(*sums),
-        tuple(received),
-        tuple(troubled),
-    )
+        total.add(counts)
+    return PeriodLine(*[*rows[0][1:8], total, tuple(received), tuple(troubled)])
 
 
 # What senders dropped before it was received, as they report it.
@@ -376,15 +310,7 @@ class DropSum:
 
 def add_drops(connection: apsw.Connection, count: DropCount, *, now_ns: int) -> None:
     """Store a count, inside a transaction; of two reports of one the larger holds."""
-    values = {
-        "service": count.service,
-        "instance": count.instance,
-        "signal": count.signal,
-        "reason": count.reason,
-        "items": count.items,
-        "now": now_ns,
-    }
-    connection.execute(_ADD, values)
+    connection.execute(_ADD, asdict(count) | {"now": now_ns})
 
 
 def list_drops(connection: apsw.Connection, *, limit: int = 100) -> list[DropSum]:

@@ -6,19 +6,17 @@ Writes commit on the caller's thread with a connection of their own; a replay of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.cursors import Page
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.id_prefixes import find_row
 from hansard_store.database.stored_json import json_of, json_text, read_only
-from hansard_store.database.transactions import transaction
 from hansard_store.errors import InvalidCursorError
 
 State = Literal["running", "done", "diverged", "waiting", "refused", "failed"]
@@ -101,19 +99,9 @@ DELETE FROM replay WHERE id IN (
 # ---- writing
 
 
-@contextmanager
-def _writing(folder: DataFolder) -> Iterator[apsw.Connection]:
-    connection = open_for_accountability(folder)
-    try:
-        with transaction(connection):
-            yield connection
-    finally:
-        connection.close()
-
-
 def add_replay(folder: DataFolder, row: ReplayRow) -> None:
     """Note a replay that begins, or that was refused."""
-    with _writing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         connection.execute(
             _ADD,
             (
@@ -127,7 +115,7 @@ def add_replay(folder: DataFolder, row: ReplayRow) -> None:
 
 def change_replay(folder: DataFolder, row: ReplayRow) -> bool:
     """Tell what became of a running replay; False when it had ended already."""
-    with _writing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         connection.execute(
             _CHANGE,
             (
@@ -140,7 +128,7 @@ def change_replay(folder: DataFolder, row: ReplayRow) -> bool:
 
 def claim_replay(folder: DataFolder, row: ReplayRow, *, holder: str, report: Json) -> bool:
     """Have a replay that stopped run again; False when it is not any more as `row` tells."""
-    with _writing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         connection.execute(
             _CLAIM,
             {
@@ -159,7 +147,7 @@ def running_replays(connection: apsw.Connection) -> list[tuple[str, str]]:
 
 def interrupt_replay(folder: DataFolder, replay_id: str, *, now_ns: int) -> None:
     """Tell of a replay whose process is gone."""
-    with _writing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         connection.execute(_INTERRUPT, {"id": bytes.fromhex(replay_id), "now": now_ns})
 
 
@@ -223,24 +211,15 @@ def _before(cursor: str | None) -> int:
 
 
 def _row(row: Any) -> tuple[int, ReplayRow]:
-    number, replay_id, source, step, trace, mode, recorded, repeats, state, *rest = row
-    reason, request_hash, steps, started_ns, ended_ns, holder, report = rest
-    return number, ReplayRow(
-        replay_id.hex(),
-        source.hex(),
-        step,
-        None if trace is None else trace.hex(),
-        mode,
-        bool(recorded),
-        repeats,
-        state,
-        reason,
-        request_hash,
-        read_only(json_of(steps)),
-        started_ns,
-        ended_ns,
-        holder,
-        None if report is None else read_only(json_of(report)),
+    number, *columns = row
+    stored = ReplayRow._make(columns)
+    return number, stored._replace(
+        replay_id=columns[0].hex(),
+        source_run_id=columns[1].hex(),
+        run_id=None if columns[3] is None else columns[3].hex(),
+        is_recorded=bool(stored.is_recorded),
+        steps=read_only(json_of(columns[10])),
+        report=None if stored.report is None else read_only(json_of(columns[14])),
     )
 
 

@@ -72,8 +72,7 @@ def count_calls(
 ) -> Sequence[CallCount]:
     """Count calls by subject and stretch of time, counted back from the end."""
     parameters = _window(connection, since_ns, until_ns) | {"length": length_ns}
-    rows: Any = connection.execute(_COUNTS, parameters)
-    return [CallCount(*row) for row in rows]
+    return [CallCount(*row) for row in connection.execute(_COUNTS, parameters)]
 
 
 def count_durations(

@@ -16,7 +16,7 @@ from hansard_collector.derivation.rederivation import read_span
 from hansard_collector.otlp.json_codec import encode_json
 from hansard_collector.otlp.reexport import Reexport
 from hansard_collector.transfer import export_store, import_files
-from hansard_store.maintenance.export import all_log_ids, all_point_ids, all_span_ids
+from hansard_store.maintenance.export import all_ids
 from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import (
     FIXTURES,
@@ -195,11 +195,11 @@ def everything(ingesting: Ingesting) -> list[Any]:
     again = Reexport()
     whole = {"after": 0, "limit": 10**6}
     received = [
-        read(ingesting.db, numbers(ingesting.db, **whole)).SerializeToString()
-        for read, numbers in (
-            (again.spans, all_span_ids),
-            (again.logs, all_log_ids),
-            (again.points, all_point_ids),
+        read(ingesting.db, all_ids(ingesting.db, signal, **whole)).SerializeToString()
+        for read, signal in (
+            (again.spans, "traces"),
+            (again.logs, "logs"),
+            (again.points, "metrics"),
         )
     ]
     runs = ingesting.all(

@@ -20,6 +20,7 @@ from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.verification import verify_derived
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import ApprovalService
+from hansard_store.audit.schedule import SealSchedule
 from hansard_store.audit.schema import Shipped, migrations
 from hansard_store.audit.seal_tables import COUNTERS, NOT_SEALED, NUMBERED
 from hansard_store.database.connections import open_for_maintenance
@@ -27,11 +28,12 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.garbage import collect_garbage
-from hansard_store.verification.integrity import ALL, UNPROVABLE, Finding, verify_store
+from hansard_store.verification.integrity import Finding, verify_store
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.test_order import SESSIONS
 from tests.collector.test_rebuild import record_everything
+from tests.docs.unprovable_columns import ALL, UNPROVABLE
 from tests.store.by_hand import triggers_dropped
 
 # Their columns are tried one by one in tests/store/test_seals.py, which takes them from the schema.
@@ -69,7 +71,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     with ApprovalService(ingesting.folder.path) as desk:
         asked = desk.propose(Proposal("wire", {"kroner": 100})).approval.approval_id
         desk.approve(asked, by="ann")
-        desk.seal_all()
+        SealSchedule(desk.seal).end()
         desk.propose(Proposal("later", {"kroner": 1}))  # its marks are not sealed
     return ingesting.folder
 

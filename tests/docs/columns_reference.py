@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_store.verification.integrity import ALL, UNPROVABLE
 from tests.docs.api_shapes import cell
+from tests.docs.unprovable_columns import ALL, UNPROVABLE
 
 NOTE: Final = """\
 <!-- Written by `make reference` from the schema. Do not edit. -->

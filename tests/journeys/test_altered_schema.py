@@ -16,6 +16,7 @@ import pytest
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.repair import repair_schema
+from hansard_store.audit.schedule import SealSchedule
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
@@ -114,7 +115,7 @@ def store(tmp_path: Path) -> DataFolder:
     folder = empty_store(tmp_path / "data")
     with ApprovalService(folder) as desk:
         desk.propose(Proposal("wire", {"kroner": 100}))
-        desk.seal_all()
+        SealSchedule(desk.seal).end()
     return folder
 
 

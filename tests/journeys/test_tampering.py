@@ -20,6 +20,7 @@ from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import ApprovalService, open_accountability
 from hansard_store.audit.event_types import Actor, Event, EventType, Head
 from hansard_store.audit.hash_chain import chained_row
+from hansard_store.audit.schedule import SealSchedule
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import Finding, verify_store
@@ -121,7 +122,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     connection.execute(_TASK)
     connection.close()
     with ApprovalService(data) as desk:
-        desk.seal_all()
+        SealSchedule(desk.seal).end()
     return data
 
 

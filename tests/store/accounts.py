@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from hansard_store.audit.event_types import (
     Head,
     StoredEvent,
 )
-from hansard_store.audit.hash_chain import chained, check_chain
+from hansard_store.audit.hash_chain import chained_row, check_chain, stored_event
 from hansard_store.policy.stored_policy import PolicyQuestion
 from tests.store.empty import empty_store
 
@@ -114,15 +114,21 @@ class MemoryEventLog:
         found = [one for one in reversed(self._events) if _fits(one, wanted)]
         return [one for one in found if before is None or one.seq < before][:limit]
 
-    def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
-        return (one for one in self._events if one.seq > after)
-
     def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
         return check_chain(self._events, anchor=anchor, heads=kept)
 
     def alter(self, seq: int, **changes: Any) -> None:
         """Change an event as nobody may."""
         self._events[seq - 1] = replace(self._events[seq - 1], **changes)
+
+
+def chained(event: Event, after: Head) -> StoredEvent:
+    """Return an event as it stands after the last one."""
+    return stored_event(
+        chained_row(event, after),
+        contents={one.name: one.value for one in event.contents},
+        salts={one.name: one.salt for one in event.contents},
+    )
 
 
 def _end(events: Sequence[StoredEvent]) -> Head:

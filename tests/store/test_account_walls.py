@@ -18,7 +18,7 @@ STORE = ROOT / "store" / "hansard_store"
 # What writes approvals or events. Of these only the facade is for others.
 INSIDE = {
     "approvals.claims", "approvals.decisions", "approvals.execution", "approvals.proposals",
-    "approvals.unit_of_work", "audit.acceptance", "audit.clock", "audit.log", "audit.sealer",
+    "approvals.unit_of_work", "audit.clock", "audit.log", "audit.sealer",
 }  # fmt: skip
 
 

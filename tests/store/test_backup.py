@@ -22,7 +22,7 @@ import pytest
 import zstandard
 
 from hansard_store.approvals.service import ApprovalService
-from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path, put_payload
+from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import (
@@ -47,6 +47,7 @@ from tests.collector.ingesting import (
     traces,
 )
 from tests.store.by_hand import triggers_dropped
+from tests.store.payloads import put_payload
 
 LARGE = b"large " * INLINE_BYTES
 TARGETS = pytest.mark.parametrize("name", ["backup", "backup.tar.zst"])

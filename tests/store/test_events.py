@@ -21,10 +21,11 @@ from hansard_store.audit.events import (
     read_events,
     verify_events,
 )
-from hansard_store.audit.hash_chain import chained, content_of
+from hansard_store.audit.hash_chain import content_of
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
+from tests.store.accounts import chained
 from tests.store.by_hand import triggers_dropped
 
 

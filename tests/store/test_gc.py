@@ -21,7 +21,6 @@ from hansard_store.content.payloads import (
     Retained,
     blob_path,
     payload_ref,
-    put_payload,
 )
 from hansard_store.database.compression import unpack
 from hansard_store.database.connections import open_for_maintenance
@@ -41,6 +40,7 @@ from tests.collector.ingesting import (
     span,
     traces,
 )
+from tests.store.payloads import put_payload
 
 OTHER = bytes(reversed(range(16)))
 

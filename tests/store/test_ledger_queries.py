@@ -1,14 +1,12 @@
-"""The ledger as it is shown: totals, senders, quarters, refusals."""
+"""The ledger as it is shown: totals, senders, refusals."""
 
 from __future__ import annotations
 
 from hansard_store.ledger import (
-    QUARTER_NS,
     LedgerCount,
     Refusal,
     SenderKey,
     ledger_totals,
-    list_quarters,
     list_refusals,
     list_senders,
 )
@@ -54,35 +52,20 @@ def test_senders_come_with_their_counts_the_last_heard_first(store: StoreMaker) 
     assert (web.user_agent, web.address, web.last_ns) == ("curl/8", "127.0.0.1:5", NOW + 1)
 
 
-def test_quarters_are_summed_over_senders(store: StoreMaker) -> None:
-    count(store, BOT, "traces", received=5)
-    count(store, WEB, "logs", received=1)
-    store.now_ns += QUARTER_NS
-    count(store, WEB, "logs", received=3)
-
-    quarters = list_quarters(store.db, since_ns=0)
-
-    assert [quarter.count.received for quarter in quarters] == [6, 3]
-    assert quarters[1].quarter_ns - quarters[0].quarter_ns == QUARTER_NS
-    assert len(list_quarters(store.db, since_ns=quarters[1].quarter_ns)) == 1
-
-
-def test_refusals_are_newest_first_and_paged(store: StoreMaker) -> None:
+def test_the_last_refusals_are_shown_newest_first(store: StoreMaker) -> None:
     for code in ("one", "two", "three"):
         refuse(store, code)
 
     first = list_refusals(store.db, limit=2)
 
     assert [one.code for one in first] == ["three", "two"]
-    assert [one.code for one in list_refusals(store.db, before=first[-1].id)] == ["one"]
     assert (first[0].user_agent, first[0].items, first[0].message) == ("curl/8", None, "no.")
 
 
-def test_refusals_and_quarters_scan_no_table(store: StoreMaker, plans: QueryPlans) -> None:
+def test_refusals_scan_no_table(store: StoreMaker, plans: QueryPlans) -> None:
     refuse(store, "one")
 
     with plans.watch(store.db):
         list_refusals(store.db)
-        list_quarters(store.db, since_ns=NOW)
 
     assert plans.scans() == []

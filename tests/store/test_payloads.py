@@ -18,7 +18,6 @@ from hansard_store.content.payloads import (
     get_payload,
     parse_payload_ref,
     payload_ref,
-    put_payload,
     read_payload,
     redaction_item,
     verify_payload,
@@ -32,6 +31,7 @@ from hansard_store.errors import (
 )
 from hansard_store.ingest.redactions import RemovedSecret, redactions_of
 from tests.store.maker import NOW, StoreMaker
+from tests.store.payloads import put_payload
 
 SMALL, LARGE = b"small", b"x" * (INLINE_BYTES + 1)
 

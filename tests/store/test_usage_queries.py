@@ -90,17 +90,6 @@ def test_a_window_holds_the_runs_that_started_in_it(spent: StoreMaker, by: str) 
     assert sum(row.model_calls for row in list_usage(spent.db, by, until_ns=since_ns)) == 2
 
 
-def test_days_follow_an_offset(store: StoreMaker) -> None:
-    usage = Usage(1, 1)
-    spend(store, "a", day=0, model="m", usage=usage)
-    shown = {
-        list_usage(store.db, "day", day_offset_ns=hours * 3600 * SECOND)[0].key
-        for hours in (-23, 0, 23)
-    }
-
-    assert len(shown) > 1
-
-
 def test_usage_of_one_run_is_by_model(spent: StoreMaker) -> None:
     assert [(row.key, row.model_calls) for row in run_usage(spent.db, 1)] == [
         ("big", 1),

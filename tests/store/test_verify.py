@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path, put_payload
+from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path
 from hansard_store.database.connections import open_for_maintenance, without_foreign_keys
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.verification.integrity import Finding, verify_store
@@ -24,6 +24,7 @@ from tests.collector.ingesting import (
 )
 from tests.store.accounts import account, proposal
 from tests.store.by_hand import triggers_dropped
+from tests.store.payloads import put_payload
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import apsw
@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Tr
 
 from hansard_store.ingest.otlp_records import restore_log, restore_metric, restore_span
 from hansard_store.ingest.stored_spans import read_resource, read_scope
-from hansard_store.maintenance.export import StoredRecord, log_records, point_records, span_records
+from hansard_store.maintenance.export import StoredRecord, stored_records
 
 
 class Reexport:
@@ -25,7 +25,7 @@ class Reexport:
     def spans(self, connection: apsw.Connection, spans: Sequence[int]) -> TracesData:
         """Return some spans by their numbers; neighbours of one envelope share it."""
         data = TracesData()
-        for resource, in_resource in groupby(span_records(connection, spans), _resource_of):
+        for resource, in_resource in _by_resource(connection, "traces", spans):
             envelope = data.resource_spans.add()
             envelope.CopyFrom(self._resource(connection, resource))
             for scope, in_scope in groupby(in_resource, _scope_of):
@@ -37,7 +37,7 @@ class Reexport:
     def logs(self, connection: apsw.Connection, logs: Sequence[int]) -> LogsData:
         """Return some log records by their numbers."""
         data = LogsData()
-        for resource, in_resource in groupby(log_records(connection, logs), _resource_of):
+        for resource, in_resource in _by_resource(connection, "logs", logs):
             envelope = data.resource_logs.add()
             envelope.CopyFrom(_as_logs(self._resource(connection, resource)))
             for scope, in_scope in groupby(in_resource, _scope_of):
@@ -49,7 +49,7 @@ class Reexport:
     def points(self, connection: apsw.Connection, points: Sequence[int]) -> MetricsData:
         """Return some metric points by their numbers, each in a metric of its own."""
         data = MetricsData()
-        for resource, in_resource in groupby(point_records(connection, points), _resource_of):
+        for resource, in_resource in _by_resource(connection, "metrics", points):
             envelope = data.resource_metrics.add()
             envelope.MergeFromString(self._resource(connection, resource).SerializeToString())
             for scope, in_scope in groupby(in_resource, _scope_of):
@@ -69,8 +69,10 @@ class Reexport:
         return self._scopes[number]
 
 
-def _resource_of(one: StoredRecord) -> int:
-    return one.resource
+def _by_resource(
+    connection: apsw.Connection, signal: str, items: Sequence[int]
+) -> Iterator[tuple[int, Iterator[StoredRecord]]]:
+    return groupby(stored_records(connection, signal, items), lambda one: one.resource)
 
 
 def _scope_of(one: StoredRecord) -> int:

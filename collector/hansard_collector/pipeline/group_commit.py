@@ -24,7 +24,7 @@ from hansard_collector.pipeline.requests import (
     without_frames,
 )
 from hansard_collector.pipeline.stages import Batch, Mark, Prepared
-from hansard_store.ledger import Count, LedgerBatch
+from hansard_store.ledger import LedgerBatch, LedgerCount
 
 BATCH_ITEMS: Final = 512
 _PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait
@@ -41,7 +41,7 @@ class Job:
     batch: Batch
     future: Future[IngestResult]
     size_bytes: int  # of the body, which is dropped once it is decoded
-    count: Count = field(default_factory=Count)
+    count: LedgerCount = field(default_factory=LedgerCount)
 
     @property
     def request(self) -> IngestRequest:

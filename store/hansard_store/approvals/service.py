@@ -372,7 +372,7 @@ class ApprovalService(AuditService):
             found = running.as_it_counts(connection, found, self._clock())
             if not with_drafts:
                 return found
-            return replace(found, drafts=drafts_of(self._log(connection), found))
+            return replace(found, drafts=drafts_of(self._open_log(connection), found))
 
     def approvals(
         self,
@@ -418,7 +418,7 @@ class ApprovalService(AuditService):
         """Return every event of an approval, in order, with its drafts and notes."""
         with self._reading() as connection:
             found = approvals.get(connection, approval_id)
-            return history_of(self._log(connection), found.approval_id)
+            return history_of(self._open_log(connection), found.approval_id)
 
     def memories(self, approval_id: str) -> list[Memory]:
         """Return what was written to memory under an approval, the last first; at most 50."""

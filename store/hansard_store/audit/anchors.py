@@ -13,6 +13,8 @@ older state and went its own way, which somebody accepted; it says nothing of th
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 import logging
 import os
 import re
@@ -22,8 +24,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import apsw
+
+from hansard_compiler.calls import Json
+from hansard_compiler.canonical import canonical_bytes
 from hansard_store.audit.event_types import EventLog, Head
 from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.errors import StoreBusyError
@@ -115,7 +121,10 @@ class Anchors:
         Those that somebody accepted as given up are left out. Raises StoreBusyError for a file
         that cannot be read, or holds no heads unless those are skipped.
         """
-        anchors = self._of_this_store(skips_damaged=skips_damaged)
+        found = self._read_all(skips_damaged=skips_damaged)
+        anchors = [one for one in found if one.folder == self._here]
+        if not any(one.is_fork for one in anchors):  # other folders bear on it as well
+            anchors += [one for one in found if one.folder != self._here and not one.is_fork]
         return [one for one in anchors if not chain.has_passed(one.head)]
 
     def stored(self) -> list[Anchor]:
@@ -148,20 +157,9 @@ class Anchors:
             for one in reserved:
                 one.path.unlink(missing_ok=True)
 
-    def _of_this_store(self, *, skips_damaged: bool) -> list[Anchor]:
-        """Return what bears on this folder: its own heads, and others' unless one forked."""
-        found = self._read_all(skips_damaged=skips_damaged)
-        mine = [one for one in found if one.folder == self._here]
-        if any(one.is_fork for one in mine):
-            return mine
-        return mine + [one for one in found if one.folder != self._here and not one.is_fork]
-
     def _read_all(self, *, skips_damaged: bool = False) -> list[Anchor]:
-        places = self._places()
+        places = [self._local, *([] if self._copy is None else [self._copy])]
         return [one for path in places for one in _read(path, skips_damaged=skips_damaged)]
-
-    def _places(self) -> list[Path]:
-        return [self._local, *([] if self._copy is None else [self._copy])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,3 +286,43 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+# Heads that somebody gave up: the event that says so, and the proof that Hansard wrote it.
+#
+# Anybody who has the database in hand can append an event that continues the chain. So that such an
+# event makes no older head valid, its body is signed with the store's key, bound to the head
+# before.
+
+_WORD = b"hansard accepted heads\0"
+_ACCEPTED = """
+SELECT body, prev_hash FROM event INDEXED BY event_type
+WHERE type = 'head.accepted' AND type NOT IN ('tool.called', 'tool.returned') ORDER BY seq
+"""
+
+
+def acceptance(key: bytes, after: Head, given_up: Sequence[Head]) -> Json:
+    """Return the body of the event that gives heads up, to be appended after a head."""
+    heads = [head.text for head in given_up]
+    return {"head": after.text, "given_up": heads, "mac": _accepted_mac(key, after.hash, heads)}
+
+
+def accepted_heads(connection: apsw.Connection, key: bytes) -> frozenset[str]:
+    """Return the heads (SEQ:HASH) that need not be on the chain any more."""
+    found: set[str] = set()
+    for body, prev_hash in connection.execute(_ACCEPTED):
+        try:
+            record: Any = json.loads(body)
+        except ValueError:  # it was altered, which the chain names
+            continue
+        heads = record.get("given_up") if isinstance(record, dict) else None
+        if isinstance(heads, list) and hmac.compare_digest(
+            str(record.get("mac")).encode(), _accepted_mac(key, prev_hash, heads).encode()
+        ):
+            found.update(heads)
+    return frozenset(found)
+
+
+def _accepted_mac(key: bytes, prev_hash: bytes, heads: Sequence[str]) -> str:
+    bound = _WORD + prev_hash + canonical_bytes(list(heads))
+    return hmac.digest(key, bound, "sha256").hex()

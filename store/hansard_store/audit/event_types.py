@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -190,10 +190,6 @@ class EventLog(Protocol):
 
     def count(self, filters: EventFilter, *, at_most: int) -> int:
         """Return how many events meet a filter; counting ends at `at_most`."""
-        ...
-
-    def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
-        """Yield events in their order."""
         ...
 
     def verify(self, *, anchor: Head | None = None, heads: Sequence[Head] = ()) -> ChainReport:

@@ -124,14 +124,6 @@ def read_events(
     return _with_contents(connection, connection.execute(sql, bindings).fetchall())
 
 
-def count_events(connection: apsw.Connection, filters: EventFilter, *, at_most: int) -> int:
-    """Return how many events meet a filter; counting ends at `at_most`."""
-    sql, parameters = events_query(filters)
-    bindings = {**parameters, "before": _ABOVE_ALL, "limit": at_most}
-    found: int = connection.execute(f"SELECT count(*) FROM ({sql})", bindings).get
-    return found
-
-
 def events_query(filters: EventFilter) -> tuple[str, dict[str, Any]]:
     """Return the statement of a list of events, and what it is filtered by."""
     parameters = _filter_values(filters)
@@ -219,10 +211,10 @@ class SqliteEventLog:
         return read_events(self._connection, filters, before=before, limit=limit)
 
     def count(self, filters: EventFilter, *, at_most: int) -> int:
-        return count_events(self._connection, filters, at_most=at_most)
-
-    def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
-        return walk_events(self._connection, after=after)
+        sql, parameters = events_query(filters)
+        bindings = {**parameters, "before": _ABOVE_ALL, "limit": at_most}
+        found: int = self._connection.execute(f"SELECT count(*) FROM ({sql})", bindings).get
+        return found
 
     def verify(self, *, anchor: Head | None = None, heads: Sequence[Head] = ()) -> ChainReport:
         return verify_events(self._connection, anchor=anchor, heads=heads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hansard_store.approvals.errors import InvalidProposal
@@ -26,44 +26,42 @@ _NAMES: Final = ("agent", "by", "tool")  # of the actor
 _AHEAD_S: Final = 300  # by which the clock of a program may be ahead
 MOST_AHEAD_NS: Final = _AHEAD_S * 1_000_000_000
 _OF_RUN: Final = ("run_id", "step_id")
+_OF_CALL: Final = ("agent", "call_id", "effect", "approval_id", "time_ns")
+_OF_MESSAGE: Final = ("ref", "text", "time_ns")
+_OPTIONAL: Final[Mapping[str, Sequence[str]]] = {
+    EventType.TOOL_CALLED: _OF_CALL,
+    EventType.TOOL_RETURNED: (*_OF_CALL, "result", "result_ref", "error"),
+    EventType.MESSAGE_INBOUND: _OF_MESSAGE,
+    EventType.MESSAGE_OUTBOUND: _OF_MESSAGE,
+    EventType.POLICY_BLOCKED: ("agent", "rule_ids"),
+    EventType.ACTION_RECEIPTED: ("agent", "rule_ids"),
+    EventType.FAILURE: ("subject", "time_ns"),
+}
 
 
 def note_event(approvals: ApprovalService, fields: Mapping[str, Any]) -> int:
     """Append an event and return its number; it is on disk then. Raises InvalidProposal."""
     _refuse_reserved(fields)
     _refuse_future(approvals, fields.get("time_ns"))
+    more = _fields_of(fields, *_OF_RUN, *_OPTIONAL.get(fields.get("type", ""), ()))
     match fields.get("type"):
         case EventType.TOOL_CALLED:
-            more = _fields_of(
-                fields, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN
-            )
             return approvals.tool_called(_needed(fields, "tool"), fields.get("arguments"), **more)
         case EventType.TOOL_RETURNED:
-            more = _fields_of(
-                fields, "agent", "call_id", "effect", "approval_id", "result", "result_ref",
-                "error", "time_ns", *_OF_RUN,
-            )  # fmt: skip
-            return approvals.tool_returned(
-                _needed(fields, "tool"), ok=fields.get("ok", True), **more
-            )
+            ok = fields.get("ok", True)
+            return approvals.tool_returned(_needed(fields, "tool"), ok=ok, **more)
         case EventType.MESSAGE_INBOUND:
-            more = _fields_of(fields, "ref", "text", "time_ns", *_OF_RUN)
             return approvals.message_in(_conversation(fields), by=_name(fields, "by"), **more)
         case EventType.MESSAGE_OUTBOUND:
-            more = _fields_of(fields, "ref", "text", "time_ns", *_OF_RUN)
             agent = _name(fields, "agent")
             return approvals.message_out(_conversation(fields), agent=agent, **more)
         case EventType.POLICY_BLOCKED:
-            more = _fields_of(fields, "agent", "rule_ids", *_OF_RUN)
             arguments, reason = fields.get("arguments") or {}, _name(fields, "reason")
             return approvals.blocked(_needed(fields, "tool"), arguments, reason=reason, **more)
         case EventType.ACTION_RECEIPTED:
-            more = _fields_of(fields, "agent", *_OF_RUN)
-            more["rule_ids"] = tuple(fields.get("rule_ids") or ())
             ref = approvals.receipt(_needed(fields, "tool"), fields.get("arguments") or {}, **more)
             return int(ref.partition(":")[2])
         case EventType.FAILURE:
-            more = _fields_of(fields, "subject", "time_ns", *_OF_RUN)
             more["agent"] = _name(fields, "agent")  # never nobody's, which is Hansard's own
             action = fields.get("action") or _needed(fields, "tool")
             return approvals.failed(action, _name(fields, "error"), **more)

@@ -28,15 +28,6 @@ from hansard_store.audit.event_types import (
 _FORM = "hansard.event/1"
 
 
-def chained(event: Event, after: Head) -> StoredEvent:
-    """Return an event as it stands after the last one."""
-    return stored_event(
-        chained_row(event, after),
-        contents={one.name: one.value for one in event.contents},
-        salts={one.name: one.salt for one in event.contents},
-    )
-
-
 def chained_row(event: Event, after: Head) -> tuple[Any, ...]:
     """Return an event as a row of the table, as it stands after the last one."""
     body = event.body

@@ -5,7 +5,6 @@ Each call is one transaction on the caller's thread, and survives a power cut on
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,19 +13,25 @@ from typing import Any, Self, TypeVar
 
 import apsw
 
-from hansard_compiler.calls import Json
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals import proposals
 from hansard_store.approvals.records import PolicyNote
 from hansard_store.approvals.unit_of_work import Refusal, Who, Work
-from hansard_store.audit.acceptance import acceptance, accepted_heads
-from hansard_store.audit.anchors import Anchor, Anchors, Chain, copy_folder
+from hansard_store.audit.anchors import (
+    Anchor,
+    Anchors,
+    Chain,
+    acceptance,
+    accepted_heads,
+    copy_folder,
+)
 from hansard_store.audit.clock import Measure, measure_uptime, notice, unknown_uptime
 from hansard_store.audit.daily_heads import keep_head, read_heads, verify_with_heads
 from hansard_store.audit.event_types import (
     Actor,
     ChainReport,
+    Content,
     EventFilter,
     EventLog,
     EventType,
@@ -120,17 +125,17 @@ class AuditService:
     ) -> Sequence[StoredEvent]:
         """Return events, the newest first."""
         with self._reading() as connection:
-            return self._log(connection).read(filters, before=before, limit=limit)
+            return self._open_log(connection).read(filters, before=before, limit=limit)
 
     def count_events(self, filters: EventFilter, *, at_most: int) -> int:
         """Return how many events meet a filter; counting ends at `at_most`."""
         with self._reading() as connection:
-            return self._log(connection).count(filters, at_most=at_most)
+            return self._open_log(connection).count(filters, at_most=at_most)
 
     def head(self) -> Head:
         """Return the end of the audit log's chain."""
         with self._reading() as connection:
-            return self._log(connection).head()
+            return self._open_log(connection).head()
 
     def verify(self, *, anchor: Head | None = None) -> ChainReport:
         """Check the audit log's chain, and the drafts and notes it refers to.
@@ -139,7 +144,7 @@ class AuditService:
         an anchor.
         """
         with self._reading() as connection:
-            log = self._log(connection)
+            log = self._open_log(connection)
             return verify_with_heads(
                 self.folder,
                 lambda heads: log.verify(anchor=anchor, heads=heads),
@@ -176,7 +181,7 @@ class AuditService:
     def keep_head(self) -> Head | None:
         """Store the head of today beside the database; None where nothing was to store."""
         with self._reading() as connection:
-            return keep_head(self.folder, self._log(connection), now_ns=self._clock())
+            return keep_head(self.folder, self._open_log(connection), now_ns=self._clock())
 
     def seal(self) -> Sealed | None:
         """Seal what was written since the last seal; None where nothing was, or another did it.
@@ -185,37 +190,42 @@ class AuditService:
         """
         connection = self._connections.get()
         sealed = seal(connection, self.keeper.key)
-        log = self._log(connection)
+        log = self._open_log(connection)
         if self.anchors.is_behind(log.head()):
             with self.anchors.keeping() as keeping:
                 keeping.prepare(self._chain(connection, log))
                 keeping.keep()
         return sealed
 
-    def seal_all(self) -> int:
-        """Seal until nothing waits; return how many seals that took."""
-        for number in itertools.count():
-            sealed = self.seal()
-            if sealed is None or sealed.is_all:
-                return number + (sealed is not None)
-        raise AssertionError
-
     def message_in(self, conversation: str, *, by: str = "", **fields: Any) -> int:
         """Log an inbound message: `ref` or `text` (stored as a keyed hash), `run_id`, `step_id`."""
         who = self._person(by)
-        return self._write(
-            lambda work: tell_message(
-                work, is_inbound=True, conversation=conversation, who=who, **fields
-            )
-        )
+        return self._message(EventType.MESSAGE_INBOUND, "receive", conversation, who, **fields)
 
     def message_out(self, conversation: str, *, agent: str = "", **fields: Any) -> int:
         """Log an outbound message, as `message_in`."""
         who = self._agent(agent)
+        return self._message(EventType.MESSAGE_OUTBOUND, "send", conversation, who, **fields)
+
+    def _message(
+        self,
+        type: EventType,
+        action: str,
+        conversation: str,
+        who: Who,
+        *,
+        ref: str | None = None,
+        text: str | None = None,
+        **at: Any,
+    ) -> int:
+        """Log a message by its reference, or a keyed hash of its text; never the text."""
+        body = {
+            "ref": None if ref is None else self.keeper.clean_text(ref),
+            "text": None if text is None else self.keeper.reference(text),
+        }
+        subject = f"conversation:{self.keeper.name('conversation', conversation)}"
         return self._write(
-            lambda work: tell_message(
-                work, is_inbound=False, conversation=conversation, who=who, **fields
-            )
+            lambda work: work.tell(type, who, action=action, subject=subject, body=body, **at)
         )
 
     def tool_called(
@@ -224,20 +234,17 @@ class AuditService:
         arguments: Mapping[str, Any] | None = None,
         *,
         agent: str | None = None,
-        call_id: str | None = None,
         **fields: Any,
     ) -> int:
-        """Log a tool call before it is made: `effect`, `approval_id`, `run_id`, `step_id`.
+        """Log a tool call before it is made.
 
-        `time_ns`: it was made then, and is written late. That of a reading tool survives any crash
-        of the process, and a power cut with the next write that does.
+        `fields`: `call_id`, `effect`, `approval_id`, `run_id`, `step_id`; `time_ns`: it was made
+        then, and is written late. That of a reading tool survives any crash of the process, and a
+        power cut with the next write that does.
         """
-        return self._write(
-            lambda work: tell_tool(
-                work, tool, agent=self._agent(agent), call_id=call_id, arguments=arguments, **fields
-            ),
-            in_full=fields.get("effect") != "read",
-        )
+        who, tool = self._agent(agent), self.keeper.name("tool", tool)
+        body = {"arguments": None if arguments is None else self.keeper.reference(arguments)}
+        return self._tool(EventType.TOOL_CALLED, tool, who, body, **fields)
 
     def tool_returned(
         self,
@@ -245,21 +252,42 @@ class AuditService:
         *,
         ok: bool,
         agent: str | None = None,
-        call_id: str | None = None,
+        result: Any = None,
+        result_ref: str | None = None,
         **fields: Any,
     ) -> int:
         """Log a tool's result: `result` (stored as a keyed hash), `result_ref`, `error`."""
+        principal, tool = self._agent(agent).principal, self.keeper.name("tool", tool)
+        body = {
+            "ok": ok,
+            "result_ref": None if result_ref is None else self.keeper.clean_text(result_ref),
+            "result": None if result is None else self.keeper.reference(result),
+        }
+        who = Who(Actor.TOOL, tool, principal)
+        return self._tool(EventType.TOOL_RETURNED, tool, who, body, **fields)
+
+    def _tool(
+        self,
+        type: EventType,
+        tool: str,
+        who: Who,
+        body: Mapping[str, Any],
+        *,
+        call_id: str | None = None,
+        error: str | None = None,
+        effect: str | None = None,
+        approval_id: str | None = None,
+        **at: Any,
+    ) -> int:
+        call_id = None if call_id is None else self.keeper.clean_text(call_id)
+        told = {"call_id": call_id, "effect": effect, "approval_id": approval_id, **body}
+        contents = [] if error is None else [self._error(error)]
+        subject = f"call:{call_id}" if call_id else f"tool:{tool}"
         return self._write(
-            lambda work: tell_tool(
-                work,
-                tool,
-                agent=self._agent(agent),
-                call_id=call_id,
-                returned=True,
-                is_ok=ok,
-                **fields,
+            lambda work: work.tell(
+                type, who, action=tool, subject=subject, body=told, contents=contents, **at
             ),
-            in_full=fields.get("effect") != "read",
+            in_full=effect != "read",
         )
 
     def blocked(
@@ -280,24 +308,54 @@ class AuditService:
             lambda work: proposals.note_denial(work, question, note, self._agent(agent))
         )
 
-    def failed(self, action: str, error: str, *, agent: str | None = None, **fields: Any) -> int:
+    def failed(
+        self,
+        action: str,
+        error: str,
+        *,
+        agent: str | None = None,
+        subject: str | None = None,
+        **at: Any,
+    ) -> int:
         """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`; Hansard's without agent."""
         who = Who(Actor.SYSTEM) if agent is None else self._agent(agent)
-        return self._write(lambda work: tell_failure(work, action, who=who, error=error, **fields))
+        action = self.keeper.name("action", action)
+        subject = self.keeper.clean_text(subject) if subject else f"action:{action}"
+        contents = [self._error(error)]
+        return self._write(
+            lambda work: work.tell(
+                EventType.FAILURE, who, action=action, subject=subject, contents=contents, **at
+            )
+        )
 
     def receipt(
-        self, tool: str, arguments: Mapping[str, Any], *, agent: str | None = None, **fields: Any
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        agent: str | None = None,
+        rule_ids: Sequence[str] = (),
+        **at: Any,
     ) -> str:
         """Store the receipt that policy demands, durably, and return its reference.
 
         Raises StoreBusyError when it cannot be: then the action may not be done.
         """
-        who = self._agent(agent)
-        return self._write(
-            lambda work: tell_receipt(work, tool, agent=who, arguments=arguments, **fields)
+        who, tool = self._agent(agent), self.keeper.name("tool", tool)
+        hashed, rules = self.keeper.hash_of(arguments), self.keeper.clean_texts(rule_ids)
+        body = {"arguments": hashed, "rule_ids": rules}
+        subject = f"tool:{tool}"
+        seq = self._write(
+            lambda work: work.tell(
+                EventType.ACTION_RECEIPTED, who, action=tool, subject=subject, body=body, **at
+            )
         )
+        return f"event:{seq}"
 
     # ---- the inside
+
+    def _error(self, text: str) -> Content:
+        return self.keeper.content("error", self.keeper.content_text("error", text))
 
     def _person(self, name: str) -> Who:
         return Who(Actor.ME, self.keeper.clean_text(check_given(name)), self._authority.principal)
@@ -326,27 +384,15 @@ class AuditService:
         heads = [one.head for one in read_heads(self.folder)]
         return [one for one in heads if log.hash_at(one.seq) != one.hash]
 
-    def _log(self, connection: apsw.Connection) -> EventLog:
-        return self._open_log(connection)
-
     def _write(self, do: Callable[[Work], _T | Refusal], *, in_full: bool = True) -> _T:
         """Run one compound write; what it refuses is raised once its findings are committed."""
         connection = self._connections.get(in_full=in_full)
         with transaction(connection):
-            work = Work(
-                connection,
-                self._log(connection),
-                self.keeper,
-                self._clock(),
-                self.source,
-                is_open=self._authority.is_open,
-            )
+            work = self._work(connection)
             if in_full:  # what a reading tool logs has no deadline
                 notice(work, self._uptime())
             done = do(work)
-        if isinstance(done, Refusal):
-            raise done.error
-        return done
+        return _allowed(done)
 
     def _decide(self, do: Callable[[Work], _T | Refusal], *, accepts: bool = False) -> _T:
         """Run a compound write that decides or claims; its head is on disk when it returns.
@@ -356,145 +402,19 @@ class AuditService:
         with self.anchors.keeping() as keeping:
             connection = self._connections.get()
             with transaction(connection):
-                log = self._log(connection)
-                work = Work(
-                    connection,
-                    log,
-                    self.keeper,
-                    self._clock(),
-                    self.source,
-                    is_open=self._authority.is_open,
-                )
+                work = self._work(connection)
                 notice(work, self._uptime())
                 done = do(work)
-                keeping.prepare(self._chain(connection, log), accepts=accepts)
+                keeping.prepare(self._chain(connection, work.log), accepts=accepts)
             keeping.keep()
-        if isinstance(done, Refusal):
-            raise done.error
-        return done
+        return _allowed(done)
+
+    def _work(self, connection: apsw.Connection) -> Work:
+        log, is_open = self._open_log(connection), self._authority.is_open
+        return Work(connection, log, self.keeper, self._clock(), self.source, is_open)
 
 
-# Events without a record of their own: messages, tool calls, failures, receipts.
-
-
-def tell_message(
-    work: Work,
-    *,
-    is_inbound: bool,
-    conversation: str,
-    who: Who,
-    ref: str | None = None,
-    text: str | None = None,
-    run_id: str | None = None,
-    step_id: str | None = None,
-    time_ns: int | None = None,
-) -> int:
-    """Log a message by its reference, or a keyed hash of its text; never the text."""
-    ref = None if ref is None else work.keeper.clean_text(ref)
-    body: Json = {"ref": ref, "text": None if text is None else work.keeper.reference(text)}
-    return work.tell(
-        EventType.MESSAGE_INBOUND if is_inbound else EventType.MESSAGE_OUTBOUND,
-        who,
-        action="receive" if is_inbound else "send",
-        subject=f"conversation:{work.keeper.name('conversation', conversation)}",
-        body=body,
-        run_id=run_id,
-        step_id=step_id,
-        time_ns=time_ns,
-    )
-
-
-def tell_tool(
-    work: Work,
-    tool: str,
-    *,
-    agent: Who,
-    call_id: str | None,
-    arguments: Mapping[str, Any] | None = None,
-    returned: bool = False,
-    is_ok: bool = True,
-    result: Any = None,
-    result_ref: str | None = None,
-    error: str | None = None,
-    effect: str | None = None,
-    approval_id: str | None = None,
-    run_id: str | None = None,
-    step_id: str | None = None,
-    time_ns: int | None = None,
-) -> int:
-    """Log a tool call before it is made, or after it returned."""
-    tool = work.keeper.name("tool", tool)
-    who = Who(Actor.TOOL, tool, agent.principal) if returned else agent
-    call_id = None if call_id is None else work.keeper.clean_text(call_id)
-    body: dict[str, Any] = {"call_id": call_id, "effect": effect, "approval_id": approval_id}
-    if returned:
-        ref = None if result_ref is None else work.keeper.clean_text(result_ref)
-        body |= {"ok": is_ok, "result_ref": ref}
-        body["result"] = None if result is None else work.keeper.reference(result)
-    else:
-        body["arguments"] = None if arguments is None else work.keeper.reference(arguments)
-    error_text = None if error is None else work.keeper.content_text("error", error)
-    return work.tell(
-        EventType.TOOL_RETURNED if returned else EventType.TOOL_CALLED,
-        who,
-        action=tool,
-        subject=f"call:{call_id}" if call_id else f"tool:{tool}",
-        body=body,
-        contents=[] if error_text is None else [work.keeper.content("error", error_text)],
-        run_id=run_id,
-        step_id=step_id,
-        time_ns=time_ns,
-    )
-
-
-def tell_failure(
-    work: Work,
-    action: str,
-    *,
-    who: Who,
-    error: str,
-    subject: str | None = None,
-    run_id: str | None = None,
-    step_id: str | None = None,
-    time_ns: int | None = None,
-) -> int:
-    """Log that something failed, and how, without secrets."""
-    action = work.keeper.name("action", action)
-    return work.tell(
-        EventType.FAILURE,
-        who,
-        action=action,
-        subject=work.keeper.clean_text(subject) if subject else f"action:{action}",
-        contents=[work.keeper.content("error", work.keeper.content_text("error", error))],
-        run_id=run_id,
-        step_id=step_id,
-        time_ns=time_ns,
-    )
-
-
-def tell_receipt(
-    work: Work,
-    tool: str,
-    *,
-    agent: Who,
-    arguments: Mapping[str, Any],
-    rule_ids: tuple[str, ...] = (),
-    run_id: str | None = None,
-    step_id: str | None = None,
-) -> str:
-    """Store the receipt that policy demands before an action, and return its reference."""
-    tool = work.keeper.name("tool", tool)
-    body = {
-        "arguments": work.keeper.hash_of(arguments),
-        "rule_ids": work.keeper.clean_texts(rule_ids),
-    }
-    seq = work.tell(
-        EventType.ACTION_RECEIPTED,
-        agent,
-        action=tool,
-        subject=f"tool:{tool}",
-        body=body,
-        run_id=run_id,
-        step_id=step_id,
-    )
-    return f"event:{seq}"
+def _allowed(done: _T | Refusal) -> _T:
+    if isinstance(done, Refusal):
+        raise done.error
+    return done

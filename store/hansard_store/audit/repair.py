@@ -21,7 +21,7 @@ from hansard_store.database.connections import open_for_repair, without_foreign_
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.migrations import keep_copy
 from hansard_store.database.transactions import (
-    begin_repair,
+    begin_first,
     latest_version,
     rolled_back_on_error,
     schema_version,
@@ -57,7 +57,7 @@ def repair_schema(folder: DataFolder, *, by: str) -> Repaired:
             return Repaired()
         copy = keep_copy(folder, f"hansard-altered-{time.time_ns() // 1_000_000_000}.db")
         with without_foreign_keys(connection):
-            begin_repair(connection)
+            begin_first(connection)
             with rolled_back_on_error(connection):
                 mended = _to_mend(connection)
                 _mend(connection, mended)

@@ -319,7 +319,10 @@ def _write(
     after = events.head(connection)
     buckets = _write_rows(connection, plan) | (touched or set())
     for (name, block), made in plan.blocks.items():
-        connection.execute(*_block_statement(name, block, made))
+        if made:
+            connection.execute(_PUT_BLOCK, (name, block, made))
+        else:
+            connection.execute(_DROP_BLOCK, (name, block))
     body: Json = {
         "form": _FORM,
         "key": leaves.key_id,
@@ -358,10 +361,6 @@ def _named(leaves: Leaves, key: str) -> str:
     return key if is_plain else leaves.signature(b"key", key.encode()).hex()
 
 
-def _block_statement(name: str, block: int, made: bytes) -> tuple[str, tuple[Any, ...]]:
-    return (_PUT_BLOCK, (name, block, made)) if made else (_DROP_BLOCK, (name, block))
-
-
 def _write_rows(connection: apsw.Connection, plan: _Plan) -> set[int]:
     """Write the leaves of marked rows as their last marks say; return the buckets they are in."""
     last = {
@@ -379,20 +378,16 @@ def _write_rows(connection: apsw.Connection, plan: _Plan) -> set[int]:
         if found is not None:
             _keep_hash(connection, plan, found[0] // BUCKET)
             buckets.add(found[0] // BUCKET)
-            _write_leaf(connection, found[0], mark)
+            if mark.leaf in (GONE, LOST):
+                connection.execute(_DROP_ROW, (found[0],))
+            else:
+                connection.execute(_SET_ROW, (mark.after, mark.leaf, found[0]))
         elif mark.leaf not in (GONE, LOST):
             connection.execute(_ADD_ROW, (mark.table, mark.key, mark.after, mark.leaf))
             number = connection.last_insert_rowid()
             _keep_hash(connection, plan, number // BUCKET, without=number)
             buckets.add(number // BUCKET)
     return buckets
-
-
-def _write_leaf(connection: apsw.Connection, number: int, mark: Mark) -> None:
-    if mark.leaf in (GONE, LOST):
-        connection.execute(_DROP_ROW, (number,))
-    else:
-        connection.execute(_SET_ROW, (mark.after, mark.leaf, number))
 
 
 def _keep_hash(

@@ -20,14 +20,13 @@ from hansard_store.calls.duplicates import (
     Verdict,
     are_twins,
     call_facts,
+    calls_beside,
     is_usage_of,
     judge,
-    near_beside,
-    same_words_beside,
     say_the_same,
     usage_and_calls,
 )
-from hansard_store.calls.neighbours import REACH, Near, near_above, near_below
+from hansard_store.ingest.in_memory_runs import REACH, Near, near_above, near_below
 from hansard_store.runs.projection import MANY_SCOPES, RunState
 from hansard_store.steps.flags import SpanFlag
 
@@ -197,7 +196,7 @@ def _possible_twins(connection: apsw.Connection, run: RunState, span: int) -> li
     same = _same_response(connection, run, span)
     beside: list[int] = []
     if run.call_scope == MANY_SCOPES:
-        beside = near_beside(connection, span) + same_words_beside(connection, span)
+        beside = calls_beside(connection, span)
     if run.fresh is None or run.fresh.has_usage_alone:
         beside += usage_and_calls(connection, span)
     return list(dict.fromkeys([*same, *beside]))

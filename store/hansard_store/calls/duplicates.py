@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import apsw
 
@@ -234,22 +233,18 @@ def call_facts(connection: apsw.Connection, span: int) -> CallFacts | None:
     return None if row is None else CallFacts(*row)
 
 
-def near_beside(connection: apsw.Connection, span: int) -> list[int]:
-    """Return the spans of a call's role that another scope began beside it at about its time."""
-    bindings = {"span": span, "window_ns": _TWINS_BEGIN_WITHIN_NS}
-    rows: list[Any] = connection.execute(_BESIDE, bindings).fetchall()
-    return [row[0] for row in rows]
+def calls_beside(connection: apsw.Connection, span: int) -> list[int]:
+    """Return the spans of a call's role and another scope beside it: begun at about its time.
 
-
-def same_words_beside(connection: apsw.Connection, span: int) -> list[int]:
-    """Return the spans beside a call, of another scope, that say what it says."""
-    bindings = {"span": span, "window_ns": _LATE_WITHIN_NS}
-    rows: list[Any] = connection.execute(_SAME_WORDS, bindings).fetchall()
+    Also of a longer time those that say what it says.
+    """
+    near = {"span": span, "window_ns": _TWINS_BEGIN_WITHIN_NS}
+    late = {"span": span, "window_ns": _LATE_WITHIN_NS}
+    rows = *connection.execute(_BESIDE, near), *connection.execute(_SAME_WORDS, late)
     return [row[0] for row in rows]
 
 
 def usage_and_calls(connection: apsw.Connection, span: int) -> list[int]:
     """Return the calls beside usage alone with its numbers; of a call, what may be its usage."""
     bindings = {"span": span, "call_ns": _CALL_WITHIN_NS, "usage_ns": _USAGE_WITHIN_NS}
-    rows: list[Any] = connection.execute(_USAGE_AND_CALLS, bindings).fetchall()
-    return [row[0] for row in rows]
+    return [row[0] for row in connection.execute(_USAGE_AND_CALLS, bindings)]

@@ -9,28 +9,27 @@ from typing import Any
 import apsw
 
 from hansard_store.ingest.derived_rows import ToolProjection
+from hansard_store.ingest.in_memory_runs import TOOL_HALVES, ToolHalf
 from hansard_store.runs.projection import RunState
 
 _BY_CALL_ID = "SELECT id FROM tool_event WHERE run = ? AND call_id = ?"
-# Where one side tells no call id: the first of that name whose other half is missing.
-_UNRUN = """
-SELECT id FROM tool_event WHERE run = ? AND name = ? AND ran IS NULL LIMIT 1
-"""
-_UNRUN_WITHOUT_ID = """
-SELECT id FROM tool_event WHERE run = ? AND name = ? AND call_id IS NULL AND ran IS NULL LIMIT 1
-"""
-_UNREQUESTED = """
-SELECT id FROM tool_event WHERE run = ? AND name = ? AND requested IS NULL LIMIT 1
-"""
-_UNREQUESTED_WITHOUT_ID = """
-SELECT id FROM tool_event
-WHERE run = ? AND name = ? AND call_id IS NULL AND requested IS NULL LIMIT 1
-"""
-_ADD = "INSERT INTO tool_event (run, call_id, name, requested, ran) VALUES (?, ?, ?, ?, ?)"
-_SET_RAN = "UPDATE tool_event SET ran = coalesce(ran, ?) WHERE id = ?"
-_SET_REQUESTED = "UPDATE tool_event SET requested = coalesce(requested, ?) WHERE id = ?"
-_DROP_RAN = "UPDATE tool_event SET ran = NULL WHERE ran = ?"
-_DROP_REQUESTED = "UPDATE tool_event SET requested = NULL WHERE requested = ?"
+# By the half that a step tells: where one side tells no call id, the first of that name that lacks
+# it, of all or of those without a call id; and what adds it.
+_LACKING = {
+    half: f"SELECT id FROM tool_event WHERE run = ? AND name = ? AND {half} IS NULL LIMIT 1"
+    for half in TOOL_HALVES
+}
+_LACKING_WITHOUT_ID = {
+    half: sql.replace(" AND ", " AND call_id IS NULL AND ", 1) for half, sql in _LACKING.items()
+}
+_ADD = {
+    half: f"INSERT INTO tool_event (run, call_id, name, {half}) VALUES (?, ?, ?, ?)"
+    for half in TOOL_HALVES
+}
+_SET = {
+    half: f"UPDATE tool_event SET {half} = coalesce({half}, ?) WHERE id = ?" for half in TOOL_HALVES
+}
+_CLEAR = [f"UPDATE tool_event SET {half} = NULL WHERE {half} = ?" for half in TOOL_HALVES]
 _BY_RAN = "SELECT id, requested FROM tool_event WHERE ran = ?"
 _MOVE_RAN = "UPDATE tool_event SET ran = ? WHERE id = ?"
 _DROP = "DELETE FROM tool_event WHERE id = ?"
@@ -56,40 +55,26 @@ def count_in_two_runs(connection: apsw.Connection, runs: Iterable[int]) -> int:
     return found
 
 
-def add_ran(connection: apsw.Connection, run: RunState, tool: ToolProjection, *, span: int) -> None:
-    """Note that a span ran a tool, joining the request it answers."""
-    if run.fresh is not None:
-        run.tool_calls += run.fresh.add_ran(tool, span=span)
-        return
-    found = _find(connection, run, tool, _UNRUN, _UNRUN_WITHOUT_ID)
-    if found is not None:
-        connection.execute(_SET_RAN, (span, found))
-        return
-    connection.execute(_ADD, (run.id, tool.call_id, tool.name, None, span))
-    run.tool_calls += 1
-
-
-def add_requested(
-    connection: apsw.Connection, run: RunState, tools: Iterable[ToolProjection], *, span: int
+def add_half(
+    connection: apsw.Connection, run: RunState, half: ToolHalf, tool: ToolProjection, *, span: int
 ) -> None:
-    """Note the tool calls that a model requested."""
-    for tool in tools:
-        if run.fresh is not None:
-            run.tool_calls += run.fresh.add_requested(tool, span=span)
-            continue
-        found = _find(connection, run, tool, _UNREQUESTED, _UNREQUESTED_WITHOUT_ID)
-        if found is not None:
-            connection.execute(_SET_REQUESTED, (span, found))
-            continue
-        connection.execute(_ADD, (run.id, tool.call_id, tool.name, span, None))
-        run.tool_calls += 1
+    """Note that a model requested a tool, or that a span ran it, joining the other half."""
+    if run.fresh is not None:
+        run.tool_calls += run.fresh.add_half(half, tool, span=span)
+        return
+    found = _find(connection, run, half, tool)
+    if found is not None:
+        connection.execute(_SET[half], (span, found))
+        return
+    connection.execute(_ADD[half], (run.id, tool.call_id, tool.name, span))
+    run.tool_calls += 1
 
 
 def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
     """Take back what a span reported about tool calls."""
     run.ask_tables(connection)
-    connection.execute(_DROP_RAN, (span,))
-    connection.execute(_DROP_REQUESTED, (span,))
+    for sql in _CLEAR:
+        connection.execute(sql, (span,))
     connection.execute(_SWEEP, (run.id,))
     run.tool_calls -= connection.changes()
 
@@ -115,13 +100,13 @@ def hand_over(connection: apsw.Connection, run: RunState, *, inner: int, outer: 
 
 
 def _find(
-    connection: apsw.Connection, run: RunState, tool: ToolProjection, any_of_name: str, blank: str
+    connection: apsw.Connection, run: RunState, half: ToolHalf, tool: ToolProjection
 ) -> int | None:
     """Return the event of a call id; without one on either side, the next of the tool's name."""
     found: int | None = None
     if tool.call_id is not None:
         found = connection.execute(_BY_CALL_ID, (run.id, tool.call_id)).get
     if found is None and tool.name is not None:
-        by_name = any_of_name if tool.call_id is None else blank
-        found = connection.execute(by_name, (run.id, tool.name)).get
+        by_name = _LACKING if tool.call_id is None else _LACKING_WITHOUT_ID
+        found = connection.execute(by_name[half], (run.id, tool.name)).get
     return found

@@ -16,10 +16,7 @@ from hansard_store.ingest.derived_rows import Usage
 from hansard_store.runs.projection import USAGE_COLUMNS, RunState
 from hansard_store.steps.flags import SpanFlag
 
-_COLUMNS = (
-    "tokens_input, tokens_output, tokens_cache_read, tokens_cache_write, tokens_reasoning, "
-    "cost_usd_nano"
-)
+_COLUMNS = ", ".join(USAGE_COLUMNS)
 _MARK = "INSERT OR IGNORE INTO usage_below (trace_id, span_id) VALUES (?, ?)"
 _IS_MARKED = "SELECT 1 FROM usage_below WHERE trace_id = ? AND span_id = ?"
 _PARENTS = "SELECT id, parent_span_id FROM span WHERE trace_id = ? AND span_id = ?"
@@ -27,7 +24,7 @@ _SUM = f"SELECT counted, {_COLUMNS} FROM usage_sum WHERE span = ?"
 _ADD_SUM = f"""
 INSERT INTO usage_sum (span, run, counted, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_COUNT_SUM = "UPDATE usage_sum SET counted = ? WHERE span = ?"
+_UNCOUNT_SUM = "UPDATE usage_sum SET counted = 0 WHERE span = ?"
 _DROP_SUM = "DELETE FROM usage_sum WHERE span = ?"
 _CALL = f"SELECT response_id, counted, {_COLUMNS} FROM call WHERE span = ?"
 _COUNT_CALL = "UPDATE call SET counted = ? WHERE span = ?"
@@ -108,7 +105,7 @@ def remove_sum(connection: apsw.Connection, run: RunState, span: int) -> None:
 def _uncount_sum(connection: apsw.Connection, run: RunState, span: int) -> None:
     row = connection.execute(_SUM, (span,)).fetchone()
     if row is not None and row[0]:
-        connection.execute(_COUNT_SUM, (0, span))
+        connection.execute(_UNCOUNT_SUM, (span,))
         _take_back(connection, run, Usage(*row[1:]))
 
 

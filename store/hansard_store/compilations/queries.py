@@ -20,7 +20,7 @@ from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.ingest.derived_rows import CompilationProjection, CompilationRow
 from hansard_store.runs.projection import RunState
 from hansard_store.search.attributes import attribute_token
-from hansard_store.steps.shared_span_ids import shared_side
+from hansard_store.steps.shared_span_ids import shared_side, step_id_of
 
 ID_KEY = "hansard.compilation.id"
 RECEIPT_COLUMNS = (
@@ -106,11 +106,7 @@ def spans_awaiting(connection: apsw.Connection, result_refs: Sequence[str]) -> l
     """
     if not result_refs or connection.execute(_IS_ANY_CUT).get is None:
         return []
-    found: list[int] = []
-    for ref in result_refs:
-        rows: list[Any] = connection.execute(_AWAITING, (ref,)).fetchall()
-        found += [row[0] for row in rows]
-    return found
+    return [span for ref in result_refs for (span,) in connection.execute(_AWAITING, (ref,))]
 
 
 def release_receipts(connection: apsw.Connection, run: int, *, most: int) -> int:
@@ -171,17 +167,10 @@ def compilations_with_id(connection: apsw.Connection, compilation_id: str) -> li
 
     Raises NotFoundError, or AmbiguousIdError where ids of several begin so.
     """
-    found = (
-        compilation_id
-        if _is_known(connection, compilation_id)
-        else _completed(connection, compilation_id)
-    )
+    is_known = connection.execute(_ANYWHERE, {"id": compilation_id}).get is not None
+    found = compilation_id if is_known else _completed(connection, compilation_id)
     rows = connection.execute(_WITH_ID, {"id": found, "limit": _MOST_STEPS})
     return [_compilation(row) for row in rows]
-
-
-def _is_known(connection: apsw.Connection, compilation_id: str) -> bool:
-    return connection.execute(_ANYWHERE, {"id": compilation_id}).get is not None
 
 
 def _completed(connection: apsw.Connection, prefix: str) -> str:
@@ -196,7 +185,7 @@ def _completed(connection: apsw.Connection, prefix: str) -> str:
     return str(rows[0][0])
 
 
-def compilation_of_span(connection: apsw.Connection, span: int) -> Compilation | None:
+def compilation_of_span(connection: apsw.Connection, span: int | None) -> Compilation | None:
     """Return the compile that a span (by span.id) tells."""
     row = connection.execute(_BY_SPAN, {"span": span}).fetchone()
     return None if row is None else _compilation(row)
@@ -208,7 +197,7 @@ def compilation_named(
     """Return the newest compile of an id, one of this run (by run.id) before all others."""
     names = {"id": compilation_id, "run": run}
     span = connection.execute(_IN_RUN, names).get or connection.execute(_ANYWHERE, names).get
-    return None if span is None else compilation_of_span(connection, span)
+    return compilation_of_span(connection, span)
 
 
 def compilation_below(
@@ -216,7 +205,7 @@ def compilation_below(
 ) -> Compilation | None:
     """Return the last compile directly below a step."""
     span = connection.execute(_BELOW, {"trace": trace_id, "parent": span_id}).get
-    return None if span is None else compilation_of_span(connection, span)
+    return compilation_of_span(connection, span)
 
 
 def spans_naming_compilation(connection: apsw.Connection, compilation_id: str) -> list[int]:
@@ -227,12 +216,11 @@ def spans_naming_compilation(connection: apsw.Connection, compilation_id: str) -
 
 def _compilation(row: Any) -> Compilation:
     span, run, trace_id, span_id, is_server, parent, name, *rest = row
-    run_id = trace_id.hex()
     return Compilation(
         span=span,
         run=run,
-        step_id=f"{run_id}-{span_id.hex()}{'.server' if is_server else ''}",
-        run_id=run_id,
+        step_id=step_id_of(trace_id, span_id, is_server),
+        run_id=trace_id.hex(),
         run_name=name,
         parent_span_id=None if parent is None else parent.hex(),
         row=CompilationRow(*rest),
@@ -267,16 +255,13 @@ def compile_outcomes(connection: apsw.Connection, run: int) -> dict[int, str]:
 
 # What stands around a compile in its run: the ones before and after it, its policy checks.
 
-_BEFORE = """
+_NEIGHBOUR = """
 SELECT span FROM compilation
-WHERE run = :run AND (started_ns, span) < (:started_ns, :span) AND model IS :model
-ORDER BY started_ns DESC, span DESC LIMIT 1
+WHERE run = :run AND (started_ns, span) {side} (:started_ns, :span) AND model IS :model
+ORDER BY started_ns {order}, span {order} LIMIT 1
 """
-_AFTER = """
-SELECT span FROM compilation
-WHERE run = :run AND (started_ns, span) > (:started_ns, :span) AND model IS :model
-ORDER BY started_ns, span LIMIT 1
-"""
+_BEFORE = _NEIGHBOUR.format(side="<", order="DESC")
+_AFTER = _NEIGHBOUR.format(side=">", order="ASC")
 _POLICY_BELOW = """
 SELECT policy.id FROM span AS compile CROSS JOIN span AS policy
   ON policy.trace_id = compile.trace_id AND policy.parent_span_id = compile.span_id
@@ -308,4 +293,4 @@ def _neighbour(connection: apsw.Connection, sql: str, made: Compilation) -> Comp
         "model": made.row.model,
     }
     span = connection.execute(sql, parameters).get
-    return None if span is None else compilation_of_span(connection, span)
+    return compilation_of_span(connection, span)

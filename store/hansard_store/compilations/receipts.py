@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, get_args
 import apsw
 
 from hansard_compiler.compile.models import SourceType
+from hansard_store.compilations.queries import RECEIPT_COLUMNS
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.transactions import snapshot
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.search.attributes import attribute_token
-from hansard_store.steps.shared_span_ids import shared_side
+from hansard_store.steps.shared_span_ids import shared_side, step_id_of
 
 _MAX = (1 << 63) - 1
 SOURCE_TYPES: tuple[str, ...] = get_args(SourceType)
@@ -108,12 +109,7 @@ class FoundReceipt:
     model: str | None
 
 
-_RECEIPT = """
-receipt.span, receipt.ordinal, receipt.item_id, receipt.kind, receipt.decision, receipt.pass,
-  receipt.reason, receipt.source_type, receipt.source, receipt.section, receipt.tokens_before,
-  receipt.tokens_after, receipt.score_nano, receipt.missed_tokens, receipt.missed_score_nano,
-  receipt.related, receipt.rule_ids, receipt.original_ref, receipt.final_ref
-"""
+_RECEIPT = ", ".join(f"receipt.{column}" for column in ("span", *RECEIPT_COLUMNS))
 _WIDTH = len(Receipt._fields)
 _OF_SPAN = f"SELECT {_RECEIPT} FROM receipt WHERE receipt.span = :span ORDER BY receipt.ordinal"
 _FOUND = f"""
@@ -125,6 +121,7 @@ FROM {{tables}}
 WHERE {{conditions}}
 ORDER BY {{order}}, receipt.ordinal LIMIT :limit
 """
+_RUN = "SELECT id FROM run WHERE trace_id = ?"
 _FROM_COMPILATION = "compilation CROSS JOIN receipt ON receipt.span = compilation.span"
 _NAMING = """
 SELECT rowid FROM attribute_fts
@@ -145,6 +142,7 @@ _CONDITIONS = {
     "place": "receipt.source = :place",
     "source": """:source IN
     (receipt.source, receipt.source_type, receipt.source_type || ' ' || receipt.source)""",
+    "run": "compilation.run = :run",
 }
 
 
@@ -167,7 +165,11 @@ def list_receipts(
         if tokens is not None:
             rows = list(islice(_naming(connection, filters, values, tokens, position), limit + 1))
         else:
-            sql = _query(connection, filters, values)
+            if filters.run is not None:
+                trace_id = find_trace_id(connection, filters.run)
+                values["run"] = connection.execute(_RUN, (trace_id,)).get
+            after = "compilation.span <= :span"
+            sql = _query(filters, values, after, _FROM_COMPILATION, "compilation.span DESC")
             rows = connection.execute(sql, values | position).fetchall()
     items = [_found(row) for row in rows[:limit]]
     more = len(rows) > limit
@@ -187,11 +189,7 @@ def _naming(
     position: dict[str, Any],
 ) -> Iterator[Any]:
     """Yield rows of the compiles whose spans name what is requested, some spans at a time."""
-    conditions = [*_conditions(values), "compilation.span = wanted.value", *_times(filters, values)]
-    conditions.append("(receipt.span < :span OR receipt.ordinal > :ordinal)")
-    sql = _FOUND.format(
-        tables=_FROM_SPANS, conditions="\n  AND ".join(conditions), order="wanted.key"
-    )
+    sql = _query(filters, values, "compilation.span = wanted.value", _FROM_SPANS, "wanted.key")
     before = position["span"]
     while True:
         page = {"tokens": tokens, "span": before, "limit": _AT_ONCE}
@@ -229,22 +227,16 @@ def _tokens_of_source(source: str) -> Iterator[str]:
     yield attribute_token(FACET_KEYS["source_type"], source)
 
 
-def _conditions(values: Mapping[str, Any]) -> list[str]:
-    return [condition for name, condition in _CONDITIONS.items() if name in values]
-
-
-def _query(connection: apsw.Connection, filters: ReceiptFilter, values: dict[str, Any]) -> str:
-    """Return the query for receipts of a run, or of any sort."""
-    conditions = _conditions(values)
-    if filters.run is not None:
-        run = "SELECT id FROM run WHERE trace_id = ?"
-        values["run"] = connection.execute(run, (find_trace_id(connection, filters.run),)).get
-        conditions.append("compilation.run = :run")
-    conditions += _times(filters, values)
-    conditions.append("compilation.span <= :span")
-    conditions.append("(receipt.span < :span OR receipt.ordinal > :ordinal)")
-    joined = "\n  AND ".join(conditions)
-    return _FOUND.format(tables=_FROM_COMPILATION, conditions=joined, order="compilation.span DESC")
+def _query(
+    filters: ReceiptFilter, values: dict[str, Any], position: str, tables: str, order: str
+) -> str:
+    conditions = [
+        *(condition for name, condition in _CONDITIONS.items() if name in values),
+        *_times(filters, values),
+        position,
+        "(receipt.span < :span OR receipt.ordinal > :ordinal)",
+    ]
+    return _FOUND.format(tables=tables, conditions="\n  AND ".join(conditions), order=order)
 
 
 def _values(filters: ReceiptFilter) -> dict[str, Any]:
@@ -286,12 +278,11 @@ def _times(filters: ReceiptFilter, values: dict[str, Any]) -> list[str]:
 
 def _found(row: Any) -> FoundReceipt:
     compilation_id, trace_id, span_id, is_server, name, started_ns, model = row[_WIDTH:]
-    run_id = trace_id.hex()
     return FoundReceipt(
         receipt=Receipt._make(row[:_WIDTH]),
         compilation_id=compilation_id,
-        step_id=f"{run_id}-{span_id.hex()}{'.server' if is_server else ''}",
-        run_id=run_id,
+        step_id=step_id_of(trace_id, span_id, is_server),
+        run_id=trace_id.hex(),
         run_name=name,
         started_ns=started_ns,
         model=model,

@@ -16,17 +16,14 @@ from hansard_compiler.calls import Message
 from hansard_store.content.texts import read_message
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.flags import SpanFlag
-from hansard_store.steps.shared_span_ids import shared_side
+from hansard_store.steps.shared_span_ids import shared_side, step_id_of
 
-_CALL_COLUMNS = f"""
-  span.id, span.trace_id, span.span_id, {shared_side("span")}, span.parent_span_id,
-  coalesce(span.label, span.name), span.role, span.agent_name, span.model, span.sort_ns,
-  span.start_ns, span.end_ns, span.flags, call.input_prefix, call.output_prefix,
-  call.input_is_delta, call.tokens_input, call.tokens_output, call.tokens_cache_read,
-  call.finish_reason
-"""
 _CALLS_OF_RUN = f"""
-SELECT {_CALL_COLUMNS}
+SELECT span.id, span.span_id, span.parent_span_id, coalesce(span.label, span.name), span.role,
+  span.agent_name, span.model, span.sort_ns, span.start_ns, span.end_ns, span.flags,
+  call.input_prefix, call.output_prefix, call.tokens_input, call.tokens_output,
+  call.tokens_cache_read, call.finish_reason, call.input_is_delta, span.trace_id,
+  {shared_side("span")}
 FROM call CROSS JOIN span ON span.id = call.span
 WHERE call.run = :run
 ORDER BY span.sort_ns, span.id
@@ -35,17 +32,6 @@ _RUNS_OF_CONVERSATION = """
 SELECT id FROM run
 WHERE conversation_id = :conversation AND started_ns <= :before_ns AND id <> :run
 ORDER BY started_ns DESC LIMIT :limit
-"""
-_CHAIN = """
-WITH RECURSIVE node (id, parent, text, depth) AS (
-  SELECT id, parent, text, depth FROM message_prefix WHERE id = :node
-  UNION ALL
-  SELECT up.id, up.parent, up.text, up.depth
-  FROM node CROSS JOIN message_prefix AS up ON up.id = node.parent
-)
-SELECT text.id, text.hash, text.match_hash, text.role
-FROM node CROSS JOIN text ON text.id = node.text
-ORDER BY node.depth
 """
 # UNION, not UNION ALL: the nodes that calls share are walked once, so a run of n turns costs its
 # distinct nodes and not the sum of its prompts.
@@ -97,7 +83,6 @@ class CallRow:
     """One model call of a run. Prefixes are nodes of the message tree, None for no messages."""
 
     span: int
-    step_id: str
     span_id: bytes
     parent_span_id: bytes | None
     name: str
@@ -110,11 +95,12 @@ class CallRow:
     flags: int
     input_prefix: int | None
     output_prefix: int | None
-    input_is_delta: bool
     tokens_input: int | None
     tokens_output: int | None
     tokens_cache_read: int | None
     finish_reason: str | None
+    input_is_delta: bool
+    step_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +171,7 @@ def read_chain(connection: apsw.Connection, node: int | None) -> list[MessageRef
     """Return the messages of one list, first to last; empty for None."""
     if node is None:
         return []
-    return [MessageRef(*row) for row in connection.execute(_CHAIN, {"node": node})]
+    return _climb(read_nodes(connection, [node]), node)
 
 
 def read_chains(
@@ -233,43 +219,13 @@ def list_tool_events(connection: apsw.Connection, run: int) -> dict[str, ToolEve
     return {row[0]: _tool_event(row) for row in connection.execute(_TOOL_EVENTS, {"run": run})}
 
 
-def step_id_of(trace_id: bytes, span_id: bytes, side: int) -> str:
-    """Return the id a step has in addresses: the SERVER half of a shared id says so."""
-    return f"{trace_id.hex()}-{span_id.hex()}{'.server' if side else ''}"
-
-
 def _call(row: Sequence[Any]) -> CallRow:
-    (span, trace_id, span_id, side, parent, name, role, agent, model, sort_ns, start_ns, end_ns,
-     flags, input_prefix, output_prefix, is_delta, *figures) = row  # fmt: skip
-    return CallRow(
-        span,
-        step_id_of(trace_id, span_id, side),
-        span_id,
-        parent,
-        name,
-        role,
-        agent,
-        model,
-        sort_ns,
-        start_ns,
-        end_ns,
-        flags,
-        input_prefix,
-        output_prefix,
-        bool(is_delta),
-        *figures,
-    )
+    *columns, is_delta, trace_id, side = row
+    return CallRow(*[*columns, bool(is_delta), step_id_of(trace_id, columns[1], side)])
 
 
 def _tool_event(row: Sequence[Any]) -> ToolEvent:
-    call_id, name, *rest = row
-    request, ran = rest[:4], rest[4:]
-    return ToolEvent(
-        call_id,
-        name,
-        asked_by=_link(request),
-        ran=_tool_run(ran),
-    )
+    return ToolEvent(row[0], row[1], asked_by=_link(row[2:6]), ran=_tool_run(row[6:]))
 
 
 def _link(columns: Sequence[Any]) -> StepLink | None:

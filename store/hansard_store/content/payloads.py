@@ -24,10 +24,8 @@ from typing import Any
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import sync
-from hansard_store.database.transactions import transaction
 from hansard_store.errors import (
     DigestMismatchError,
     InvalidQueryError,
@@ -307,36 +305,6 @@ def add_payload(folder: DataFolder, connection: apsw.Connection, made: PreparedP
             item = redaction_item(made.sent)
             RedactionWriter(connection).add("payload", item, made.removed)
     return is_new
-
-
-def put_payload(
-    folder: DataFolder,
-    data: bytes,
-    *,
-    expected: bytes,
-    media_type: str,
-    received_ns: int,
-    retain: Callable[[bytes, str], Retained],
-) -> Payload | None:
-    """Store bytes under the digest they were sent with; None when retention keeps nothing of them.
-
-    `retain` takes out what may not be stored, before anything is written: then the rest is stored
-    under its own digest, and the one sent leads there. Raises DigestMismatchError when the bytes
-    are not those of `expected`, StoreBusyError when they cannot be written now.
-    """
-    made = prepare_payload(
-        data, expected=expected, media_type=media_type, received_ns=received_ns, retain=retain
-    )
-    if made is None:
-        return None
-    write_file(folder, made)
-    connection = open_for_accountability(folder)
-    try:
-        with transaction(connection):
-            add_payload(folder, connection, made)
-    finally:
-        connection.close()
-    return made.payload
 
 
 def redaction_item(digest: bytes) -> int:

@@ -9,12 +9,13 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import apsw
 
 from hansard_store.audit.seal_marks import mark_changes
 from hansard_store.database.data_folder import DataFolder, shut_out_others
+from hansard_store.database.disk import need_room_for_ingest
 from hansard_store.database.migrations import migrate
 from hansard_store.database.readers import BUSY_TIMEOUT_MS, STATEMENT_CACHE, begin_log
 from hansard_store.database.transactions import (
@@ -25,6 +26,7 @@ from hansard_store.database.transactions import (
     latest_version,
     need_own_schema,
     schema_version,
+    transaction,
 )
 from hansard_store.errors import (
     SchemaAlteredError,
@@ -71,6 +73,13 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
     connection.set_busy_timeout(_LONG_TIMEOUT_MS)
     mark_changes(connection, folder.key())
     return connection
+
+
+@contextmanager
+def accountability_transaction(folder: DataFolder) -> Iterator[apsw.Connection]:
+    """Run a block in one transaction of an accountability connection that is opened for it."""
+    with closing(open_for_accountability(folder)) as connection, transaction(connection):
+        yield connection
 
 
 def open_for_maintenance(folder: DataFolder, *, secure: bool = False) -> apsw.Connection:
@@ -229,3 +238,30 @@ def _thread_connections_open(folder: DataFolder) -> apsw.Connection:
         open_for_ingest(folder).close()  # migrated, and the older one is kept; newer is refused
         connection = open_for_accountability(folder)
     return connection
+
+
+# Whether the store can be written now, found out by writing.
+
+_PROBE_TIMEOUT_MS = 1000
+# The value must change: a row that is set to what it holds already is not written.
+_TOUCH = """
+INSERT INTO setting (name, value) VALUES ('touched', 1)
+ON CONFLICT (name) DO UPDATE SET value = 1 - value
+"""
+
+
+def why_not_writable(folder: DataFolder) -> str | None:
+    """Return the reason why nothing can be written, None when a row just was.
+
+    A full disk, a read-only file, a missing folder and a writer that hangs all show here; the
+    last one after a second, since the caller waits for the answer.
+    """
+    try:
+        need_room_for_ingest(folder)
+        with closing(open_for_accountability(folder)) as connection:
+            connection.set_busy_timeout(_PROBE_TIMEOUT_MS)
+            with transaction(connection):
+                connection.execute(_TOUCH)
+    except (StoreError, OSError, apsw.Error) as error:
+        return str(error)
+    return None

@@ -10,9 +10,8 @@ from typing import Any
 import orjson
 
 from hansard_compiler.calls import Json
-from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import transaction
 
 _RETENTION_NS = 24 * 3600 * 1_000_000_000
 
@@ -42,16 +41,12 @@ class IdempotencyKeys:
     def begin(self, route: str, key: str, body: bytes, *, now_ns: int) -> EarlierRequest | None:
         """Claim a key, and return None; or what is known of the request that claimed it before."""
         name, mac = self._name(route, key), self._mac(b"body", body)
-        connection = open_for_accountability(self._folder)
-        try:
-            with transaction(connection):
-                connection.execute(_FORGET, (now_ns - _RETENTION_NS,))
-                known: Any = connection.execute(_FIND, (name,)).fetchone()
-                if known is None:
-                    connection.execute(_BEGIN, (name, mac, now_ns))
-                    return None
-        finally:
-            connection.close()
+        with accountability_transaction(self._folder) as connection:
+            connection.execute(_FORGET, (now_ns - _RETENTION_NS,))
+            known: Any = connection.execute(_FIND, (name,)).fetchone()
+            if known is None:
+                connection.execute(_BEGIN, (name, mac, now_ns))
+                return None
         request, status, response = known
         return EarlierRequest(
             request == mac, status, None if response is None else orjson.loads(response)
@@ -64,19 +59,13 @@ class IdempotencyKeys:
             "status": status,
             "response": orjson.dumps(response).decode(),
         }
-        self._write(_END, bindings)
+        with accountability_transaction(self._folder) as connection:
+            connection.execute(_END, bindings)
 
     def give_up(self, route: str, key: str) -> None:
         """Let a key be used again: nothing was done under it."""
-        self._write(_GIVE_UP, (self._name(route, key),))
-
-    def _write(self, sql: str, bindings: Any) -> None:
-        connection = open_for_accountability(self._folder)
-        try:
-            with transaction(connection):
-                connection.execute(sql, bindings)
-        finally:
-            connection.close()
+        with accountability_transaction(self._folder) as connection:
+            connection.execute(_GIVE_UP, (self._name(route, key),))
 
     def _name(self, route: str, key: str) -> bytes:
         return self._mac(b"key", f"{route}\n{key}".encode())

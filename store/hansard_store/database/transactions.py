@@ -94,11 +94,6 @@ def begin_after_others(connection: apsw.Connection) -> None:
         _log_alteration(connection, altered)
 
 
-def begin_repair(connection: apsw.Connection) -> None:
-    """Take the write lock whatever the schema is."""
-    begin_first(connection)
-
-
 def altered_objects(connection: apsw.Connection) -> tuple[Alteration, ...]:
     """Return what makes the schema another one than Hansard's; () where nothing does.
 
@@ -136,6 +131,7 @@ def _log_alteration(connection: apsw.Connection, altered: Sequence[Alteration]) 
 
 
 def begin_first(connection: apsw.Connection) -> None:
+    """Take the write lock before ingest does, whatever the schema is."""
     with _asking(connection):
         _take_lock(connection)
 

@@ -9,20 +9,41 @@ back writes down what was held and leaves: from then on the tables are read, as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import apsw
 
-from hansard_store.calls.neighbours import MOST_CHILDREN, MOST_PARENTS, REACH, Near
 from hansard_store.ingest.derived_rows import ToolProjection
 
+# How far apart in the tree two spans about one call may stand: wrapper, retry, client.
+REACH = 3
+_MOST_PARENTS = 64
+_MOST_CHILDREN = 64  # more than that below one call and it is a sum, whatever the rest is
+
+_KIN = """
+SELECT sort_ns, id, span_id, parent_span_id, role, tool_name, tool_call_id FROM span
+"""
+_ABOVE = _KIN + "WHERE trace_id = ? AND span_id = ?"
+_BELOW = _KIN + f"WHERE trace_id = ? AND parent_span_id = ? LIMIT {_MOST_CHILDREN}"
+ToolHalf = Literal["requested", "ran"]  # of a tool call: by a model, and by a step
+TOOL_HALVES: tuple[ToolHalf, ...] = get_args(ToolHalf)
 _MOST_TWINS = 8
 _MOST_TOOLS = 500  # waiting halves are looked for one by one
 
 _MARK = "INSERT OR IGNORE INTO usage_below (trace_id, span_id) VALUES (?, ?)"
 _ADD_TOOL = "INSERT INTO tool_event (run, call_id, name, requested, ran) VALUES (?, ?, ?, ?, ?)"
+
+
+class Near(NamedTuple):
+    """A span close above or below."""
+
+    span: int
+    role: str
+    tool_name: str | None
+    call_id: str | None  # of a tool step
+    level: int  # how many levels apart
 
 
 class Kin(NamedTuple):
@@ -46,8 +67,8 @@ class ToolEvent:
 
     call_id: str | None
     name: str | None
-    requested: int | None
-    ran: int | None
+    requested: int | None = None
+    ran: int | None = None
 
 
 class FreshRun:
@@ -79,28 +100,16 @@ class FreshRun:
         return True
 
     def above(self, parent_span_id: bytes | None) -> Iterator[Near]:
-        """Yield what `near.near_above` yields of a stored run."""
-        for level in range(1, REACH + 1):
-            step = None if parent_span_id is None else self._steps.get(parent_span_id)
-            if step is None:
-                return
-            yield step.near(level)
-            parent_span_id = step.parent_span_id
+        """Yield what `near_above` yields of a stored run."""
+        return _above(parent_span_id, self._steps.get)
 
     def below(self, span_id: bytes) -> Iterator[Near]:
-        """Yield what `near.near_below` yields of a stored run."""
-        parents = [span_id]
-        for level in range(1, REACH + 1):
-            found = [kin for above in parents for kin in self._children_of(above)]
-            for kin in found:
-                yield kin.near(level)
-            parents = [kin.span_id for kin in found if kin.span_id not in parents][:MOST_PARENTS]
-            if not parents:
-                return
+        """Yield what `near_below` yields of a stored run."""
+        return _below(span_id, self._children_of)
 
     def _children_of(self, span_id: bytes) -> list[Kin]:
         children = self._children.get(span_id)
-        return sorted(children)[:MOST_CHILDREN] if children else []
+        return sorted(children)[:_MOST_CHILDREN] if children else []
 
     # ---- usage
 
@@ -137,41 +146,32 @@ class FreshRun:
             return []
         return [other for other in self._responses[response_id] if other != span][:_MOST_TWINS]
 
-    def add_ran(self, tool: ToolProjection, *, span: int) -> int:
-        """Note that a step ran a tool; return 1 for a tool call that is new."""
-        event = self._find(tool, [one for one in self._tools if one.ran is None])
+    def add_half(self, half: ToolHalf, tool: ToolProjection, *, span: int) -> int:
+        """Note that a step requested or ran a tool; return 1 for a tool call that is new."""
+        event = self._find(half, tool)
         if event is None:
-            self._add_tool(ToolEvent(tool.call_id, tool.name, None, span))
+            event = ToolEvent(tool.call_id, tool.name)
+            setattr(event, half, span)
+            self._tools.append(event)
+            if event.call_id is not None:
+                self._by_call_id[event.call_id] = event
             return 1
-        event.ran = span if event.ran is None else event.ran
+        if getattr(event, half) is None:
+            setattr(event, half, span)
         return 0
 
-    def add_requested(self, tool: ToolProjection, *, span: int) -> int:
-        """Note that a model requested a tool; return 1 for a call that is new."""
-        event = self._find(tool, [one for one in self._tools if one.requested is None])
-        if event is None:
-            self._add_tool(ToolEvent(tool.call_id, tool.name, span, None))
-            return 1
-        event.requested = span if event.requested is None else event.requested
-        return 0
-
-    def _find(self, tool: ToolProjection, waiting: Sequence[ToolEvent]) -> ToolEvent | None:
+    def _find(self, half: ToolHalf, tool: ToolProjection) -> ToolEvent | None:
         """Return the event of a call id; without one on either side, the next of the tool's name.
 
-        As in `tool_events`: of those that wait, the ones without a call id come first.
+        As in `tool_calls`: of those that lack the half, the ones without a call id come first.
         """
         found = None if tool.call_id is None else self._by_call_id.get(tool.call_id)
         if found is not None or tool.name is None:
             return found
-        named = [one for one in waiting if one.name == tool.name]
+        named = [one for one in self._tools if one.name == tool.name and getattr(one, half) is None]
         if tool.call_id is not None:
             named = [one for one in named if one.call_id is None]
         return min(named, key=_call_id_order, default=None)
-
-    def _add_tool(self, event: ToolEvent) -> None:
-        self._tools.append(event)
-        if event.call_id is not None:
-            self._by_call_id[event.call_id] = event
 
     # ---- the end
 
@@ -185,3 +185,44 @@ class FreshRun:
 
 def _call_id_order(event: ToolEvent) -> tuple[bool, str]:
     return event.call_id is not None, event.call_id or ""
+
+
+# What stands close to a step, wherever its run is.
+
+
+def near_above(
+    connection: apsw.Connection, trace_id: bytes, parent_span_id: bytes | None
+) -> Iterator[Near]:
+    """Yield the ancestors at most `REACH` levels up, nearest first."""
+
+    def find(span_id: bytes) -> Kin | None:
+        row: Any = connection.execute(_ABOVE, (trace_id, span_id)).fetchone()
+        return None if row is None else Kin._make(row)
+
+    return _above(parent_span_id, find)
+
+
+def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> Iterator[Near]:
+    """Yield the descendants at most `REACH` levels down, level by level."""
+    execute = connection.execute
+    return _below(span_id, lambda above: map(Kin._make, execute(_BELOW, (trace_id, above))))
+
+
+def _above(parent_span_id: bytes | None, find: Callable[[bytes], Kin | None]) -> Iterator[Near]:
+    for level in range(1, REACH + 1):
+        step = None if parent_span_id is None else find(parent_span_id)
+        if step is None:
+            return
+        yield step.near(level)
+        parent_span_id = step.parent_span_id
+
+
+def _below(span_id: bytes, children_of: Callable[[bytes], Iterable[Kin]]) -> Iterator[Near]:
+    parents = [span_id]
+    for level in range(1, REACH + 1):
+        found = [kin for above in parents for kin in children_of(above)]
+        for kin in found:
+            yield kin.near(level)
+        parents = [kin.span_id for kin in found if kin.span_id not in parents][:_MOST_PARENTS]
+        if not parents:
+            return

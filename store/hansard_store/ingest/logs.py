@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import apsw
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -53,20 +54,28 @@ class ReceivedPoint:
 
 
 _KNOWN_LOG = "SELECT 1 FROM log_record WHERE mac = ? AND ordinal = ?"
-_ADD_LOG = """
-INSERT INTO log_record (
-  id, mac, ordinal, trace_id, span_id, time_ns, received_ns, severity, event_name, resource, scope,
-  session, body_text, record
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 _LAST_LOG = last_id("log_record")
+_LOG_COLUMNS = (
+    "mac", "ordinal", "trace_id", "span_id", "time_ns", "received_ns", "severity", "event_name",
+    "resource", "scope", "session", "body_text",
+)  # fmt: skip
+_log_row = attrgetter(*_LOG_COLUMNS)
 _KNOWN_POINT = "SELECT 1 FROM metric_point WHERE mac = ? AND ordinal = ?"
-_ADD_POINT = """
-INSERT INTO metric_point (
-  id, mac, ordinal, name, unit, kind, time_ns, received_ns, value, resource, scope, record
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 _LAST_POINT = last_id("metric_point")
+_POINT_COLUMNS = (
+    "mac", "ordinal", "name", "unit", "kind", "time_ns", "received_ns", "value", "resource",
+    "scope",
+)  # fmt: skip
+_point_row = attrgetter(*_POINT_COLUMNS)
+
+
+def _add(table: str, columns: Sequence[str]) -> str:
+    names, places = ", ".join(("id", *columns, "record")), ", ?" * (len(columns) + 1)
+    return f"INSERT INTO {table} ({names}) VALUES (?{places})"
+
+
+_ADD_LOG = _add("log_record", _LOG_COLUMNS)
+_ADD_POINT = _add("metric_point", _POINT_COLUMNS)
 _BURIED = "SELECT 1 FROM tombstone WHERE trace_id = ?"
 
 
@@ -91,12 +100,7 @@ class LogWriter:
         self._last_log = (self._last_log or self._execute(_LAST_LOG).get) + 1
         user = log_user(self._last_log)
         record = pack_record(log.message, log.large, self._contents, run=user)
-        row = (
-            self._last_log, log.mac, log.ordinal, log.trace_id, log.span_id, log.time_ns,
-            log.received_ns, log.severity, log.event_name, log.resource, log.scope, log.session,
-            log.body_text, record,
-        )  # fmt: skip
-        self._execute(_ADD_LOG, row)
+        self._execute(_ADD_LOG, (self._last_log, *_log_row(log), record))
         return "stored", self._last_log
 
     def add_point(self, point: ReceivedPoint) -> tuple[str, int]:
@@ -105,9 +109,5 @@ class LogWriter:
             return "duplicate", 0
         record = pack_record(point.message, (), self._contents, run=0)
         self._last_point = (self._last_point or self._execute(_LAST_POINT).get) + 1
-        row = (
-            self._last_point, point.mac, point.ordinal, point.name, point.unit, point.kind,
-            point.time_ns, point.received_ns, point.value, point.resource, point.scope, record,
-        )  # fmt: skip
-        self._execute(_ADD_POINT, row)
+        self._execute(_ADD_POINT, (self._last_point, *_point_row(point), record))
         return "stored", self._last_point

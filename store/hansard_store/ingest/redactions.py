@@ -40,30 +40,9 @@ class RedactionWriter:
             self._execute(_ADD, (signal, item, one.rule, one.field, one.count))
 
 
-# What was removed from stored items before anything was stored.
-
-_ALL = -1
-_OF_ITEM = """
-SELECT rule, field, count FROM redaction
-WHERE signal = :signal AND item = :item ORDER BY id LIMIT :limit
-"""
+_OF_ITEM = "SELECT rule, field, count FROM redaction WHERE signal = ? AND item = ? ORDER BY id"
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
-    """What one rule removed from one field before anything was stored."""
-
-    rule: str
-    field: str
-    count: int
-
-
-def redactions_of(
-    connection: apsw.Connection, signal: str, item: int, *, limit: int = _ALL
-) -> list[Redaction]:
+def redactions_of(connection: apsw.Connection, signal: str, item: int) -> list[RemovedSecret]:
     """Return what was removed from an item: a span, log record, metric point or payload."""
-    parameters = {"signal": signal, "item": item, "limit": limit}
-    return [
-        Redaction(str(rule), str(field), int(str(count)))
-        for rule, field, count in connection.execute(_OF_ITEM, parameters)
-    ]
+    return [RemovedSecret(*row) for row in connection.execute(_OF_ITEM, (signal, item))]

@@ -7,7 +7,7 @@ change. Every read is one range of an index, whatever the length of the session.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import apsw
@@ -32,9 +32,7 @@ class SessionLog:
     trace_id: bytes | None
 
 
-_COLUMNS = (
-    "log, session, time_ns, start_ns, entry_type, kind, key, sequence, lacks_prompt, trace_id"
-)
+_COLUMNS = ", ".join(column.name for column in fields(SessionLog))
 _ADD = f"INSERT INTO session_log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FIND = f"SELECT {_COLUMNS} FROM session_log WHERE log = ?"
 _DROP = "DELETE FROM session_log WHERE log = ?"
@@ -76,16 +74,12 @@ _OF_SEQUENCE = f"""
 SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND sequence = ? ORDER BY time_ns, log
 """
 # Records without a time are few, and a session's rows are read only while its turn is not known.
-_LAST_TURN = """
+_TURN = """
 SELECT trace_id FROM session_log
-WHERE session = ? AND time_ns <= ? AND sequence <> ? AND trace_id IS NOT NULL
-ORDER BY time_ns DESC, log DESC LIMIT 1
+WHERE session = ? AND time_ns {side} ? AND sequence <> ? AND trace_id IS NOT NULL
+ORDER BY time_ns {order}, log {order} LIMIT 1
 """
-_NEXT_TURN = """
-SELECT trace_id FROM session_log
-WHERE session = ? AND time_ns > ? AND sequence <> ? AND trace_id IS NOT NULL
-ORDER BY time_ns, log LIMIT 1
-"""
+_TURNS_NEAR = (_TURN.format(side="<=", order="DESC"), _TURN.format(side=">", order="ASC"))
 _SENT_RUN = """
 SELECT trace_id FROM run WHERE conversation_id = ? AND synthetic = 0
 ORDER BY started_ns, trace_id LIMIT 1
@@ -129,13 +123,11 @@ SELECT id FROM run
 WHERE conversation_id = :session AND started_ns <= :to_ns AND ended_ns >= :from_ns
 """
 _SESSION_KEYS = ("session.id", "conversation.id", "gen_ai.conversation.id")
-_RECORDS = """
-SELECT id, time_ns, received_ns, record, resource, scope FROM log_record
-WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, event_name, mac, ordinal LIMIT ?
+_PACKED = "SELECT id, time_ns, received_ns, record, resource, scope FROM log_record"
+_RECORDS = f"""
+{_PACKED} WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, event_name, mac, ordinal LIMIT ?
 """
-_RECORD = """
-SELECT id, time_ns, received_ns, record, resource, scope FROM log_record WHERE id = ?
-"""
+_RECORD = f"{_PACKED} WHERE id = ?"
 # Newest by order of arrival: the page is opened by people, and a store may hold millions.
 _HOMELESS = """
 SELECT resource.service_name, scope.name, count(*), max(received_ns), count(trace_id)
@@ -149,14 +141,7 @@ _IS_REPEATED = "SELECT ordinal > 0 FROM log_record WHERE id = ?"
 
 def add_session_log(connection: apsw.Connection, row: SessionLog) -> None:
     """Note what a log record is; a record is noted once."""
-    connection.execute(_ADD, _values(row))
-
-
-def _values(row: SessionLog) -> tuple[Any, ...]:
-    return (
-        row.log, row.session, row.time_ns, row.start_ns, row.entry_type, row.kind, row.key,
-        row.sequence, int(row.lacks_prompt), row.trace_id,
-    )  # fmt: skip
+    connection.execute(_ADD, astuple(row))
 
 
 def find_session_log(connection: apsw.Connection, log: int) -> SessionLog | None:
@@ -232,7 +217,7 @@ def turn_near(
     connection: apsw.Connection, session: str, time_ns: int, *, but_sequence: str
 ) -> bytes | None:
     """Return the trace of the last record before a time, else of the first one after it."""
-    for sql in (_LAST_TURN, _NEXT_TURN):
+    for sql in _TURNS_NEAR:
         found: bytes | None = connection.execute(sql, (session, time_ns, but_sequence)).get
         if found is not None:
             return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -83,12 +84,6 @@ class ReplacedReport:
             return False
         return all(run.holds(fact, self.span, at_ns=at_ns) for fact, at_ns in self.facts.items())
 
-    def lost_facets(self, now: Sequence[str | None]) -> Iterator[tuple[str, str]]:
-        """Yield the values for narrowing lists that the new report does not have any more."""
-        for kind, was, is_now in zip(_FACETS, self.facets, now, strict=True):
-            if was and was != is_now:
-                yield kind, was
-
 
 def read_replaced(connection: apsw.Connection, run: RunState, span: int) -> ReplacedReport:
     """Return what a run holds of a stored span that is about to be replaced."""
@@ -120,11 +115,12 @@ def settle_replaced(
     new: ReceivedSpan,
 ) -> None:
     """Mark a run as stale, and values of it that may be gone, after a report was replaced."""
-    *_, has_usage, agent, model, tool, service = _read(connection, old.span)
+    _, _, _, _, has_usage, *facets = _read(connection, old.span)
     if not old.is_covered_by(new, run, has_usage=bool(has_usage)):
         run.is_stale = True
-    for kind, value in old.lost_facets((agent, model, tool, service)):
-        runs.may_lose_facet(run, kind, value)
+    for kind, was, is_now in zip(_FACETS, old.facets, facets, strict=True):
+        if was and was != is_now:  # lists may be narrowed by it for nothing
+            runs.may_lose_facet(run, kind, was)
 
 
 def rank_of_times(flags: int) -> int:
@@ -243,18 +239,18 @@ class SpanWriter:
         number = self._insert(span, projection, run)
         if number is None:
             return self._again(span, projection, run)
-        run.span_count += 1
-        self._add_record(number, span, run)
-        self._derive(number, span, projection, run)
         return Placed(Outcome.STORED, number, is_shown=True)
 
     def _insert(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> int | None:
-        """Add the row of a span and return its number; None when its identity is stored already."""
+        """Add a span and return its number; None when its identity is stored already."""
         self._last = self._last or int(self._execute(_LAST).get)
         self._execute(_ADD, (self._last + 1, *self._row(span, made, run)))
         if not self._connection.changes():
             return None
         self._last += 1
+        run.span_count += 1
+        self._add_record(self._last, span, run)
+        self._derive(self._last, span, made, run)
         return self._last
 
     def _again(self, span: ReceivedSpan, projection: SpanProjection, run: RunState) -> Placed:
@@ -290,14 +286,11 @@ class SpanWriter:
     ) -> None:
         """Put a richer report in the place of a stored one, under the same id."""
         self._write_held()
-        run.ask_tables(self._connection)
-        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
-        self._retract(number, run)
-        self._execute(_DROP_RECORD, (number,))
-        self._execute(_REPLACE, (*self._row(span, projection, run), number))
-        self._add_record(number, span, run)
-        self._derive(number, span, projection, run)
-        judge_again(self._connection, run, accused)
+        with self._retracted(number, run):
+            self._execute(_DROP_RECORD, (number,))
+            self._execute(_REPLACE, (*self._row(span, projection, run), number))
+            self._add_record(number, span, run)
+            self._derive(number, span, projection, run)
 
     def put_made(self, span: ReceivedSpan, projection: SpanProjection) -> bool:
         """Store a span made of log records, or put it in the place of an earlier make of it.
@@ -308,14 +301,9 @@ class SpanWriter:
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
         if run is None:
             return False
-        number = self._insert(span, projection, run)
-        if number is not None:
-            run.span_count += 1
-            self._add_record(number, span, run)
-            self._derive(number, span, projection, run)
-            return True
-        identity = (span.trace_id, span.span_id, span.side)
-        self.replace(self._execute(_NUMBER, identity).get, span, projection, run)
+        if self._insert(span, projection, run) is None:
+            identity = (span.trace_id, span.span_id, span.side)
+            self.replace(self._execute(_NUMBER, identity).get, span, projection, run)
         return True
 
     def remove_made(self, number: int, run: RunState) -> None:
@@ -324,16 +312,13 @@ class SpanWriter:
         What it reported of the run is reported again when the run's other steps are made again.
         """
         self._write_held()
-        run.ask_tables(self._connection)
-        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
-        self._retract(number, run)
-        self._execute(_DROP_RECORD, (number,))
-        self._execute(_DROP_SPAN, (number,))
-        run.span_count -= 1
-        run.changed = True
-        if run.root_span == number:
-            run.root_span, run.root_rank, run.root_sort_ns = None, NO_ROOT, 0
-        judge_again(self._connection, run, accused)
+        with self._retracted(number, run):
+            self._execute(_DROP_RECORD, (number,))
+            self._execute(_DROP_SPAN, (number,))
+            run.span_count -= 1
+            run.changed = True
+            if run.root_span == number:
+                run.root_span, run.root_rank, run.root_sort_ns = None, NO_ROOT, 0
 
     def _row(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> tuple[Any, ...]:
         return (
@@ -355,12 +340,9 @@ class SpanWriter:
         self, number: int, span: ReceivedSpan, projection: SpanProjection, run: RunState
     ) -> None:
         """Make the derived rows of a stored span again; its record stays as it is."""
-        run.ask_tables(self._connection)
-        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
-        self._retract(number, run)
-        self._execute(_REPLACE, (*self._row(span, projection, run), number))
-        self._derive(number, span, projection, run)
-        judge_again(self._connection, run, accused)
+        with self._retracted(number, run):
+            self._execute(_REPLACE, (*self._row(span, projection, run), number))
+            self._derive(number, span, projection, run)
 
     def set_scores(
         self,
@@ -418,9 +400,10 @@ class SpanWriter:
             annotation_rows.add_of_span(self._connection, made.annotations, span=number, of=told_by)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)
-        tool_calls.add_requested(self._connection, run, made.requested, span=number)
+        for tool in made.requested:
+            tool_calls.add_half(self._connection, run, "requested", tool, span=number)
         if made.ran is not None and not made.flags & SpanFlag.DUPLICATE:
-            tool_calls.add_ran(self._connection, run, made.ran, span=number)
+            tool_calls.add_half(self._connection, run, "ran", made.ran, span=number)
         self._derive_usage(number, span, made, run)
         call = Place(
             number, span.span_id, span.parent_span_id, made.role, made.tool_name, _call_id(made)
@@ -473,6 +456,15 @@ class SpanWriter:
             run.model_calls += 1
             run.add_usage(call.usage)
 
+    @contextmanager
+    def _retracted(self, number: int, run: RunState) -> Iterator[None]:
+        """Take back what is derived of a span; after the block, judge its neighbours again."""
+        run.ask_tables(self._connection)
+        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
+        self._retract(number, run)
+        yield
+        judge_again(self._connection, run, accused)
+
     def _retract(self, number: int, run: RunState) -> None:
         """Take a span's derived rows, and its part of the run's totals, back."""
         old: Any = self._execute(_OLD, (number,)).fetchone()
@@ -513,6 +505,11 @@ def _has_usage(made: SpanProjection) -> bool:
     return sums.has_tokens or (made.call is not None and made.call.usage.has_tokens)
 
 
+_FIRST_FACTS: Final[tuple[Fact, ...]] = (  # of which the earliest report holds
+    "agent_name", "domain", "user_goal", "conversation_id", "prompt_id", "user_id", "first_input",
+)  # fmt: skip
+
+
 def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
     """Bring the run's own columns up to date with one more span."""
     flags = span.flags | made.flags
@@ -526,15 +523,9 @@ def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjecti
     _tell_times(run, span)
     _tell_root(run, number, span, made)
     at_ns, said_ns = span.sort_ns, span.end_ns or span.sort_ns
-    run.tell("agent_name", made.agent_name, span=number, at_ns=at_ns)
-    run.tell("domain", made.domain, span=number, at_ns=at_ns)
-    run.tell("user_goal", made.user_goal, span=number, at_ns=at_ns)
-    run.tell("conversation_id", made.conversation_id, span=number, at_ns=at_ns)
-    if made.prompt_id:
-        run.tell("prompt_id", made.prompt_id, span=number, at_ns=at_ns)
-        run.tell("last_prompt_id", made.prompt_id, span=number, at_ns=-at_ns)
-    run.tell("user_id", made.user_id, span=number, at_ns=at_ns)
-    run.tell("first_input", made.first_input, span=number, at_ns=at_ns)
+    for fact in _FIRST_FACTS:
+        run.tell(fact, getattr(made, fact), span=number, at_ns=at_ns)
+    run.tell("last_prompt_id", made.prompt_id, span=number, at_ns=-at_ns)
     run.tell("last_output", made.last_output, span=number, at_ns=-said_ns)
 
 

@@ -31,12 +31,6 @@ from hansard_store.ledger import LedgerBatch
 from hansard_store.runs.projection import RunWriter
 from hansard_store.search.indexes import IndexWriter
 
-_FIND_RESOURCE = "SELECT id FROM resource WHERE digest = ?"
-_ADD_RESOURCE = """
-INSERT INTO resource (digest, service_name, record) VALUES (?, ?, ?) RETURNING id
-"""
-_FIND_SCOPE = "SELECT id FROM scope WHERE digest = ?"
-_ADD_SCOPE = "INSERT INTO scope (digest, name, version, record) VALUES (?, ?, ?, ?) RETURNING id"
 _EPOCH = "SELECT value FROM setting WHERE name = 'epoch'"
 _KNOWN_ENVELOPES = 10_000
 _REPEATED_CHARS = 4_096
@@ -159,34 +153,34 @@ class IngestWriter:
 
     def resource(self, envelope: ResourceSpans, service_name: str | None) -> int:
         """Return the id of a resource; the envelope holds only resource and schema_url."""
-        record = envelope.SerializeToString()
-        digest = hashlib.sha256(b"resource" + record).digest()
-        known = self._envelopes.get(digest)
-        if known is None:
-            known = self.connection.execute(_FIND_RESOURCE, (digest,)).get
-            if known is None:
-                row = (digest, service_name, pack(record))
-                known = self.connection.execute(_ADD_RESOURCE, row).get
-            self._know(digest, known)
-        return int(known)
+        return self._envelope("resource", envelope, ("service_name",), (service_name,))
 
     def scope(self, envelope: ScopeSpans) -> int:
         """Return the id of a scope; the envelope holds only scope and schema_url."""
+        scope = envelope.scope
+        return self._envelope("scope", envelope, ("name", "version"), (scope.name, scope.version))
+
+    def _envelope(
+        self,
+        table: str,
+        envelope: ResourceSpans | ScopeSpans,
+        columns: Sequence[str],
+        values: Sequence[str | None],
+    ) -> int:
         record = envelope.SerializeToString()
-        digest = hashlib.sha256(b"scope" + record).digest()
+        digest = hashlib.sha256(table.encode() + record).digest()
         known = self._envelopes.get(digest)
         if known is None:
-            known = self.connection.execute(_FIND_SCOPE, (digest,)).get
+            execute = self.connection.execute
+            known = execute(f"SELECT id FROM {table} WHERE digest = ?", (digest,)).get
             if known is None:
-                row = (digest, envelope.scope.name, envelope.scope.version, pack(record))
-                known = self.connection.execute(_ADD_SCOPE, row).get
-            self._know(digest, known)
+                names, places = ", ".join(("digest", *columns, "record")), ", ?" * len(columns)
+                add = f"INSERT INTO {table} ({names}) VALUES (?{places}, ?) RETURNING id"
+                known = execute(add, (digest, *values, pack(record))).get
+            if len(self._envelopes) >= _KNOWN_ENVELOPES:
+                self._envelopes.clear()
+            self._envelopes[digest] = known
         return int(known)
-
-    def _know(self, digest: bytes, number: int) -> None:
-        if len(self._envelopes) >= _KNOWN_ENVELOPES:
-            self._envelopes.clear()
-        self._envelopes[digest] = number
 
     def _check_epoch(self) -> None:
         epoch = int(self.connection.execute(_EPOCH).get)

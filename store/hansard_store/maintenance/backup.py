@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -76,7 +76,9 @@ def back_up(
     is_archive = target.name.endswith(ARCHIVE_SUFFIX)
     if target.exists() and (is_archive or not target.is_dir() or any(target.iterdir())):
         raise NotEmptyError(str(target))
-    with _reading(folder) as reader:
+    if not folder.database.exists():
+        raise StoreError(f"there is no store in {str(folder.path)!r}")
+    with closing(open_reader(folder)) as reader:
         size = disk_use(folder, reader).total_bytes
         need_space("the backup", target, size_bytes=size * (2 if is_archive else 1))
         make_private(target.parent)
@@ -190,17 +192,13 @@ def copy_database(reader: apsw.Connection, target: Path, progress: Progress) -> 
     make the copy begin again.
     """
     target.touch(mode=0o600)
-    connection = apsw.Connection(str(target))
-    try:
-        with snapshot(reader):
-            reader.execute(_SPANS).fetchall()  # a snapshot begins with the first read
-            with connection.backup("main", reader, "main") as copying:
-                while not copying.done:
-                    copying.step(_PAGES_AT_ONCE)
-                    total = copying.page_count
-                    progress("pages", total - copying.remaining, total)
-    finally:
-        connection.close()
+    with closing(apsw.Connection(str(target))) as connection, snapshot(reader):
+        reader.execute(_SPANS).fetchall()  # a snapshot begins with the first read
+        with connection.backup("main", reader, "main") as copying:
+            while not copying.done:
+                copying.step(_PAGES_AT_ONCE)
+                total = copying.page_count
+                progress("pages", total - copying.remaining, total)
 
 
 def _copy_reports(
@@ -406,22 +404,8 @@ def _check(source: Path, folder: DataFolder) -> Backup:
 
 
 @contextmanager
-def _reading(folder: DataFolder) -> Iterator[apsw.Connection]:
-    if not folder.database.exists():
-        raise StoreError(f"there is no store in {str(folder.path)!r}")
-    connection = open_reader(folder)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-@contextmanager
 def _writing(folder: DataFolder) -> Iterator[apsw.Connection]:
     """A connection to a copy that nobody else uses; leaves no log file behind."""
-    connection = apsw.Connection(str(folder.database))
-    try:
+    with closing(apsw.Connection(str(folder.database))) as connection:
         connection.execute("PRAGMA journal_mode = DELETE").fetchall()
         yield connection
-    finally:
-        connection.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import apsw
@@ -133,13 +134,13 @@ _OF_USER = (
     "DELETE FROM content_use WHERE run = ?",
     "DELETE FROM content_list_use WHERE run = ?",
 )
-# Of a run, some rows at a time: (table, column of the run, the rest of its key).
-_OF_RUN = (
-    ("content_use", "run", "content"),
-    ("content_list_use", "run", "list"),
-    ("text_use", "run", "text"),
-    ("tool_event", "run", "id"),
-)
+# Of a run, some rows at a time: table, and what its key has beside the run.
+_OF_RUN = {
+    "content_use": "content",
+    "content_list_use": "list",
+    "text_use": "text",
+    "tool_event": "id",
+}
 _FACETS = "DELETE FROM run_facet WHERE run = ?"
 _MARKS = """
 DELETE FROM usage_below WHERE trace_id = :trace
@@ -166,34 +167,31 @@ class _Remover:
         self._progress = progress
 
     def remove(self) -> None:
-        steps = (
-            self._receipts, self._checks, self._replays, self._memory, self._annotations,
-            self._verdicts, self._spans, self._logs, self._payloads, self._uses, self._marks,
-        )  # fmt: skip
+        connection = self._connection
+        steps: tuple[Callable[[], int], ...] = (
+            partial(release_receipts, connection, self._run, most=_USES_AT_ONCE),
+            *(
+                partial(release, connection, self._trace_id, most=_USES_AT_ONCE)
+                for release in (
+                    release_checks,
+                    release_replays,
+                    release_working,
+                    release_annotations,
+                    release_verdicts,
+                )
+            ),
+            self._spans,
+            self._logs,
+            partial(release_payloads, connection, self._run, most=_AT_ONCE),
+            self._uses,
+            self._marks,
+        )
         for step in steps:
-            in_slices(self._connection, step, self._pace)
+            in_slices(connection, step, self._pace)
         with without_foreign_keys(self._connection), transaction(self._connection):
             keep_numbers(self._connection.execute)
             self._connection.execute(_FACETS, (self._run,))
             self._connection.execute(_DROP_RUN, (self._run,))
-
-    def _receipts(self) -> int:
-        return release_receipts(self._connection, self._run, most=_USES_AT_ONCE)
-
-    def _checks(self) -> int:
-        return release_checks(self._connection, self._trace_id, most=_USES_AT_ONCE)
-
-    def _replays(self) -> int:
-        return release_replays(self._connection, self._trace_id, most=_USES_AT_ONCE)
-
-    def _memory(self) -> int:
-        return release_working(self._connection, self._trace_id, most=_USES_AT_ONCE)
-
-    def _annotations(self) -> int:
-        return release_annotations(self._connection, self._trace_id, most=_USES_AT_ONCE)
-
-    def _verdicts(self) -> int:
-        return release_verdicts(self._connection, self._trace_id, most=_USES_AT_ONCE)
 
     def _spans(self) -> int:
         found = [span for (span,) in self._ids(_SPANS)]
@@ -223,14 +221,11 @@ class _Remover:
         rows: list[Any] = self._connection.execute(select, (self._trace_id, _AT_ONCE)).fetchall()
         return rows
 
-    def _payloads(self) -> int:
-        return release_payloads(self._connection, self._run, most=_AT_ONCE)
-
     def _uses(self) -> int:
-        for table, run, key in _OF_RUN:
+        for table, key in _OF_RUN.items():
             self._connection.execute(
-                f"DELETE FROM {table} WHERE {run} = :run AND {key} IN "
-                f"(SELECT {key} FROM {table} WHERE {run} = :run LIMIT :most)",
+                f"DELETE FROM {table} WHERE run = :run AND {key} IN "
+                f"(SELECT {key} FROM {table} WHERE run = :run LIMIT :most)",
                 {"run": self._run, "most": _USES_AT_ONCE},
             )
             if changed := self._connection.changes():

@@ -22,26 +22,25 @@ _LOGS_OF_STEP = """
 SELECT id FROM log_record INDEXED BY log_record_step
 WHERE trace_id = :trace AND span_id = :span ORDER BY id
 """
-_SPAN_RECORDS = """
-SELECT span.id, span.resource, span.scope, span_record.record
-FROM json_each(:items) AS wanted CROSS JOIN span ON span.id = wanted.value
-  CROSS JOIN span_record ON span_record.span = span.id
-ORDER BY span.id
+# Of each signal: its table, where its records are, and which of its rows were sent.
+_TABLES = {
+    "traces": ("span", "CROSS JOIN span_record ON span_record.span = span.id", _SENT),
+    "logs": ("log_record", "", "true"),
+    "metrics": ("metric_point", "", "true"),
+}
+_RECORDS = {
+    signal: f"""
+SELECT {table}.id, {table}.resource, {table}.scope, record
+FROM json_each(:items) AS wanted CROSS JOIN {table} ON {table}.id = wanted.value {records}
+ORDER BY {table}.id
 """
-_LOG_RECORDS = """
-SELECT log.id, log.resource, log.scope, log.record
-FROM json_each(:items) AS wanted CROSS JOIN log_record AS log ON log.id = wanted.value
-ORDER BY log.id
-"""
-_POINT_RECORDS = """
-SELECT point.id, point.resource, point.scope, point.record
-FROM json_each(:items) AS wanted CROSS JOIN metric_point AS point ON point.id = wanted.value
-ORDER BY point.id
-"""
+    for signal, (table, records, _) in _TABLES.items()
+}
 # Everything, page by page, in the order in which it came.
-_ALL_SPANS = f"SELECT id FROM span WHERE id > :after AND {_SENT} ORDER BY id LIMIT :limit"
-_ALL_LOGS = "SELECT id FROM log_record WHERE id > :after ORDER BY id LIMIT :limit"
-_ALL_POINTS = "SELECT id FROM metric_point WHERE id > :after ORDER BY id LIMIT :limit"
+_ALL = {
+    signal: f"SELECT id FROM {table} WHERE id > :after AND {sent} ORDER BY id LIMIT :limit"
+    for signal, (table, _, sent) in _TABLES.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +72,18 @@ def log_ids(
     return _ids(connection, _LOGS_OF_STEP, {"trace": trace_id, "span": span_id})
 
 
-def span_records(connection: apsw.Connection, spans: Sequence[int]) -> list[StoredRecord]:
-    """Return the records of some spans; those deleted meanwhile are left out."""
-    return _records(connection, _SPAN_RECORDS, spans)
+def stored_records(
+    connection: apsw.Connection, signal: str, items: Sequence[int]
+) -> list[StoredRecord]:
+    """Return the records of some items of a signal; those deleted meanwhile are left out."""
+    rows = connection.execute(_RECORDS[signal], {"items": json.dumps(list(items))})
+    return [StoredRecord(*row) for row in rows]
 
 
-def log_records(connection: apsw.Connection, logs: Sequence[int]) -> list[StoredRecord]:
-    """Return some log records; those deleted meanwhile are left out."""
-    return _records(connection, _LOG_RECORDS, logs)
-
-
-def point_records(connection: apsw.Connection, points: Sequence[int]) -> list[StoredRecord]:
-    """Return some metric points; those deleted meanwhile are left out."""
-    return _records(connection, _POINT_RECORDS, points)
-
-
-def all_span_ids(connection: apsw.Connection, *, after: int, limit: int) -> list[int]:
-    """Return the next span.ids of the store, of all runs."""
-    return _ids(connection, _ALL_SPANS, {"after": after, "limit": limit})
-
-
-def all_log_ids(connection: apsw.Connection, *, after: int, limit: int) -> list[int]:
-    """Return the next log records of the store."""
-    return _ids(connection, _ALL_LOGS, {"after": after, "limit": limit})
-
-
-def all_point_ids(connection: apsw.Connection, *, after: int, limit: int) -> list[int]:
-    """Return the next metric points of the store."""
-    return _ids(connection, _ALL_POINTS, {"after": after, "limit": limit})
+def all_ids(connection: apsw.Connection, signal: str, *, after: int, limit: int) -> list[int]:
+    """Return the next numbers of what the store holds of a signal, of all runs."""
+    return _ids(connection, _ALL[signal], {"after": after, "limit": limit})
 
 
 def _ids(connection: apsw.Connection, sql: str, parameters: dict[str, Any]) -> list[int]:
     return [row[0] for row in connection.execute(sql, parameters)]
-
-
-def _records(connection: apsw.Connection, sql: str, items: Sequence[int]) -> list[StoredRecord]:
-    rows: list[Any] = connection.execute(sql, {"items": json.dumps(list(items))}).fetchall()
-    return [StoredRecord(*row) for row in rows]

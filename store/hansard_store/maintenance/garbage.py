@@ -45,54 +45,43 @@ class Collected:
 
 _BUMP = "UPDATE setting SET value = value + 1 WHERE name = 'epoch'"
 
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Rows that go when nothing uses them: the table, and each column that may name one."""
+
+    table: str
+    users: tuple[str, ...]  # `table.column`; of the table itself: a row that continues another
+    index: str = ""  # that holds the ids: the bodies are not read
+
+    def dead(self) -> str:
+        """Return the SQL of the ids that nothing uses."""
+        source = f"{self.table} AS one" + (f" INDEXED BY {self.index}" if self.index else "")
+        return f"SELECT id FROM {source} WHERE {self._unused('one.id')}"
+
+    def drop(self) -> str:
+        """Return the SQL that removes a row that nothing uses."""
+        return f"DELETE FROM {self.table} WHERE id = :id AND {self._unused(':id')}"
+
+    def _unused(self, number: str) -> str:
+        named = (user.split(".") for user in self.users)
+        return " AND ".join(
+            f"NOT EXISTS (SELECT 1 FROM {table} AS user WHERE user.{column} = {number})"
+            for table, column in named
+        )
+
+
 # A node goes when no record names it and no longer list continues it; then its parent may go.
-_DEAD_LISTS = """
-SELECT id FROM content_list AS node
-WHERE NOT EXISTS (SELECT 1 FROM content_list_use WHERE list = node.id)
-  AND NOT EXISTS (SELECT 1 FROM content_list AS child WHERE child.parent = node.id)
-"""
-_DROP_LIST = """
-DELETE FROM content_list WHERE id = :id
-  AND NOT EXISTS (SELECT 1 FROM content_list_use WHERE list = :id)
-  AND NOT EXISTS (SELECT 1 FROM content_list AS child WHERE child.parent = :id)
-RETURNING parent
-"""
-_DEAD_PREFIXES = """
-SELECT id FROM message_prefix AS node
-WHERE NOT EXISTS (SELECT 1 FROM call WHERE input_prefix = node.id)
-  AND NOT EXISTS (SELECT 1 FROM call WHERE output_prefix = node.id)
-  AND NOT EXISTS (SELECT 1 FROM message_prefix AS child WHERE child.parent = node.id)
-"""
-_DROP_PREFIX = """
-DELETE FROM message_prefix WHERE id = :id
-  AND NOT EXISTS (SELECT 1 FROM call WHERE input_prefix = :id)
-  AND NOT EXISTS (SELECT 1 FROM call WHERE output_prefix = :id)
-  AND NOT EXISTS (SELECT 1 FROM message_prefix AS child WHERE child.parent = :id)
-RETURNING parent
-"""
-# The unique index holds digest and id alone: the bodies are not read.
-_DEAD_TEXTS = """
-SELECT id FROM text AS one INDEXED BY sqlite_autoindex_text_1
-WHERE NOT EXISTS (SELECT 1 FROM text_use WHERE text = one.id)
-  AND NOT EXISTS (SELECT 1 FROM message_prefix WHERE text = one.id)
-"""
-_DROP_TEXT = """
-DELETE FROM text WHERE id = :id
-  AND NOT EXISTS (SELECT 1 FROM text_use WHERE text = :id)
-  AND NOT EXISTS (SELECT 1 FROM message_prefix WHERE text = :id)
-"""
+_LISTS = _Kind("content_list", ("content_list_use.list", "content_list.parent"))
+_PREFIXES = _Kind(
+    "message_prefix", ("call.input_prefix", "call.output_prefix", "message_prefix.parent")
+)
+_TEXTS = _Kind("text", ("text_use.text", "message_prefix.text"), "sqlite_autoindex_text_1")
+_CONTENTS = _Kind(
+    "content", ("content_use.content", "content_list.content"), "sqlite_autoindex_content_1"
+)
 _UNINDEX = "DELETE FROM text_fts WHERE rowid = ?"
 _RELEASE = "DELETE FROM content_use WHERE run = ?"
-_DEAD_CONTENTS = """
-SELECT id FROM content AS one INDEXED BY sqlite_autoindex_content_1
-WHERE NOT EXISTS (SELECT 1 FROM content_use WHERE content = one.id)
-  AND NOT EXISTS (SELECT 1 FROM content_list WHERE content = one.id)
-"""
-_DROP_CONTENT = """
-DELETE FROM content WHERE id = :id
-  AND NOT EXISTS (SELECT 1 FROM content_use WHERE content = :id)
-  AND NOT EXISTS (SELECT 1 FROM content_list WHERE content = :id)
-"""
 _USERS = ("span", "log_record", "metric_point")
 
 
@@ -107,10 +96,10 @@ def collect_garbage(
     make_room(connection)
     collector = _Collector(connection, pace or Pace(), progress)
     return Collected(
-        lists=collector.chains("lists", _DEAD_LISTS, _DROP_LIST),
-        prefixes=collector.chains("prefixes", _DEAD_PREFIXES, _DROP_PREFIX),
+        lists=collector.chains("lists", _LISTS),
+        prefixes=collector.chains("prefixes", _PREFIXES),
         texts=collector.texts(),
-        contents=collector.rows("contents", _DEAD_CONTENTS, _DROP_CONTENT),
+        contents=collector.contents(),
         resources=collector.envelopes("resource"),
         scopes=collector.envelopes("scope"),
         payloads=collector.payloads(),
@@ -126,9 +115,9 @@ class _Collector:
         self._pace = pace
         self._progress = progress
 
-    def chains(self, what: str, dead: str, drop: str) -> int:
+    def chains(self, what: str, kind: _Kind) -> int:
         """Remove dead ends of lists, and what was stored only by them."""
-        ends = self._ids(dead)
+        drop = f"{kind.drop()} RETURNING parent"
 
         def one(node: int) -> int:
             removed = 0
@@ -139,24 +128,22 @@ class _Collector:
                 removed, node = removed + 1, row[0]
             return removed
 
-        return self._each(what, ends, one)
+        return self._each(what, self._ids(kind.dead()), one)
 
-    def rows(self, what: str, dead: str, drop: str) -> int:
-        def one(number: int) -> int:
-            self._connection.execute(drop, {"id": number})
-            return self._connection.changes()
-
-        return self._each(what, self._ids(dead), one)
+    def contents(self) -> int:
+        drop = _CONTENTS.drop()
+        return self._each(
+            "contents", self._ids(_CONTENTS.dead()), lambda number: self._drop(drop, id=number)
+        )
 
     def texts(self) -> int:
         gone: list[int] = []
+        drop = _TEXTS.drop()
 
         def one(text: int) -> int:
-            self._connection.execute(_DROP_TEXT, {"id": text})
-            if self._connection.changes():
-                gone.append(text)
-                return 1
-            return 0
+            went = self._drop(drop, id=text)
+            gone.extend([text] * went)
+            return went
 
         def flush() -> None:
             # The index apart from the rows: it writes out at every other statement.
@@ -164,7 +151,7 @@ class _Collector:
             self._connection.executemany(_UNINDEX, [(text,) for text in gone])
             gone.clear()
 
-        return self._each("texts", self._ids(_DEAD_TEXTS), one, flush=flush)
+        return self._each("texts", self._ids(_TEXTS.dead()), one, flush=flush)
 
     def envelopes(self, table: str) -> int:
         """Remove resources or scopes of nothing. No index leads from them to who uses them."""
@@ -177,17 +164,16 @@ class _Collector:
             for user in _USERS
         )
         drop = f"DELETE FROM {table} WHERE id = :id AND {newer}"
-
-        def one(number: int) -> int:
-            self._connection.execute(drop, {"id": number, **seen})
-            return self._connection.changes()
-
         with without_foreign_keys(self._connection):
-            return self._each(f"{table}s", dead, one)
+            return self._each(f"{table}s", dead, lambda number: self._drop(drop, id=number, **seen))
 
     def payloads(self) -> int:
         dead = unused_payloads(self._connection, now_ns=time.time_ns())
         return self._each("payloads", dead, lambda one: drop_if_unused(self._connection, one))
+
+    def _drop(self, sql: str, **bindings: int) -> int:
+        self._connection.execute(sql, bindings)
+        return self._connection.changes()
 
     def _last(self, table: str) -> int:
         return int(self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").get)

@@ -90,5 +90,4 @@ def drop_progress(connection: apsw.Connection) -> None:
 
 
 def _column(connection: apsw.Connection, sql: str, *bindings: int | bytes) -> list[Any]:
-    rows: list[Any] = connection.execute(sql, bindings).fetchall()
-    return [row[0] for row in rows]
+    return [row[0] for row in connection.execute(sql, bindings)]

@@ -236,20 +236,15 @@ _COLUMNS = {
 _WINDOW = _column(f"{_SINCE} AND {_UNTIL}", "run_started")
 _WAITS = f"{WAITS_UNTIL} > :now_ns"
 _STATUS = {
-    status: _column(f"run.status = '{status}'", "run_status", in_order=True)
-    for status in ("error", "cancelled")
+    status: _column(test, "run_status", in_order=True)
+    for status, test in {
+        "error": "run.status = 'error'",
+        "cancelled": "run.status = 'cancelled'",
+        "ok": f"run.status = 'ok' AND NOT {_WAITS}",
+        "open": f"run.status = 'open' AND {ALIVE_UNTIL} >= :now_ns AND NOT {_WAITS}",
+        "no_end": f"run.status = 'open' AND {ALIVE_UNTIL} < :now_ns AND NOT {_WAITS}",
+    }.items()
 } | {
-    "ok": _column(f"run.status = 'ok' AND NOT {_WAITS}", "run_status", in_order=True),
-    "open": _column(
-        f"run.status = 'open' AND {ALIVE_UNTIL} >= :now_ns AND NOT {_WAITS}",
-        "run_status",
-        in_order=True,
-    ),
-    "no_end": _column(
-        f"run.status = 'open' AND {ALIVE_UNTIL} < :now_ns AND NOT {_WAITS}",
-        "run_status",
-        in_order=True,
-    ),
     "blocked": _Condition(
         f"run.status NOT IN ('error', 'cancelled') AND {_WAITS}",
         _Driver(

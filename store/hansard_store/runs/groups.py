@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import Any
 
 import apsw
 
@@ -197,6 +198,31 @@ def _shown_before(
 # ---- sums
 
 
+def _first(values: Iterable[str | None]) -> str | None:
+    return next(filter(None, values), None)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _distinct(values: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for some in values for one in some))
+
+
+# How the figures of several runs become one, and which are combined so.
+_COMBINED: tuple[tuple[Callable[[list[Any]], Any], Sequence[str]], ...] = (
+    (max, ("last_received_ns", "change_seq")),
+    (sum, ("version", "span_count", "step_count", "open_count", "error_count", "work_count",
+           "model_calls", "tool_calls")),
+    (_sum, ("cost_usd_nano",)),
+    (any, ("has_receipts", "pinned", "has_keepalive")),
+    (_first, ("agent_name", "domain", "user_id", "first_input")),
+    (_distinct, ("models", "service_names")),
+)  # fmt: skip
+
+
 def _group(items: Sequence[RunItem], repeats: Repeats | None, *, found: int) -> RunGroup:
     members = tuple(sorted(items, key=lambda one: (one.started_ns, one.id)))
     whole = _whole(members, repeats or Repeats())
@@ -213,41 +239,24 @@ def _whole(members: Sequence[RunItem], repeats: Repeats) -> RunItem:
         notes.update(one.notes)
     has_end = status not in ("open", "no_end")
     outputs = [one.last_output for one in sorted(members, key=_heard_until) if one.last_output]
-    return replace(
-        working[0],
-        status=status,
-        agent_name=_first(one.agent_name for one in members),
-        domain=_first(one.domain for one in members),
-        user_id=_first(one.user_id for one in members),
-        started_ns=min(one.started_ns for one in members),
-        ended_ns=max(one.ended_ns or one.started_ns for one in members) if has_end else None,
-        last_received_ns=max(one.last_received_ns for one in members),
-        change_seq=max(one.change_seq for one in members),
-        version=sum(one.version for one in members),
-        span_count=sum(one.span_count for one in members),
-        step_count=sum(one.step_count for one in members),
-        open_count=sum(one.open_count for one in members),
-        error_count=sum(one.error_count for one in members),
-        work_count=sum(one.work_count for one in members),
-        model_calls=sum(one.model_calls for one in members) - repeats.calls,
-        tool_calls=sum(one.tool_calls for one in members) - repeats.tools,
-        tokens=_tokens([one.tokens for one in members if one.tokens], repeats.usage),
-        cost_usd_nano=_less(
-            _sum(one.cost_usd_nano for one in members), repeats.usage.get("cost_usd_nano")
-        ),
-        first_input=_first(one.first_input for one in members),
-        last_output=outputs[-1] if outputs else None,
-        has_receipts=any(one.has_receipts for one in members),
-        pinned=any(one.pinned for one in members),
-        has_keepalive=any(one.has_keepalive for one in members),
-        notes=dict(notes),
-        models=tuple(dict.fromkeys(name for one in members for name in one.models)),
-        service_names=tuple(dict.fromkeys(name for one in members for name in one.service_names)),
-        marks=RunMarks(
+    changes: dict[str, Any] = {
+        "status": status,
+        "started_ns": min(one.started_ns for one in members),
+        "ended_ns": max(one.ended_ns or one.started_ns for one in members) if has_end else None,
+        "last_output": outputs[-1] if outputs else None,
+        "notes": dict(notes),
+        "tokens": _tokens([one.tokens for one in members if one.tokens], repeats.usage),
+        "marks": RunMarks(
             tuple(dict.fromkeys(tag for one in members for tag in one.marks.tags)),
             note_count=sum(one.marks.note_count for one in members),
         ),
-    )
+    }
+    for combine, names in _COMBINED:
+        changes |= {name: combine([getattr(one, name) for one in members]) for name in names}
+    changes["model_calls"] -= repeats.calls
+    changes["tool_calls"] -= repeats.tools
+    changes["cost_usd_nano"] = _less(changes["cost_usd_nano"], repeats.usage.get("cost_usd_nano"))
+    return replace(working[0], **changes)
 
 
 def _status(members: Sequence[RunItem], last: RunItem) -> str:
@@ -258,15 +267,6 @@ def _status(members: Sequence[RunItem], last: RunItem) -> str:
 
 def _heard_until(run: RunItem) -> tuple[int, int]:
     return max(run.ended_ns or run.last_received_ns, run.started_ns), run.id
-
-
-def _first(values: Iterable[str | None]) -> str | None:
-    return next(filter(None, values), None)
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def _less(value: int | None, repeated: int | None) -> int | None:

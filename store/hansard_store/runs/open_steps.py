@@ -11,17 +11,15 @@ _PLACE = """
 SELECT run.id, run.root_span, run.span_count, run.agent_name, run.conversation_id
 FROM run WHERE trace_id = ?
 """
-_STEP = """
+_COLUMNS = """
 SELECT span.id, span.span_id, parent_span_id, span.name, end_ns, role, tool_call_id, tool_name,
   scope.name
-FROM span JOIN scope ON scope.id = span.scope
 """
+_STEP = f"{_COLUMNS} FROM span JOIN scope ON scope.id = span.scope "
 _BY_ID = _STEP + "WHERE span.id = ?"
 _BY_SPAN_ID = _STEP + "WHERE trace_id = ? AND span_id = ? ORDER BY side LIMIT 1"
-_OPEN = """
-SELECT span.id, span.span_id, parent_span_id, span.name, end_ns, role, tool_call_id, tool_name,
-  scope.name
-FROM span INDEXED BY span_open CROSS JOIN scope ON scope.id = span.scope
+_OPEN = f"""
+{_COLUMNS} FROM span INDEXED BY span_open CROSS JOIN scope ON scope.id = span.scope
 WHERE trace_id = :trace AND end_ns IS NULL AND scope.name = :scope ORDER BY span.id
 """
 _ANSWER = """

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import apsw
 
@@ -186,25 +186,10 @@ def _notes_of(text: str) -> dict[str, int]:
 
 
 _TOLD_BY: Mapping[Fact, str] = {
-    "agent_name": "agent_span",
-    "domain": "domain_span",
-    "user_goal": "user_goal_span",
-    "conversation_id": "conversation_span",
-    "user_id": "user_span",
-    "first_input": "first_input_span",
-    "last_output": "last_output_span",
-    "prompt_id": "prompt_span",
-    "last_prompt_id": "last_prompt_span",
+    fact: f"{fact.removesuffix('_id').removesuffix('_name')}_span" for fact in get_args(Fact)
 }
 _GROUP_BYTES = 16
-USAGE_COLUMNS = (
-    "tokens_input",
-    "tokens_output",
-    "tokens_cache_read",
-    "tokens_cache_write",
-    "tokens_reasoning",
-    "cost_usd_nano",
-)
+USAGE_COLUMNS = Usage._fields
 _UNSTORED = ("root_sort_ns", "root_flags", "told_ns", "changed", "fresh", "responses", "is_stale")
 _COLUMNS = [column.name for column in fields(RunState) if column.name not in _UNSTORED]
 _LIST = ", ".join(_COLUMNS)
@@ -256,9 +241,9 @@ _NOT_DERIVED = (
     "id", "trace_id", "change_seq", "version", "last_received_ns", "span_count", "started_ns",
     "ended_ns",
 )  # fmt: skip
-_COUNTS = (
+_ZERO = (  # of a new run
     "span_count", "step_count", "open_count", "error_count", "model_calls", "tool_calls",
-    "work_count",
+    "work_count", "change_seq", "version", "last_received_ns", "has_receipts",
 )  # fmt: skip
 _DROP_MARKS = "DELETE FROM usage_below WHERE trace_id = ?"
 _FACETS = """
@@ -353,20 +338,12 @@ class RunWriter:
     def drop(self, run: RunState) -> None:
         """Forget a run that has no spans any more; its number is not to be found anywhere."""
         keep_numbers(self._execute)
-        run.fresh = None
-        for sql in _DROP:
-            self._execute(sql, (run.id,))
-        self._execute(_DROP_MARKS, (run.trace_id,))
-        self._forget_facets(run)
+        self._drop_rows(run, _DROP)
         self._touched.pop(run.trace_id, None)
 
     def blank(self, run: RunState) -> None:
         """Make a run as it was before its first span was derived; how many it has stays."""
-        run.fresh = None
-        for sql in _DROP_DERIVED:
-            self._execute(sql, (run.id,))
-        self._execute(_DROP_MARKS, (run.trace_id,))
-        self._forget_facets(run)
+        self._drop_rows(run, _DROP_DERIVED)
         new = _new_run(run.id, run.trace_id, start_ns=run.started_ns, synthetic=False)
         for column in _COLUMNS:
             if column not in _NOT_DERIVED:
@@ -375,7 +352,11 @@ class RunWriter:
         run.is_stale = False
         run.told_ns.clear()
 
-    def _forget_facets(self, run: RunState) -> None:
+    def _drop_rows(self, run: RunState, removals: Iterable[str]) -> None:
+        run.fresh = None
+        for sql in removals:
+            self._execute(sql, (run.id,))
+        self._execute(_DROP_MARKS, (run.trace_id,))
         self._facets = {facet for facet in self._facets if facet[2] != run.id}
         self._lost_facets = {k: v for k, v in self._lost_facets.items() if k[2] != run.id}
 
@@ -423,16 +404,8 @@ def keep_numbers(execute: Callable[[str], object]) -> None:
 
 
 def _new_run(number: int, trace_id: bytes, *, start_ns: int, synthetic: bool) -> RunState:
-    blank: dict[str, Any] = dict.fromkeys(_COLUMNS)
-    blank |= dict.fromkeys(_COUNTS, 0)
-    blank |= {
-        "id": number,
-        "trace_id": trace_id,
-        "change_seq": 0,
-        "version": 0,
-        "last_received_ns": 0,
-    }
-    blank |= {"synthetic": int(synthetic), "root_rank": NO_ROOT, "name": "", "status": "ok"}
-    blank |= {"started_ns": start_ns, "ended_ns": start_ns, "has_receipts": 0, "notes": "{}"}
-    blank |= {"times_rank": NO_TIMES}
+    blank: dict[str, Any] = dict.fromkeys(_COLUMNS) | dict.fromkeys(_ZERO, 0)
+    blank |= {"id": number, "trace_id": trace_id, "synthetic": int(synthetic)}
+    blank |= {"root_rank": NO_ROOT, "times_rank": NO_TIMES, "name": "", "status": "ok"}
+    blank |= {"started_ns": start_ns, "ended_ns": start_ns, "notes": "{}"}
     return RunState(**blank, changed=True, fresh=FreshRun())

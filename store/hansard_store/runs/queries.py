@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -38,16 +39,13 @@ class RunItem:
     """One run; times are Unix nanoseconds."""
 
     id: int  # first_seen_seq
-    run_id: str
     version: int  # rises with every change
     change_seq: int
     name: str
     agent_name: str | None
     domain: str | None
     user_goal: str | None
-    status: str  # ok error open no_end blocked cancelled
     started_ns: int
-    ended_ns: int | None  # None while there is no end
     last_received_ns: int  # when something of it last arrived
     span_count: int
     step_count: int
@@ -55,22 +53,25 @@ class RunItem:
     error_count: int
     model_calls: int
     tool_calls: int
-    tokens: TokenSums | None  # None: no call reported any
+    work_count: int  # steps of an agent's work
     cost_usd_nano: int | None
     conversation_id: str | None
     user_id: str | None
     first_input: str | None
     last_output: str | None
+    run_id: str
+    status: str  # ok error open no_end blocked cancelled
+    ended_ns: int | None  # None while there is no end
+    tokens: TokenSums | None  # None: no call reported any
     has_receipts: bool
     pinned: bool
     synthetic: bool
     group_id: str | None  # of the traces of one prompt of one session
-    work_count: int  # steps of an agent's work
     has_keepalive: bool  # its process reported that it is alive, while it was
     notes: Mapping[str, int]  # what was repaired, missing or refused -> how many spans
     models: tuple[str, ...]
     service_names: tuple[str, ...]
-    marks: RunMarks = NO_MARKS  # tags and scores that stand on it and its steps
+    marks: RunMarks  # tags and scores that stand on it and its steps
 
     @property
     def duration_ns(self) -> int | None:
@@ -107,15 +108,17 @@ class RunFacets:
 
 
 RUN_COLUMNS = f"""
-  run.id, run.trace_id, run.version, run.change_seq, run.name, run.agent_name, run.domain,
-  run.status, run.started_ns, run.ended_ns, run.last_received_ns, run.span_count, run.step_count,
-  run.open_count, run.error_count, run.model_calls, run.tool_calls, run.tokens_input,
-  run.tokens_output, run.tokens_cache_read, run.tokens_cache_write, run.tokens_reasoning,
-  run.cost_usd_nano, run.conversation_id, run.user_id, run.first_input, run.last_output,
-  run.has_receipts, run.pinned, run.synthetic, run.notes, {ALIVE_UNTIL},
-  run.alive_until_ns IS NOT NULL, {WAITS_UNTIL}, run.work_count,
-  run.group_id, run.user_goal
+  run.id, run.version, run.change_seq, run.name, run.agent_name, run.domain, run.user_goal,
+  run.started_ns, run.last_received_ns, run.span_count, run.step_count, run.open_count,
+  run.error_count, run.model_calls, run.tool_calls, run.work_count, run.cost_usd_nano,
+  run.conversation_id, run.user_id, run.first_input, run.last_output,
+  run.trace_id, run.status, run.ended_ns, run.tokens_input, run.tokens_output,
+  run.tokens_cache_read, run.tokens_cache_write, run.tokens_reasoning, run.has_receipts,
+  run.pinned, run.synthetic, run.group_id, run.notes, {ALIVE_UNTIL},
+  run.alive_until_ns IS NOT NULL, {WAITS_UNTIL}
 """
+_PLAIN = 21  # columns that an item shows as they are; they come first
+_make: Callable[..., RunItem] = RunItem  # mypy cannot count the values of a slice
 _BY_TRACE = f"SELECT {RUN_COLUMNS} FROM run WHERE trace_id = ?"
 _BY_NUMBER = f"""
 SELECT {RUN_COLUMNS} FROM json_each(:runs) AS wanted CROSS JOIN run ON run.id = wanted.value
@@ -307,12 +310,10 @@ def run_facets(
     for kind, value, runs in facets:
         if len(bucket := counts.setdefault(kind, [])) < values:
             bucket.append(FacetCount(value, runs))
-    statuses: dict[str, int] = {}
-    for _, stored, alive_until_ns, waits_until_ns in rows[:FACET_SAMPLE]:
-        status = run_status(
-            stored, alive_until_ns=alive_until_ns, now_ns=now_ns, waits_until_ns=waits_until_ns
-        )
-        statuses[status] = statuses.get(status, 0) + 1
+    statuses = Counter(
+        run_status(stored, alive_until_ns=alive_ns, now_ns=now_ns, waits_until_ns=waits_ns)
+        for _, stored, alive_ns, waits_ns in rows[:FACET_SAMPLE]
+    )
     by_count = sorted(statuses.items(), key=lambda counted: (-counted[1], counted[0]))
     counts["status"] = [FacetCount(status, runs) for status, runs in by_count]
     if tags:
@@ -338,58 +339,30 @@ def run_items(
         _item(
             row,
             now_ns=now_ns,
-            models=names.get((row[0], "model"), ()),
-            services=names.get((row[0], "service"), ()),
+            models=tuple(names.get((row[0], "model"), ())),
+            service_names=tuple(names.get((row[0], "service"), ())),
             marks=marks.get(row[0], NO_MARKS),
         )
         for row in rows
     ]
 
 
-def _item(
-    row: tuple[Any, ...],
-    *,
-    now_ns: int,
-    models: Sequence[str],
-    services: Sequence[str],
-    marks: RunMarks,
-) -> RunItem:
-    status = run_status(row[7], alive_until_ns=row[31], now_ns=now_ns, waits_until_ns=row[33])
-    return RunItem(
-        id=row[0],
-        run_id=row[1].hex(),
-        version=row[2],
-        change_seq=row[3],
-        name=row[4],
-        agent_name=row[5],
-        domain=row[6],
-        user_goal=row[36],
-        status=status,
-        started_ns=row[8],
-        ended_ns=None if row[7] == "open" else row[9],
-        last_received_ns=row[10],
-        span_count=row[11],
-        step_count=row[12],
-        open_count=row[13],
-        error_count=row[14],
-        model_calls=row[15],
-        tool_calls=row[16],
-        tokens=token_sums(row[17:22]),
-        cost_usd_nano=row[22],
-        conversation_id=row[23],
-        user_id=row[24],
-        first_input=row[25],
-        last_output=row[26],
-        has_receipts=bool(row[27]),
-        pinned=bool(row[28]),
-        synthetic=bool(row[29]),
-        notes=read_only(json.loads(row[30])),
-        work_count=row[34],
-        group_id=None if row[35] is None else row[35].hex(),
-        has_keepalive=bool(row[32]),
-        models=tuple(models),
-        service_names=tuple(services),
-        marks=marks,
+def _item(row: tuple[Any, ...], *, now_ns: int, **beside: Any) -> RunItem:
+    trace_id, stored, ended_ns, *tokens = row[_PLAIN : _PLAIN + 8]
+    receipts, pinned, synthetic, group, notes, alive_ns, has_keepalive, waits_ns = row[_PLAIN + 8 :]
+    return _make(
+        *row[:_PLAIN],
+        run_id=trace_id.hex(),
+        status=run_status(stored, alive_until_ns=alive_ns, now_ns=now_ns, waits_until_ns=waits_ns),
+        ended_ns=None if stored == "open" else ended_ns,
+        tokens=token_sums(tokens),
+        has_receipts=bool(receipts),
+        pinned=bool(pinned),
+        synthetic=bool(synthetic),
+        group_id=None if group is None else group.hex(),
+        has_keepalive=bool(has_keepalive),
+        notes=read_only(json.loads(notes)),
+        **beside,
     )
 
 

@@ -73,7 +73,7 @@ WHERE run.started_ns >= :since AND run.started_ns < :until
 """
 _QUERIES = {
     "day": _BY_RUN.format(
-        key=f"date((run.started_ns + :offset) / {_DAY_NS} * 86400, 'unixepoch')",
+        key=f"date(run.started_ns / {_DAY_NS} * 86400, 'unixepoch')",
         sums=_RUN_SUMS,
         order="1 DESC",
     ),
@@ -103,17 +103,16 @@ def list_usage(
     *,
     since_ns: int = 0,
     until_ns: int = _MAX_NS,
-    day_offset_ns: int = 0,
     limit: int = MOST_ROWS,
 ) -> list[UsageRow]:
     """Return what the runs that started in a window used: days newest first, others dearest first.
 
-    Days are of UTC plus `day_offset_ns`. Reads every run of the window, and for models every call.
+    Days are of UTC. Reads every run of the window, and for models every call.
     """
     if by not in _QUERIES:
         known = ", ".join(USAGE_GROUPS)
         raise InvalidQueryError("by", f"usage by {by!r} is not known; known are {known}")
-    parameters = {"since": since_ns, "until": until_ns, "offset": day_offset_ns, "limit": limit}
+    parameters = {"since": since_ns, "until": until_ns, "limit": limit}
     return [_row(row) for row in connection.execute(_QUERIES[by], parameters)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from hansard_store.runs.status import (
 )
 from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.steps.flags import SpanFlag
-from hansard_store.steps.shared_span_ids import shared_side
+from hansard_store.steps.shared_span_ids import shared_side, step_id_of
 from hansard_store.steps.tree import Mark, Node, Tree, TreeCache, build_tree
 
 _SHOWN_MATCHES = 5  # of an ambiguous prefix
@@ -33,17 +33,11 @@ class StepSkeleton:
     """What a row of the tree shows of a step; times are Unix nanoseconds."""
 
     id: int  # span.id, the order of ingest
-    step_id: str
-    run_id: str
-    span_id: str
     side: int  # 1: a SERVER span, which may share its id with a CLIENT
-    parent_span_id: str | None
-    name: str  # the dialect's name for it, else the span's
     span_name: str  # as sent
     kind: int
     role: str
     dialect: str
-    status: str  # ok unset error cancelled open no_end blocked
     start_ns: int | None
     end_ns: int | None
     sort_ns: int
@@ -53,9 +47,15 @@ class StepSkeleton:
     agent_name: str | None
     tool_name: str | None
     model: str | None
-    tokens: TokenSums | None
     cost_usd_nano: int | None
     summary: str | None
+    step_id: str
+    run_id: str
+    span_id: str
+    parent_span_id: str | None
+    name: str  # the dialect's name for it, else the span's
+    status: str  # ok unset error cancelled open no_end blocked
+    tokens: TokenSums | None
 
     @property
     def duplicate(self) -> bool:
@@ -77,7 +77,6 @@ class TreeRow:
     row: int  # number of this row in the whole tree
     depth: int
     has_children: bool
-    descendants: int
     orphan: bool  # its parent is not here; it stands at the top
     loop: bool  # it was its own ancestor; the loop was cut here
 
@@ -109,15 +108,17 @@ SELECT id, span_id, {shared_side("span")}, parent_span_id, resource, start_ns, e
 FROM span WHERE trace_id = ?
 """
 _COLUMNS = f"""
-  span.id, span.trace_id, span.span_id, span.side, span.parent_span_id, span.name, span.label,
-  span.kind, span.role, span.dialect, span.status, span.start_ns, span.end_ns, span.sort_ns,
-  span.flags, span.resource, span.scope, span.agent_name, span.tool_name, span.model,
-  span.tokens_input, span.tokens_output, span.tokens_cache_read, span.tokens_cache_write,
-  span.tokens_reasoning, span.cost_usd_nano, span.summary,
+  span.id, span.side, span.name, span.kind, span.role, span.dialect, span.start_ns, span.end_ns,
+  span.sort_ns, span.flags, span.resource, span.scope, span.agent_name, span.tool_name, span.model,
+  span.cost_usd_nano, span.summary,
+  span.trace_id, span.span_id, span.parent_span_id, span.label, span.status, span.tokens_input,
+  span.tokens_output, span.tokens_cache_read, span.tokens_cache_write, span.tokens_reasoning,
   coalesce((SELECT alive_until_ns FROM process_keepalive AS alive
     WHERE alive.resource = span.resource), {ALIVE_UNTIL}),
   {shared_side("span")}, {STEP_WAITS_UNTIL}
 """
+_PLAIN = 17  # columns that a step shows as they are; they come first
+_make: Callable[..., StepSkeleton] = StepSkeleton  # mypy cannot count the values of a slice
 _STEPS = f"""
 SELECT {_COLUMNS}
 FROM json_each(:spans) AS wanted CROSS JOIN span ON span.id = wanted.value
@@ -128,18 +129,13 @@ SELECT {_COLUMNS} FROM span CROSS JOIN run ON run.id = span.run
 WHERE span.trace_id = :trace AND span.span_id BETWEEN :low AND :high
 ORDER BY span.span_id, span.side LIMIT :limit
 """
-_LINKS_TO = f"""
+_LINKS = f"""
 SELECT {_COLUMNS} FROM span_link CROSS JOIN span ON span.id = span_link.span
   CROSS JOIN run ON run.id = span.run
-WHERE span_link.to_trace_id = :trace AND span_link.to_span_id = :span
-ORDER BY span.id LIMIT :limit
+WHERE span_link.to_trace_id = :trace AND {{end}} ORDER BY span.id LIMIT :limit
 """
-_LINKS_TO_RUN = f"""
-SELECT {_COLUMNS} FROM span_link CROSS JOIN span ON span.id = span_link.span
-  CROSS JOIN run ON run.id = span.run
-WHERE span_link.to_trace_id = :trace AND span.trace_id <> :trace
-ORDER BY span.id LIMIT :limit
-"""
+_LINKS_TO = _LINKS.format(end="span_link.to_span_id = :span")
+_LINKS_TO_RUN = _LINKS.format(end="span.trace_id <> :trace")
 _LINKS_FROM = """
 SELECT to_trace_id, to_span_id
 FROM json_each(:spans) AS wanted CROSS JOIN span_link ON span_link.span = wanted.value
@@ -181,20 +177,18 @@ def tree_rows(
     """Return the given rows of a tree with their steps; a step deleted meanwhile is left out."""
     shape = tree.tree
     steps = steps_by_number(connection, [shape.nodes[row].id for row in rows], now_ns=now_ns)
-    found = ((row, steps.get(shape.nodes[row].id)) for row in rows)
-    return [_tree_row(shape, row, step) for row, step in found if step is not None]
-
-
-def _tree_row(shape: Tree, row: int, step: StepSkeleton) -> TreeRow:
-    return TreeRow(
-        step=step,
-        row=row,
-        depth=shape.depths[row],
-        has_children=shape.has_children(row),
-        descendants=shape.sizes[row] - 1,
-        orphan=bool(shape.marks[row] & Mark.ORPHAN),
-        loop=bool(shape.marks[row] & Mark.LOOP),
-    )
+    return [
+        TreeRow(
+            step,
+            row,
+            depth=shape.depths[row],
+            has_children=shape.has_children(row),
+            orphan=bool(shape.marks[row] & Mark.ORPHAN),
+            loop=bool(shape.marks[row] & Mark.LOOP),
+        )
+        for row in rows
+        if (step := steps.get(shape.nodes[row].id)) is not None
+    ]
 
 
 def steps_by_number(
@@ -244,11 +238,8 @@ def links_to_step(
     connection: apsw.Connection, step: StepSkeleton, *, now_ns: int, limit: int = 100
 ) -> list[StepSkeleton]:
     """Return the steps whose spans link to this one, in order of ingest."""
-    parameters = {
-        "trace": bytes.fromhex(step.run_id),
-        "span": bytes.fromhex(step.span_id),
-        "limit": limit,
-    }
+    trace_id, span_id = bytes.fromhex(step.run_id), bytes.fromhex(step.span_id)
+    parameters = {"trace": trace_id, "span": span_id, "limit": limit}
     return [_skeleton(row, now_ns=now_ns) for row in connection.execute(_LINKS_TO, parameters)]
 
 
@@ -293,40 +284,24 @@ def recent_durations(
 
 
 def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:
-    run_id, span_id = row[1].hex(), row[2].hex()
+    trace_id, span_id, parent, label, code, *tokens, alive_until_ns, side, waits_ns = row[_PLAIN:]
     status = step_status(
-        row[10],
-        flags=row[14],
-        end_ns=row[12],
-        alive_until_ns=row[27],
+        code,
+        flags=row[9],
+        end_ns=row[7],
+        alive_until_ns=alive_until_ns,
         now_ns=now_ns,
-        waits_until_ns=row[29],
+        waits_until_ns=waits_ns,
     )
-    return StepSkeleton(
-        id=row[0],
-        step_id=f"{run_id}-{span_id}{_SERVER if row[28] else ''}",
-        run_id=run_id,
-        span_id=span_id,
-        side=row[3],
-        parent_span_id=None if row[4] is None else row[4].hex(),
-        name=row[6] or row[5],
-        span_name=row[5],
-        kind=row[7],
-        role=row[8],
-        dialect=row[9],
+    return _make(
+        *row[:_PLAIN],
+        step_id=step_id_of(trace_id, span_id, side),
+        run_id=trace_id.hex(),
+        span_id=span_id.hex(),
+        parent_span_id=None if parent is None else parent.hex(),
+        name=label or row[2],
         status=status,
-        start_ns=row[11],
-        end_ns=row[12],
-        sort_ns=row[13],
-        flags=row[14],
-        resource=row[15],
-        scope=row[16],
-        agent_name=row[17],
-        tool_name=row[18],
-        model=row[19],
-        tokens=token_sums(row[20:25]),
-        cost_usd_nano=row[25],
-        summary=row[26],
+        tokens=token_sums(tokens),
     )
 
 

@@ -12,3 +12,8 @@ def shared_side(span: str) -> str:
     SELECT 1 FROM span AS client
     WHERE client.trace_id = {span}.trace_id AND client.span_id = {span}.span_id AND client.side = 0
   )"""
+
+
+def step_id_of(trace_id: bytes, span_id: bytes, side: int) -> str:
+    """Return the id a step has in addresses: the SERVER half of a shared id says so."""
+    return f"{trace_id.hex()}-{span_id.hex()}{'.server' if side else ''}"

@@ -1,13 +1,13 @@
 """The tree of a run, from its flat spans: pure, iterative, O(n log n).
 
 A tree is held as parallel lists in the order it is shown, so that a window of 200 rows out of
-50,000 costs 200 rows and a collapsed subtree is one addition.
+50,000 costs 200 rows.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from operator import attrgetter
@@ -17,7 +17,6 @@ from typing import NamedTuple
 from hansard_store.steps.flags import SpanFlag
 
 _TOP = -1
-_FOLDED = int(SpanFlag.FOLDED)  # a plain integer: `&` with an enum costs a microsecond
 # Plain ints: `int & IntFlag` makes an enum member each time, a third of a second for 50,000 spans.
 _FOLDED = int(SpanFlag.FOLDED)
 _ORPHAN, _LOOP = 1, 2  # Mark, below
@@ -50,15 +49,6 @@ _ORPHAN, _LOOP = int(Mark.ORPHAN), int(Mark.LOOP)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Some consecutive visible rows: indices into the tree, and where they stand."""
-
-    indices: list[int]
-    first: int  # number of visible rows before this window
-    total: int  # visible rows of the whole tree
-
-
-@dataclass(frozen=True, slots=True)
 class Tree:
     """Spans depth-first by start; the lists have one entry a row."""
 
@@ -74,33 +64,14 @@ class Tree:
     def has_children(self, row: int) -> bool:
         return self.sizes[row] > 1
 
-    def ancestors(self, row: int) -> list[int]:
-        """Return the rows above a row, nearest first."""
-        found = []
-        while (row := self.parents[row]) != _TOP:
-            found.append(row)
-        return found
-
     def row_of(self, span: int) -> int | None:
         """Return the row of a span.id, None when it is hidden or of another run. O(n)."""
         return next((row for row, node in enumerate(self.nodes) if node.id == span), None)
 
-    def visible(self, shut: Collection[int] = ()) -> Iterator[int]:
-        """Yield rows in order, leaving out what is below the rows in `shut`."""
-        row = 0
-        while row < len(self.nodes):
-            yield row
-            row += self.sizes[row] if row in shut else 1
-
-    def window(self, *, first: int, count: int, shut: Collection[int] = ()) -> Window:
-        """Return `count` visible rows from the `first`-th on."""
-        if not shut:
-            total = len(self.nodes)
-            first = min(max(first, 0), total)
-            return Window(list(range(first, min(first + count, total))), first, total)
-        rows = list(self.visible(frozenset(shut)))
-        first = min(max(first, 0), len(rows))
-        return Window(rows[first : first + count], first, len(rows))
+    def window(self, *, first: int, count: int) -> range:
+        """Return `count` rows from the `first`-th on, as far as there are any."""
+        first = min(max(first, 0), len(self))
+        return range(first, min(first + count, len(self)))
 
 
 _BY_START = attrgetter("sort_ns", "id")

@@ -16,7 +16,6 @@ from hansard_compiler.transcripts.errors import UndecodableMessage
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId
 from hansard_compiler.transcripts.messages import Row, StoredMessage, decode
 from hansard_compiler.transcripts.views import Conversation
-from hansard_store.content.messages import step_id_of
 from hansard_store.content.payloads import (
     PayloadState,
     folder_of,
@@ -27,7 +26,7 @@ from hansard_store.content.payloads import (
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.transactions import snapshot
 from hansard_store.errors import StoreCorruptError
-from hansard_store.steps.shared_span_ids import shared_side
+from hansard_store.steps.shared_span_ids import shared_side, step_id_of
 from hansard_store.transcripts.rows import LINE, TREE, Tables, get_conversation
 
 _KIND = "transcripts"

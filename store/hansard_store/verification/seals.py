@@ -128,10 +128,6 @@ class SealCheck:
         """Return the last mark of a row that is not sealed yet."""
         return self._pending.get((table, key))
 
-    @property
-    def is_sealed(self) -> bool:
-        return self.report.since_ns is not None
-
     def _read_chain(self, leaves: Leaves) -> Found:
         for seq, time_ns, body, prev_hash in self.connection.execute(_SEALS, (self._seq,)):
             self._seq = seq
@@ -228,7 +224,7 @@ class _Rows:
             return None if mark.leaf == found else _ADDED if mark.leaf in _NO_ROW else _ALTERED
         if leaf is not None:
             return None if leaf == found else _ALTERED
-        if self.check.is_sealed:
+        if self.check.report.since_ns is not None:
             return _ADDED
         self.check.report.unsealed += 1
         return None

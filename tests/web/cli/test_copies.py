@@ -12,6 +12,7 @@ import pytest
 
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import ApprovalService, open_accountability
+from hansard_store.audit.schedule import SealSchedule
 from tests.journeys.processes import export as send
 from tests.journeys.processes import grpc_exporter, hosting, spans
 from tests.web.cli.conftest import Cli
@@ -200,7 +201,7 @@ def test_an_export_of_events_has_the_seals_that_lists_leave_out(
 ) -> None:
     with open_accountability(tmp_path / "data") as desk:
         desk.propose(Proposal("wire", {"kroner": 100}))
-        desk.seal_all()
+        SealSchedule(desk.seal).end()
     where = {"HANSARD_DATA": str(tmp_path / "data")}
 
     listed = json.loads(anywhere("events", "list", "--json", **where).stdout)["items"]

@@ -11,13 +11,14 @@ import pytest
 from click.testing import Result
 
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.content.payloads import INLINE_BYTES, blob_path, put_payload
+from hansard_store.content.payloads import INLINE_BYTES, blob_path
 from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import load_config
 from hansard_web.app.server import Server, running
 from tests.collector.ingesting import Ingesting, traces
 from tests.collector.payload_maker import SECRET, chat, digest_of, ref_of
+from tests.store.payloads import put_payload
 from tests.web.cli.conftest import Cli
 
 SMALL, LARGE = b'{"small": true}', b"large\0" * INLINE_BYTES

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from hansard._export.otlp.exporter import PRODUCT
 from hansard_collector.pipeline.ingest_queue import Pipeline
-from hansard_store.database.write_probe import why_not_writable
+from hansard_store.database.connections import why_not_writable
 from hansard_store.ledger import (
     DropSum,
     LedgerCount,

@@ -17,8 +17,8 @@ from starlette.responses import RedirectResponse, Response
 from hansard_collector.derivation.rebuild import Unfinished, unfinished_rebuild
 from hansard_collector.log_sessions.unread import UnreadLogs, unread_logs
 from hansard_collector.pipeline.ingest_queue import Pipeline
+from hansard_store.database.connections import why_not_writable
 from hansard_store.database.transactions import schema_version
-from hansard_store.database.write_probe import why_not_writable
 from hansard_store.ledger import (
     SIGNALS,
     DropSum,

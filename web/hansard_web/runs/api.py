@@ -106,13 +106,10 @@ def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None)
         tree = site.pictures.tree(connection, run_id)
         first = _first_row(tree, after) if after else 0
         window = tree.tree.window(first=first, count=limit)
-        rows = tree_rows(connection, tree, window.indices, now_ns=time.time_ns())
-    end = window.first + len(window.indices)
-    more = end < window.total
-    cursor = encode_cursor("steps", tree.run, tree.version, end) if more else None
-    return Answer(
-        {"items": [row_body(row) for row in rows], "next_cursor": cursor, "total": window.total}
-    )
+        rows = tree_rows(connection, tree, window, now_ns=time.time_ns())
+    end, total = window.stop, len(tree.tree)
+    cursor = encode_cursor("steps", tree.run, tree.version, end) if end < total else None
+    return Answer({"items": [row_body(row) for row in rows], "next_cursor": cursor, "total": total})
 
 
 @router.get(

@@ -121,7 +121,7 @@ def show(*, run_id: str, data: str | None, as_json: bool) -> None:
         run = get_run(connection, run_id, now_ns=now_ns)
         tree = get_tree(connection, run.run_id)
         window = tree.tree.window(first=0, count=_MOST_STEPS)
-        steps = tree_rows(connection, tree, window.indices, now_ns=now_ns)
+        steps = tree_rows(connection, tree, window, now_ns=now_ns)
         ids = _short_ids(connection, tree, steps)
     if as_json:
         print_json({**run_body(run), "steps": [row_body(step) for step in steps]})
@@ -129,8 +129,8 @@ def show(*, run_id: str, data: str | None, as_json: bool) -> None:
         _print_run(run)
         click.echo()
         _print_steps(steps, ids)
-    if window.total > len(steps):
-        click.echo(f"{window.total - len(steps):,} more steps; the browser shows all", err=True)
+    if (more := len(tree.tree) - len(steps)) > 0:
+        click.echo(f"{more:,} more steps; the browser shows all", err=True)
 
 
 @runs.command()

@@ -29,7 +29,7 @@ from hansard_store.content.messages import find_text
 from hansard_store.content.payloads import Payload, folder_of, peek_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_store.heartbeat import WARNED
-from hansard_store.ingest.redactions import Redaction, redactions_of
+from hansard_store.ingest.redactions import RemovedSecret, redactions_of
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import (
@@ -402,7 +402,7 @@ class Pane:
     problem: Problem | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...]  # of hooks, before the call
-    redactions: tuple[Redaction, ...]
+    redactions: tuple[RemovedSecret, ...]
     gated: Gated | None
     copies: tuple[tuple[str, str], ...]  # (label, address)
     address: str  # of this step with this tab
