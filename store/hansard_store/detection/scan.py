@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import apsw
 
 from hansard_store.database.transactions import snapshot
-from hansard_store.detection import components, rules
+from hansard_store.detection import components
 from hansard_store.detection.components import HEARTBEAT_AGENT
 from hansard_store.detection.failed_steps import repeated_errors
 from hansard_store.detection.rules import RULES, Finding, Occurrence, Rule, in_order
@@ -179,17 +179,17 @@ class _Look(Protocol):
 
 
 _LOOKS: Final[Mapping[str, _Look]] = {
-    rules.REPEATED_ERRORS.name: repeated_errors,
-    rules.EXPIRED_APPROVALS.name: expired_approvals,
-    rules.UNKNOWN_OUTCOMES.name: unknown_outcomes,
-    rules.EVALUATION_BLIND_SPOT.name: components.evaluation_blind_spot,
-    rules.IDLE_MAINTENANCE.name: components.idle_maintenance,
-    rules.FREQUENT_WARNINGS.name: frequent_warnings,
-    rules.RARE_WARNINGS.name: rare_warnings,
-    rules.UNREAD_REPORTS.name: components.unread_reports,
-    rules.MEMORY_OUTGROWS_MAINTENANCE.name: components.memory_outgrows_maintenance,
-    rules.REPEATED_CORRECTIONS.name: repeated_corrections,
-    rules.STALE_CONTRADICTIONS.name: stale_contradictions,
+    "repeated_errors": repeated_errors,
+    "expired_approvals": expired_approvals,
+    "unknown_outcomes": unknown_outcomes,
+    "evaluation_blind_spot": components.evaluation_blind_spot,
+    "idle_maintenance": components.idle_maintenance,
+    "frequent_warnings": frequent_warnings,
+    "rare_warnings": rare_warnings,
+    "unread_reports": components.unread_reports,
+    "memory_outgrows_maintenance": components.memory_outgrows_maintenance,
+    "repeated_corrections": repeated_corrections,
+    "stale_contradictions": stale_contradictions,
 }
 
 

@@ -22,12 +22,7 @@ from hansard_store.audit.event_types import Actor
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import snapshot, transaction
-from hansard_store.detection.rules import (
-    DOUBTFUL_CORRECTION,
-    DOUBTFUL_SUPERSESSION,
-    Finding,
-    Occurrence,
-)
+from hansard_store.detection.rules import Finding, Occurrence, rule_named
 from hansard_store.memory.maintenance import reviewed_supersessions, vectors, verdicts
 from hansard_store.memory.maintenance.candidate_pairs import Prefiltered, new_entries, prefilter
 from hansard_store.memory.maintenance.reviewed_supersessions import (
@@ -266,9 +261,9 @@ def _remember(
 
 def _finding(link: NewSupersession, known: Mapping[int, Memory]) -> Finding:
     older, newer = known[link.older], known[link.newer]
-    rule = DOUBTFUL_CORRECTION if link.cause == "correction" else DOUBTFUL_SUPERSESSION
+    kind = "correction" if link.cause == "correction" else "supersession"
     found: list[Any] = [
         Occurrence(one.id, one.created_ns, "memory", one.memory_id) for one in (older, newer)
     ]
     signature = f"{older.memory_id}:{newer.memory_id}"
-    return Finding(rule, "memory", newer.memory_type, signature, found)
+    return Finding(rule_named(f"doubtful_{kind}"), "memory", newer.memory_type, signature, found)
