@@ -16,7 +16,7 @@ from hansard_compiler.calls import Json
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.cursors import Page
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.database.transactions import transaction
 from hansard_store.errors import InvalidCursorError
@@ -65,15 +65,6 @@ WHERE replay_id = :id AND state = :state AND ended_ns IS :ended
 """
 _SELECT = f"SELECT id, {_COLUMNS} FROM replay"
 _BY_ID = f"{_SELECT} WHERE replay_id = ?"
-_BEGINNING = """
-SELECT replay_id FROM replay WHERE replay_id >= :low AND replay_id <= :high
-ORDER BY replay_id LIMIT :limit
-"""
-_ENDING = """
-SELECT replay_id FROM replay WHERE substr(hex(replay_id), -8) = :tail
-  AND hex(replay_id) LIKE :ending
-LIMIT :limit
-"""
 _OF_STEP = f"""
 {_SELECT} WHERE source_step = :step AND id < :before ORDER BY id DESC LIMIT :limit
 """
@@ -177,8 +168,8 @@ def get_replay(connection: apsw.Connection, replay_id: str) -> ReplayRow:
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "replay", replay_id, ending=_ENDING)
-    return _row(connection.execute(_BY_ID, (whole_id,)).fetchone())[1]
+    key = find_key(connection, "replay", replay_id)
+    return _row(connection.execute(_BY_ID, (key,)).fetchone())[1]
 
 
 def list_replays(

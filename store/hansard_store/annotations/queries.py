@@ -13,7 +13,7 @@ import apsw
 from hansard_compiler.models.annotations import MOST_NAME, Kind, clean_tag
 from hansard_store.annotations.rows import SELECT, Annotation, Target, annotation_of
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
-from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.errors import InvalidQueryError
 
 # What runs and marked steps are narrowed by: tags and scores.
@@ -109,15 +109,6 @@ def mark_conditions(
 
 _ABOVE_ALL: Final = (1 << 63) - 1
 _BY_ID = f"{SELECT} WHERE annotation_id = ?"
-_BEGINNING = """
-SELECT annotation_id FROM annotation WHERE annotation_id >= :low AND annotation_id <= :high
-ORDER BY annotation_id LIMIT :limit
-"""
-_ENDING = """
-SELECT annotation_id FROM annotation WHERE substr(hex(annotation_id), -8) = :tail
-  AND hex(annotation_id) LIKE :ending
-LIMIT :limit
-"""
 # Of a run with the annotations of its steps, or of one thing alone.
 _OF_RUN = f"""
 {SELECT} INDEXED BY annotation_step WHERE trace_id = :trace AND ended_ns IS NULL
@@ -212,8 +203,8 @@ def get_annotation(connection: apsw.Connection, annotation_id: str) -> Annotatio
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "annotation", annotation_id, ending=_ENDING)
-    row: Any = connection.execute(_BY_ID, (whole_id,)).fetchone()
+    key = find_key(connection, "annotation", annotation_id)
+    row: Any = connection.execute(_BY_ID, (key,)).fetchone()
     return annotation_of(row)
 
 

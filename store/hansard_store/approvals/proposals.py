@@ -39,6 +39,7 @@ from hansard_store.approvals.unit_of_work import (
 )
 from hansard_store.audit.event_types import Actor, Content, EventType
 from hansard_store.content.retention import Kept, Retention
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.ids import short_id
 from hansard_store.policy.stored_policy import APPROVAL, DENY, RECEIPT, PolicyQuestion
 from hansard_store.principals.model import is_same, read_as
@@ -297,7 +298,7 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
     lifetime = _lifetime(proposal)
     undo_of = None
     if proposal.undo_of is not None:
-        undo_of = approvals.find_id(work.connection, proposal.undo_of).hex()
+        undo_of = find_key(work.connection, "approval", proposal.undo_of).hex()
     requested_by = requesters(proposal.requested_by, who)
     approvers, required = _by_rules(proposal.approvers, proposal.approvals_required, note)
     _check_reachable(work, approvers, required, requested_by)

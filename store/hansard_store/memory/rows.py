@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.memory.records import Ended, Memory
 from hansard_store.principals.model import CLAIMED
@@ -35,15 +35,7 @@ _GONE = """
 SELECT trace_id FROM tombstone
 WHERE trace_id IN (SELECT unhex(value) FROM json_each(?))
 """
-_PREFIX = """
-SELECT memory_id, id FROM memory WHERE memory_id BETWEEN :low AND :high
-ORDER BY memory_id LIMIT :limit
-"""
-_ENDING = """
-SELECT memory_id, id FROM memory WHERE substr(hex(memory_id), -8) = :tail
-  AND hex(memory_id) LIKE :ending
-LIMIT :limit
-"""
+_NUMBER = "SELECT id FROM memory WHERE memory_id = ?"
 _LINE = f"SELECT {COLUMNS} FROM memory WHERE line = ? ORDER BY version DESC LIMIT ?"
 
 
@@ -58,7 +50,7 @@ def get_memory(connection: apsw.Connection, prefix: str, *, now_ns: int) -> Memo
 
 def find_number(connection: apsw.Connection, prefix: str) -> int:
     """Return the number of the record that an id begins; raises as `get_memory`."""
-    return int(find_row(connection, _PREFIX, "memory", prefix, ending=_ENDING)[1])
+    return int(connection.execute(_NUMBER, (find_key(connection, "memory", prefix),)).get)
 
 
 def versions_of(

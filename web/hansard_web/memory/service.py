@@ -29,7 +29,7 @@ from hansard_compiler.models.memory import (
     ReadMemory,
     WriteMemory,
 )
-from hansard_store.approvals.rows import find_id
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.access_log import accesses_of
 from hansard_store.memory.json import access_json, memory_json
@@ -198,7 +198,7 @@ def read_memory_filter(
     return MemoryFilter(
         **filters,
         run=_trace_id(connection, run) if run else None,
-        approval=find_id(connection, approval).hex() if approval else None,
+        approval=find_key(connection, "approval", approval).hex() if approval else None,
         min_confidence=min_confidence,
         fresh_since_ns=fresh_ns,
         unread_since_ns=unread_ns,
