@@ -21,7 +21,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.transactions import transaction
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import purge as purge_store
-from hansard_store.memory.access_log import accesses_in_run, accesses_of, reads_by_day
+from hansard_store.memory.access_log import accesses_in, accesses_of, reads_by_day
 from hansard_store.memory.errors import InvalidMemory, MemoryNotRetained, NotCurrent, TooLarge
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
 from hansard_store.memory.rows import find_number, get_memory, versions_of
@@ -336,7 +336,7 @@ def test_every_read_and_write_is_recorded_with_its_run_and_step(memory: MemoryMa
 
     number = find_number(memory.connection, memory_id)
     touched = accesses_of(memory.connection, [number], limit=10)
-    in_run = accesses_in_run(memory.connection, bytes.fromhex(OTHER_RUN))
+    in_run = accesses_in(memory.connection, bytes.fromhex(OTHER_RUN))
 
     assert [(one.kind, one.step_id) for one in touched] == [("read", reader), ("write", STEP)]
     assert touched[1].agent == "mender"

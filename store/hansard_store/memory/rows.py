@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import apsw
@@ -12,15 +12,14 @@ from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.memory.records import Ended, Memory
 from hansard_store.principals.model import CLAIMED
 
-COLUMNS: Final = """
-memory.id, memory.memory_id, memory.line, memory.version, memory.memory_type, memory.project,
-memory.user, memory.agent, memory.trace_id, memory.chain, memory.slot, memory.state,
-memory.confidence, memory.freshness_ns, memory.expires_ns, memory.created_ns, memory.writer,
-memory.written_by, memory.source_trace, memory.source_steps, memory.approval_id,
-memory.superseded_by, memory.contests, memory.ended_ns, memory.ended_by, memory.ended_reason,
-memory.content_hmac, memory.reads, memory.last_read_ns, memory.ended_method, memory.written_method,
-memory.written_principal
-"""
+_NAMES: Final = (
+    "id", "memory_id", "line", "version", "memory_type", "project", "user", "agent", "trace_id",
+    "chain", "slot", "state", "confidence", "freshness_ns", "expires_ns", "created_ns", "writer",
+    "written_by", "source_trace", "source_steps", "approval_id", "superseded_by", "contests",
+    "ended_ns", "ended_by", "ended_reason", "content_hmac", "reads", "last_read_ns",
+    "ended_method", "written_method", "written_principal",
+)  # fmt: skip
+COLUMNS: Final = ", ".join(f"memory.{name}" for name in _NAMES)
 _BY_NUMBER = f"SELECT {COLUMNS} FROM memory WHERE id IN (SELECT value FROM json_each(?))"
 _BODIES = """
 SELECT memory, subject, attribute, content, scope, metadata, removed FROM memory_body
@@ -87,11 +86,13 @@ def whole(connection: apsw.Connection, rows: Sequence[Any], *, now_ns: int) -> l
     tags: dict[int, list[str]] = {}
     for number, tag in connection.execute(_TAGS, (numbers,)):
         tags.setdefault(number, []).append(tag)
-    others = ids_of(connection, [one for row in rows for one in (row[21], row[22]) if one])
-    gone = gone_runs(connection, [row[18] for row in rows if row[18]])
+    found = [dict(zip(_NAMES, row, strict=True)) for row in rows]
+    named = [one[name] for one in found for name in ("superseded_by", "contests") if one[name]]
+    others = ids_of(connection, named)
+    gone = gone_runs(connection, [one["source_trace"] for one in found if one["source_trace"]])
     return [
-        _memory(row, bodies.get(row[0]), tags.get(row[0], []), others, gone, now_ns=now_ns)
-        for row in rows
+        _memory(one, bodies.get(one["id"], _NO_BODY), tags.get(one["id"], ()), others, gone, now_ns)
+        for one in found
     ]
 
 
@@ -99,46 +100,36 @@ _NO_BODY: Final = ("", "", None, "{}", "{}", "[]")
 
 
 def _memory(
-    row: Any,
-    body: Any,
+    row: dict[str, Any],
+    body: Sequence[Any],
     tags: Sequence[str],
-    others: dict[int, str],
-    gone: set[bytes],
-    *,
+    others: Mapping[int, str],
+    gone: Collection[bytes],
     now_ns: int,
 ) -> Memory:
-    trace_id, chain, state, expires_ns, source = row[8], row[9], row[11], row[14], row[18]
-    subject, attribute, content, scope, metadata, removed = body or _NO_BODY
-    has_expired = state == "current" and expires_ns is not None and expires_ns <= now_ns
+    trace_id, chain, source = (row.pop(name) for name in ("trace_id", "chain", "source_trace"))
+    at_ns, by, why, method = (row.pop(f"ended_{it}") for it in ("ns", "by", "reason", "method"))
+    subject, attribute, content, scope, metadata, removed = body
+    expires_ns = row["expires_ns"]
+    has_expired = row["state"] == "current" and expires_ns is not None and expires_ns <= now_ns
+    # Nobody was authenticated by what a record from before has.
+    written_method = None if row["written_by"] is None else row["written_method"] or CLAIMED.method
+    changed = {
+        "memory_id": row["memory_id"].hex(),
+        "state": "expired" if has_expired else row["state"],
+        "source_steps": tuple(json_of(row["source_steps"])),
+        "superseded_by": others.get(row["superseded_by"]),
+        "contests": others.get(row["contests"]),
+        "content_hmac": f"hmac-sha256:{row['content_hmac'].hex()}",
+        "written_method": written_method,
+    }
     return Memory(
-        id=row[0],
-        memory_id=row[1].hex(),
-        line=row[2],
-        version=row[3],
-        memory_type=row[4],
-        project=row[5],
-        user=row[6],
-        agent=row[7],
+        **{**row, **changed},
         run_id=trace_id.hex() if trace_id else None,
         chain=f"{trace_id.hex()}-{chain.hex()}" if chain else None,
-        slot=row[10],
-        state="expired" if has_expired else state,
-        confidence=row[12],
-        freshness_ns=row[13],
-        expires_ns=expires_ns,
-        created_ns=row[15],
-        writer=row[16],
-        written_by=row[17],
         source_run_id=source.hex() if source else None,
-        source_steps=tuple(json_of(row[19])),
         source_run_deleted=source in gone,
-        approval_id=row[20],
-        superseded_by=others.get(row[21]),
-        contests=others.get(row[22]),
-        ended=None if row[23] is None else Ended(row[23], row[24] or "", row[25] or "", row[29]),
-        content_hmac=f"hmac-sha256:{row[26].hex()}",
-        reads=row[27],
-        last_read_ns=row[28],
+        ended=None if at_ns is None else Ended(at_ns, by or "", why or "", method),
         subject=subject,
         attribute=attribute,
         content=None if content is None else read_only(json_of(content)),
@@ -146,7 +137,4 @@ def _memory(
         metadata=read_only(json_of(metadata)),
         removed=tuple(json_of(removed)),
         tags=tuple(tags),
-        # Nobody was authenticated by what a record from before has.
-        written_method=None if row[17] is None else row[30] or CLAIMED.method,
-        written_principal=row[31],
     )

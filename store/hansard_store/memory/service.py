@@ -33,14 +33,14 @@ from hansard_compiler.models.memory import (
 )
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
-from hansard_store.audit.event_types import Actor, Event, EventType
-from hansard_store.audit.events import append
+from hansard_store.audit.event_types import Actor
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.transactions import transaction
 from hansard_store.memory import supersession as memories
-from hansard_store.memory.access_log import record
+from hansard_store.memory.access_log import record, record_change
 from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method
 from hansard_store.memory.errors import InvalidMemory, NotCurrent
 from hansard_store.memory.json import candidate_json, memory_json
@@ -62,7 +62,7 @@ from hansard_store.memory.records import (
 )
 from hansard_store.memory.retention import names_of, new_memory
 from hansard_store.memory.retrieval import contradicted_by, read_durable, read_working
-from hansard_store.memory.rows import get_memory, memories_by_number
+from hansard_store.memory.rows import memories_by_number
 from hansard_store.memory.supersession import Written
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.errors import reserved_text
@@ -86,14 +86,14 @@ class WrittenMemory:
     change: Change  # what it is to the memory that stood before
 
     def json(self) -> Json:
-        body = {
+        return {
             "outcome": self.outcome,
             "superseded": list(self.superseded),
             "current_memory_id": self.stands,
+            "change": self.change,
+            "conflicts": [one.json() for one in self.conflicts],
+            "memory": memory_json(self.memory),
         }
-        body["change"] = self.change
-        conflicts = [one.json() for one in self.conflicts]
-        return {**body, "conflicts": conflicts, "memory": memory_json(self.memory)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +232,8 @@ class MemoryService:
         while True:
             with self._transaction() as connection:
                 gone = memories.expire(connection, now_ns=now_ns, most=_AT_ONCE)
-                for number, memory_id in gone:
-                    record(connection, "expire", [number], who, now_ns=now_ns)
-                    self._tell(connection, "expire", memory_id, who, _NOBODY, {})
+                for one in gone:
+                    record_change(connection, "expire", one, who, _NOBODY, {}, now_ns=now_ns)
             total += len(gone)
             if len(gone) < _AT_ONCE:
                 return total
@@ -308,8 +307,6 @@ class MemoryService:
             )  # fmt: skip
         change = change_of(request, made, conflicts)
         kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
-        who = self._toucher(request)
-        record(connection, kind, [made.id], who, now_ns=now_ns)
         superseded = tuple(one.hex() for one in made.superseded)
         stands = made.stands.hex() if made.stands else None
         body = {
@@ -325,7 +322,10 @@ class MemoryService:
         name = self._retention.clean_text(request.by or request.agent or "")
         by = Who(Actor.AGENT, name, self._authority.principal)
         key = None if permit is None else permit.approval.key
-        self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
+        record_change(
+            connection, kind, (made.id, made.memory_id), self._toucher(request), by, body,
+            now_ns=self._clock(), approval_key=key,
+        )  # fmt: skip
         memory = self._one(connection, made.id, now_ns=now_ns)
         return WrittenMemory(memory, made.outcome, superseded, stands, conflicts, change)
 
@@ -362,48 +362,15 @@ class MemoryService:
         approval_key: bytes | None = None,
     ) -> Memory:
         """Record a change by a person or program, and return the record as it is now."""
-        who, now_ns = self._toucher(request), self._clock()
-        record(connection, kind, [found.id], who, now_ns=now_ns)
-        self._tell(connection, kind, found.memory_id, who, by, body, approval_key=approval_key)
+        now_ns = self._clock()
+        record_change(
+            connection, kind, (found.id, found.memory_id), self._toucher(request), by, body,
+            now_ns=now_ns, approval_key=approval_key,
+        )  # fmt: skip
         return self._one(connection, found.id, now_ns=now_ns)
 
-    def _tell(
-        self,
-        connection: apsw.Connection,
-        kind: AccessKind,
-        memory_id: bytes,
-        who: Toucher,
-        by: Who,
-        body: Json,
-        *,
-        approval_key: bytes | None = None,
-    ) -> None:
-        """Append the event of a change, in its transaction."""
-        is_written = kind in ("write", "repeat", "accept")
-        is_person = kind in ("accept", "invalidate", "purge") and who.step_id is None
-        actor = Actor.SYSTEM if kind == "expire" else Actor.ME if is_person else Actor.AGENT
-        event = Event(
-            type=EventType.MEMORY_WRITTEN if is_written else EventType.MEMORY_INVALIDATED,
-            actor=actor,
-            who=by.name,
-            action=f"memory.{kind}",
-            source=who.origin,
-            subject=f"memory:{memory_id.hex()}",
-            time_ns=self._clock(),
-            approval_id=approval_key,
-            trace_id=who.trace_id,
-            span_id=who.span_id,
-            body={
-                key: value
-                for key, value in {**body, **by.proof}.items()
-                if value not in (None, [], "")
-            },
-        )
-        append(connection, event)
-
     def _found(self, connection: apsw.Connection, prefix: str) -> memories.Found:
-        memory = get_memory(connection, prefix, now_ns=self._clock())
-        found = memories.get(connection, bytes.fromhex(memory.memory_id))
+        found = memories.get(connection, find_key(connection, "memory", prefix))
         assert found is not None
         return found
 
