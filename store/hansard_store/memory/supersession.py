@@ -19,7 +19,7 @@ from hansard_compiler.models.memory import TRUST_GAP
 from hansard_store.database.stored_json import json_text
 from hansard_store.evaluation.verdicts import forget_words
 from hansard_store.memory.errors import NotCurrent
-from hansard_store.memory.maintenance import reviewed_supersessions, verdicts
+from hansard_store.memory.maintenance import reviewed_supersessions
 from hansard_store.memory.records import Ended, NewMemory
 from hansard_store.stories import rows as stories
 
@@ -181,7 +181,6 @@ def purge(connection: apsw.Connection, found: Found, ended: Ended) -> None:
             connection.execute(sql, (number,))
         stories.forget(connection, number)
         reviewed_supersessions.forget_words(connection, number)
-        verdicts.forget_pairs(connection, number)
 
 
 def accept(connection: apsw.Connection, found: Found, *, key: bytes) -> tuple[bytes, ...]:

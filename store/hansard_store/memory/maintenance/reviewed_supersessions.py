@@ -16,7 +16,6 @@ from hansard_compiler.calls import Json
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.memory.access_log import record_change
 from hansard_store.memory.errors import NotCurrent
-from hansard_store.memory.maintenance import verdicts
 from hansard_store.memory.records import AccessKind, Origin, Toucher
 from hansard_store.principals.model import CLAIMED
 from hansard_store.times import time_text
@@ -81,7 +80,11 @@ WHERE link.state IN ('proposed', 'refused', 'undone')
 _FORGET: Final = (
     "UPDATE memory_supersession SET rationale = '', undone_reason = NULL WHERE older = ?",
     "UPDATE memory_supersession SET rationale = '', undone_reason = NULL WHERE newer = ?",
+    "DELETE FROM memory_pair WHERE first = ?",
+    "DELETE FROM memory_pair WHERE second = ?",
 )
+# Every judge compares a record that stands again; judged pairs stay so.
+_COMPARE_AGAIN: Final = "DELETE FROM memory_compared WHERE memory = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +191,7 @@ def settled_pairs(
 
 
 def forget_words(connection: apsw.Connection, number: int) -> None:
-    """Remove the words beside the supersessions of a record that is purged."""
+    """Remove the words beside a purged record's supersessions, and the verdicts on it."""
     for sql in _FORGET:
         connection.execute(sql, (number,))
 
@@ -325,7 +328,7 @@ def unsupersede(
             step_id=applying.step_id,
         )  # fmt: skip
         add(connection, taken_back, state="applied", now_ns=now_ns, by=by)
-    verdicts.compare_again(connection, number)
+    connection.execute(_COMPARE_AGAIN, (number,))
     applying.record(connection, "unsupersede", (number, memory_id), body)
 
 
