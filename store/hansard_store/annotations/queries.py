@@ -79,13 +79,23 @@ class MarkCondition:
     bindings: dict[str, object]
 
 
-def tag_condition(number: int, tag: str) -> MarkCondition:
-    """Return what an annotation meets that is this tag; `number` keeps the bindings apart."""
-    return MarkCondition(f"kind = 'tag' AND name = :tag_{number}", {f"tag_{number}": tag})
+def mark_conditions(
+    tags: tuple[str, ...], scores: tuple[ScoreWanted, ...]
+) -> tuple[MarkCondition, ...]:
+    """Return what annotations meet that are these; each must be met by some annotation.
+
+    Bindings are numbered, so that conditions can stand in one statement.
+    """
+    return (
+        *(
+            MarkCondition(f"kind = 'tag' AND name = :tag_{number}", {f"tag_{number}": tag})
+            for number, tag in enumerate(tags)
+        ),
+        *(_score_condition(number, one) for number, one in enumerate(scores)),
+    )
 
 
-def score_condition(number: int, score: ScoreWanted) -> MarkCondition:
-    """Return what an annotation meets that is such a score."""
+def _score_condition(number: int, score: ScoreWanted) -> MarkCondition:
     sql = f"kind = 'score' AND name = :score_{number}"
     bindings: dict[str, object] = {f"score_{number}": score.name}
     if score.label is not None:
@@ -95,16 +105,6 @@ def score_condition(number: int, score: ScoreWanted) -> MarkCondition:
         sql += f" AND value {score.sign} :value_{number}"
         bindings[f"value_{number}"] = score.value
     return MarkCondition(sql, bindings)
-
-
-def mark_conditions(
-    tags: tuple[str, ...], scores: tuple[ScoreWanted, ...]
-) -> tuple[MarkCondition, ...]:
-    """Return all of them; each must be met by some annotation."""
-    return (
-        *(tag_condition(number, tag) for number, tag in enumerate(tags)),
-        *(score_condition(number, one) for number, one in enumerate(scores)),
-    )
 
 
 _ABOVE_ALL: Final = (1 << 63) - 1
@@ -228,15 +228,12 @@ def ended_on(connection: apsw.Connection, target: Target, *, limit: int) -> list
 
 def count_pruned(connection: apsw.Connection, target: Target, *, with_steps: bool = False) -> int:
     """Return how many that ended on it are not stored any more; `with_steps`: of a whole run."""
-    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
     sql = _PRUNED_OF_RUN if with_steps else _PRUNED_OF_TARGET
-    return int(connection.execute(sql, bindings).get)
+    return int(connection.execute(sql, target.bindings).get)
 
 
 def _on(connection: apsw.Connection, sql: str, target: Target, limit: int) -> list[Annotation]:
-    bindings = {
-        "trace": target.trace_id, "span": target.span_id, "side": target.side, "limit": limit,
-    }  # fmt: skip
+    bindings = {**target.bindings, "limit": limit}
     return [annotation_of(row) for row in connection.execute(sql, bindings)]
 
 
@@ -332,16 +329,12 @@ def tag_counts(
     return [(name, count) for name, count in rows]
 
 
-def first_call(connection: apsw.Connection, run: int) -> int | None:
-    """Return the number of the first model call of a run; None where it made none."""
-    found: int | None = connection.execute(_CALLS.format(way="ASC"), {"run": run}).get
-    return found
-
-
-def last_call(connection: apsw.Connection, run: int) -> int | None:
-    """Return the number of the last model call of a run; None where it made none."""
-    found: int | None = connection.execute(_CALLS.format(way="DESC"), {"run": run}).get
-    return found
+def outer_calls(connection: apsw.Connection, run: int) -> tuple[int | None, int | None]:
+    """Return the numbers of the first and the last model call of a run; None where it made none."""
+    first, last = (
+        connection.execute(_CALLS.format(way=way), {"run": run}).get for way in ("ASC", "DESC")
+    )
+    return first, last
 
 
 def known_names(connection: apsw.Connection, kind: Kind, *, limit: int) -> list[str]:
@@ -366,10 +359,7 @@ def marked_targets(
 ) -> list[Target]:
     """Return the next runs and steps on which something stands that meets every condition."""
     last = after or Target(run or b"", side=-1)
-    bindings: dict[str, Any] = {
-        "trace": last.trace_id, "span": last.span_id, "side": last.side, "limit": limit,
-        "run": run,
-    }  # fmt: skip
+    bindings: dict[str, Any] = {**last.bindings, "limit": limit, "run": run}
     for one in conditions:
         bindings |= one.bindings
     sql = _MARKED.format(

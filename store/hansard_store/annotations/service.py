@@ -78,8 +78,7 @@ class AnnotationService:
         _refuse_own_name(request.by or by)
         row = self._row(request, by=request.by or by, now_ns=now_ns)
         with self._writing(row) as (connection, row):
-            find = {"score": rows.find_same_score, "tag": rows.find_same_tag}
-            same = find[row.kind](connection, row) if row.kind in find else None
+            same = None if row.kind == "note" else rows.find_same(connection, row)
             if same is not None and same.row.says == row.says:
                 return same
             if same is not None:

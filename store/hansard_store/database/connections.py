@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import apsw
 
@@ -25,6 +25,7 @@ from hansard_store.database.transactions import (
     latest_version,
     need_own_schema,
     schema_version,
+    transaction,
 )
 from hansard_store.errors import (
     SchemaAlteredError,
@@ -71,6 +72,13 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
     connection.set_busy_timeout(_LONG_TIMEOUT_MS)
     mark_changes(connection, folder.key())
     return connection
+
+
+@contextmanager
+def committing(folder: DataFolder) -> Iterator[apsw.Connection]:
+    """Lend a connection in a transaction that survives a power cut once the block is left."""
+    with closing(open_for_accountability(folder)) as connection, transaction(connection):
+        yield connection
 
 
 def open_for_maintenance(folder: DataFolder, *, secure: bool = False) -> apsw.Connection:

@@ -18,16 +18,33 @@ from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_store.content.retention import Retention
-from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.connections import committing
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import json_of, json_text, read_only
-from hansard_store.database.transactions import transaction
 from hansard_store.ingest.span_input import ReceivedSpan
 
-_COLUMNS = """
-time_ns, span, trace_id, span_id, ordinal, action, effect, reason_code, reason, rule_id, rule_set,
-rule_version, rules, obligations, agent, subject, inputs, policy_hash
-"""
+
+class CheckRow(NamedTuple):
+    """A check as it is stored; JSON columns are values here."""
+
+    time_ns: int
+    action: str
+    effect: str
+    reason_code: str
+    reason: str | None
+    rule_id: str | None
+    rule_set: str | None
+    rule_version: str | None
+    rules: Sequence[Json]
+    obligations: Sequence[str]
+    agent: str | None
+    subject: str | None
+    inputs: Json
+    policy_hash: str
+
+
+_COLUMNS = ", ".join(("span", "trace_id", "span_id", "ordinal", *CheckRow._fields))
+_JSON = ("rules", "obligations", "inputs")
 _ADD = f"""
 INSERT INTO policy_check ({_COLUMNS}) VALUES ({", ".join("?" * 18)})
 ON CONFLICT DO NOTHING
@@ -55,25 +72,6 @@ DELETE FROM policy_check WHERE id IN (
 _ABOVE_ALL = (1 << 63) - 1
 
 
-class CheckRow(NamedTuple):
-    """A check as it is stored; JSON columns are values here."""
-
-    time_ns: int
-    action: str
-    effect: str
-    reason_code: str
-    reason: str | None
-    rule_id: str | None
-    rule_set: str | None
-    rule_version: str | None
-    rules: Sequence[Json]
-    obligations: Sequence[str]
-    agent: str | None
-    subject: str | None
-    inputs: Json
-    policy_hash: str
-
-
 @dataclass(frozen=True, slots=True)
 class StoredCheck:
     """A check with its number and the step it belongs to."""
@@ -96,17 +94,12 @@ def record_check(
 
     Raises StoreBusyError when it cannot be written: then nothing may be allowed.
     """
-    connection = open_for_accountability(folder)
-    try:
-        with transaction(connection):
-            ordinal = 0
-            if trace_id is not None and span_id is not None:
-                ordinal = int(connection.execute(_NEXT, (trace_id, span_id)).get)
-            add_check(connection, row, trace_id=trace_id, span_id=span_id, ordinal=ordinal)
-            number = connection.last_insert_rowid()
-        return number
-    finally:
-        connection.close()
+    with committing(folder) as connection:
+        ordinal = 0
+        if trace_id is not None and span_id is not None:
+            ordinal = int(connection.execute(_NEXT, (trace_id, span_id)).get)
+        add_check(connection, row, trace_id=trace_id, span_id=span_id, ordinal=ordinal)
+        return connection.last_insert_rowid()
 
 
 def add_check(
@@ -119,15 +112,8 @@ def add_check(
     span: int | None = None,
 ) -> None:
     """Add a check inside a transaction; one that is known of this step already stays as it is."""
-    connection.execute(
-        _ADD,
-        (
-            row.time_ns, span, trace_id, span_id, ordinal, row.action, row.effect, row.reason_code,
-            row.reason, row.rule_id, row.rule_set, row.rule_version, json_text(row.rules),
-            json_text(row.obligations), row.agent, row.subject, json_text(row.inputs),
-            row.policy_hash,
-        ),
-    )  # fmt: skip
+    values = row._asdict() | {name: json_text(getattr(row, name)) for name in _JSON}
+    connection.execute(_ADD, (span, trace_id, span_id, ordinal, *values.values()))
 
 
 def add_checks_of_span(
@@ -169,18 +155,10 @@ def checks_query(filters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _stored(row: Sequence[Any]) -> StoredCheck:
-    number, time_ns, span, trace_id, span_id, _, *columns = row
-    (
-        action, effect, reason_code, reason, rule_id, rule_set, rule_version, rules, obligations,
-        agent, subject, inputs, policy_hash,
-    ) = columns  # fmt: skip
-    made = CheckRow(
-        time_ns, action, effect, reason_code, reason, rule_id, rule_set, rule_version,
-        read_only(json_of(rules)), read_only(json_of(obligations)), agent, subject,
-        read_only(json_of(inputs)),
-        policy_hash,
-    )  # fmt: skip
-    return StoredCheck(number, trace_id, span_id, span is not None, made)
+    number, span, trace_id, span_id, _, *columns = row
+    made = CheckRow(*columns)
+    values = {name: read_only(json_of(getattr(made, name))) for name in _JSON}
+    return StoredCheck(number, trace_id, span_id, span is not None, made._replace(**values))
 
 
 # Policy checks as rows: what the retention mode lets them say.

@@ -9,8 +9,8 @@ as it was before, or the line of the person is missing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -20,11 +20,10 @@ import orjson
 from hansard_store.approvals.unit_of_work import SYSTEM, Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
-from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.database.stored_json import object_of
-from hansard_store.database.transactions import store_errors, transaction
+from hansard_store.database.transactions import store_errors
 from hansard_store.principals.model import CLAIMED, is_same
 
 State = Literal["recorded", "altered", "not_recorded"]
@@ -105,13 +104,6 @@ def read_records(folder: DataFolder, names: Sequence[str]) -> Mapping[str, Repor
         return {}
     with store_errors(), closing(open_reader(folder)) as connection:
         return records_of(connection, names)
-
-
-@contextmanager
-def recording(folder: DataFolder) -> Iterator[apsw.Connection]:
-    """Lend a connection in a transaction, for a report and its events; both are on the disk."""
-    with closing(open_for_accountability(folder)) as connection, transaction(connection):
-        yield connection
 
 
 def record_written(

@@ -23,6 +23,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_store.approvals.unit_of_work import Who
+from hansard_store.database.connections import committing
 from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.ids import short_id
 from hansard_store.principals.model import is_same
@@ -35,7 +36,6 @@ from hansard_store.reports.audit_events import (
     record_acknowledged,
     record_removed,
     record_written,
-    recording,
     records_of,
 )
 from hansard_store.times import time_text
@@ -112,7 +112,7 @@ class Reports:
         """Write a report, and remove the oldest ones beyond the most that are stored."""
         try:
             make_private(self._folder)
-            with recording(self._store) as connection:
+            with committing(self._store) as connection:
                 name = self._write_new(text, now_ns=now_ns)
                 content = self.path(name).read_bytes()
                 record_written(connection, name, content, source=self._source, now_ns=now_ns)
@@ -158,7 +158,7 @@ class Reports:
             raise InvalidAcknowledgement(
                 f"say who acknowledges it: a name of 1 to {MOST_NAME_CHARS} characters"
             )
-        with recording(self._store) as connection:
+        with committing(self._store) as connection:
             record = records_of(connection, [name]).get(name, NOT_RECORDED)
             earlier = next((one for one in record.acks if is_same(one.who, who.name)), None)
             ack = earlier or record_acknowledged(
@@ -210,7 +210,7 @@ class Reports:
             text = "\n".join(lines) + "\n"
             record = read_records(self._store, [name]).get(name, NOT_RECORDED)
             if record.state_of(before) == "recorded":
-                with recording(self._store) as connection:
+                with committing(self._store) as connection:
                     record_written(
                         connection, name, text.encode(), source=self._source, now_ns=time.time_ns()
                     )
@@ -251,7 +251,7 @@ class Reports:
     def _prune(self, *, now_ns: int) -> None:
         names = sorted(self._names(), key=_order)[:-MOST_REPORTS]
         if records := read_records(self._store, names):
-            with recording(self._store) as connection:
+            with committing(self._store) as connection:
                 for name, record in records.items():
                     if record.digests and record.removed_seq is None:
                         record_removed(connection, name, source=self._source, now_ns=now_ns)

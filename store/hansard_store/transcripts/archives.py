@@ -21,9 +21,9 @@ from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.transcripts.errors import NothingToFold
 from hansard_compiler.transcripts.ids import ConversationId
 from hansard_compiler.transcripts.messages import Row
-from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.connections import committing
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import snapshot, transaction
+from hansard_store.database.transactions import snapshot
 from hansard_store.errors import StoreCorruptError, StoreError
 from hansard_store.transcripts.rows import get_conversation, list_folds, read_rows
 
@@ -141,13 +141,9 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _note(folder: DataFolder, made: Archive, *, actor: str, now_ns: int) -> None:
-    connection = open_for_accountability(folder)
     row = (
         made.conversation.digest, made.last_position, bytes.fromhex(made.sha256), made.size_bytes,
         actor, now_ns,
     )  # fmt: skip
-    try:
-        with transaction(connection):
-            connection.execute(_ADD, row)
-    finally:
-        connection.close()
+    with committing(folder) as connection:
+        connection.execute(_ADD, row)
