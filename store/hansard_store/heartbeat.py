@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ Origin = Literal["command", "server"]
 Status = Literal["done", "failed", "skipped"]
 KEPT_NS: Final = 400 * 24 * 3_600 * 10**9  # older cycles are pruned: a year can be compared
 _AT_ONCE: Final = 1_000
+HEARTBEAT_AGENT: Final = "hansard.heartbeat"  # whose memory is notes about itself
 
 _BEGIN: Final = """
 INSERT INTO heartbeat_cycle (trace_id, origin, started_ns) VALUES (:trace_id, :origin, :now)
@@ -204,14 +205,13 @@ VALUES (:time_ns, :component, :level, :signature, :message, :trace_id, :span_id)
 """
 _PRUNE: Final = "DELETE FROM diagnostic WHERE id <= (SELECT max(id) FROM diagnostic) - ?"
 _LIST: Final = """
-SELECT id, time_ns, component, level, signature, message, trace_id, span_id FROM diagnostic
-WHERE id < :before AND time_ns >= :since ORDER BY id DESC LIMIT :limit
+SELECT id, time_ns, component, level, signature, message, trace_id, span_id FROM diagnostic{of}
+WHERE{wanted} id < :before AND time_ns >= :since ORDER BY id DESC LIMIT :limit
 """
-_LIST_OF: Final = """
-SELECT id, time_ns, component, level, signature, message, trace_id, span_id
-FROM diagnostic INDEXED BY diagnostic_component
-WHERE component = :component AND id < :before AND time_ns >= :since ORDER BY id DESC LIMIT :limit
-"""
+_OF_ALL: Final = _LIST.format(of="", wanted="")
+_OF_COMPONENT: Final = _LIST.format(
+    of=" INDEXED BY diagnostic_component", wanted=" component = :component AND"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def list_diagnostics(
 ) -> list[Diagnostic]:
     """Return diagnostics, the newest first; `before` is the id of the last one seen."""
     parameters = {"component": component, "since": since_ns, "limit": limit, "before": before}
-    sql = _LIST if component is None else _LIST_OF
+    sql = _OF_ALL if component is None else _OF_COMPONENT
     return [_diagnostic(row) for row in connection.execute(sql, parameters)]
 
 
@@ -271,21 +271,11 @@ class DiagnosticLog:
         """Close all connections; no thread may be using one."""
         self._connections.close()
 
-    def write(
-        self,
-        component: str,
-        level: Level,
-        message: str,
-        *,
-        signature: str = "",
-        run_id: str | None = None,
-        step_id: str | None = None,
-    ) -> None:
-        """Add a line; secrets are removed from its message. Raises StoreBusyError, StoreError."""
-        self.write_all([Line(component, level, message, signature, run_id, step_id)])
+    def write(self, *lines: Line) -> None:
+        """Add lines in one transaction; secrets are removed from their messages.
 
-    def write_all(self, lines: Iterable[Line]) -> None:
-        """Add lines in one transaction, as `write` does."""
+        Raises StoreBusyError, StoreError.
+        """
         rows = [self._row(one) for one in lines]
         connection = self._connections.get()
         with transaction(connection):
@@ -293,15 +283,14 @@ class DiagnosticLog:
             connection.execute(_PRUNE, (MOST_ROWS,))
 
     def _row(self, line: Line) -> dict[str, Any]:
-        message, run_id, step_id = line.message, line.run_id, line.step_id
-        clean = self._retention.clean_text(message)
-        run = run_id or (step_id[:32] if step_id else None)
+        step_id = line.step_id
+        run = line.run_id or (step_id[:32] if step_id else None)
         return {
             "time_ns": self._clock(),
             "component": line.component[:200],
             "level": line.level,
             "signature": line.signature[:MOST_CHARS],
-            "message": clean[:MOST_CHARS],
+            "message": self._retention.clean_text(line.message)[:MOST_CHARS],
             "trace_id": bytes.fromhex(run) if run else None,
             "span_id": bytes.fromhex(step_id[33:49]) if step_id else None,
         }

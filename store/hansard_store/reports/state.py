@@ -13,10 +13,9 @@ from hansard_store.approvals.rows import count_by_status
 from hansard_store.audit.event_types import EventType
 from hansard_store.database.row_order import first_memory_since
 from hansard_store.database.transactions import snapshot
-from hansard_store.detection.components import HEARTBEAT_AGENT
 from hansard_store.detection.failed_steps import errors_by_kind
 from hansard_store.detection.rules import HOUR_NS, Occurrence, SubjectKind
-from hansard_store.heartbeat import CycleRecord, PhaseRecord, list_cycles
+from hansard_store.heartbeat import HEARTBEAT_AGENT, CycleRecord, PhaseRecord, list_cycles
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
 from hansard_store.memory.records import Memory, words_of
 from hansard_store.tasks.rows import Task, count_tasks, list_tasks
