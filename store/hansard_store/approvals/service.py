@@ -141,7 +141,10 @@ class ApprovalService(AuditService):
         validation.check_step(step_id)
         before = self.approval(approval_id)
         running.require_proposer(before, proposal_key)
-        note = self._ask(_question(before, arguments), who=self._requester(by or before.agent))
+        note = self._ask(
+            PolicyQuestion.about(before, arguments, before.policy.facts),
+            who=self._requester(by or before.agent),
+        )
 
         def do(work: Work) -> Approval | Refusal:
             approval = decisions.settle(work, proposing.unaltered(work, before.approval_id))
@@ -193,7 +196,9 @@ class ApprovalService(AuditService):
             before = self.approval(approval_id)
             revision = before.revision if revision is None else revision
             if before.is_pending and self.keeper.hash_of(arguments) != before.arguments_hash:
-                note = self._ask(_question(before, arguments), who=who)
+                note = self._ask(
+                    PolicyQuestion.about(before, arguments, before.policy.facts), who=who
+                )
         return self._decide(
             lambda work: decisions.approve(
                 work,
@@ -515,15 +520,3 @@ def open_accountability(
         made.keep_head()
         made.seal()
     return made
-
-
-def _question(approval: Approval, arguments: Mapping[str, Any]) -> PolicyQuestion:
-    return PolicyQuestion(
-        approval.tool,
-        arguments,
-        approval.effect,
-        agent=approval.agent,
-        run_id=approval.run_id,
-        step_id=approval.step_id,
-        facts=approval.policy.facts,
-    )

@@ -26,15 +26,7 @@ def question_of(proposal: Proposal) -> PolicyQuestion:
     unknown = set(proposal.facts) - set(FACTS)
     if unknown:
         raise InvalidProposal("facts", f"policy knows nothing of {min(unknown)!r}")
-    return PolicyQuestion(
-        proposal.tool,
-        proposal.arguments,
-        proposal.effect,
-        agent=proposal.agent,
-        run_id=proposal.run_id,
-        step_id=proposal.step_id,
-        facts=proposal.facts,
-    )
+    return PolicyQuestion.about(proposal, proposal.arguments, proposal.facts)
 
 
 def checked(proposal: Proposal, keeper: Retention) -> Proposal:
@@ -60,7 +52,12 @@ def checked(proposal: Proposal, keeper: Retention) -> Proposal:
     _check_required(proposal)
     if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
         raise InvalidProposal("batch_id", "the batch is 32 lower-case hex digits")
-    return _with_run(replace(proposal, proposer_policy=_clean(proposal.proposer_policy, keeper)))
+    run_id = check_step(proposal.step_id, proposal.run_id)
+    if run_id is not None and not _HEX_ID.fullmatch(run_id):
+        raise InvalidProposal("run_id", "the run is 32 lower-case hex digits")
+    return replace(
+        proposal, proposer_policy=_clean(proposal.proposer_policy, keeper), run_id=run_id
+    )
 
 
 def require_enough(
@@ -110,23 +107,16 @@ def _clean(note: PolicyNote | None, keeper: Retention) -> PolicyNote | None:
     )
 
 
-def check_step(step_id: str | None) -> None:
-    """Raise InvalidProposal for what is no step's id."""
-    if step_id is not None and not _STEP_ID.fullmatch(step_id):
+def check_step(step_id: str | None, run_id: str | None = None) -> str | None:
+    """Return the run of a step, which is `run_id` where that is given.
+
+    Raises InvalidProposal for what is no step's id, or one of another run.
+    """
+    if step_id is None:
+        return run_id
+    found = _STEP_ID.fullmatch(step_id)
+    if found is None or run_id not in (None, found[1]):
         raise InvalidProposal(
             "step_id", "the step is 32 and 16 hex digits with - between, of its run"
         )
-
-
-def _with_run(proposal: Proposal) -> Proposal:
-    run_id, step_id = proposal.run_id, proposal.step_id
-    if step_id is not None:
-        found = _STEP_ID.fullmatch(step_id)
-        if found is None or run_id not in (None, found[1]):
-            raise InvalidProposal(
-                "step_id", "the step is 32 and 16 hex digits with - between, of its run"
-            )
-        run_id = found[1]
-    if run_id is not None and not _HEX_ID.fullmatch(run_id):
-        raise InvalidProposal("run_id", "the run is 32 lower-case hex digits")
-    return replace(proposal, run_id=run_id)
+    return found[1]
