@@ -17,7 +17,6 @@ from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import own_copy, read_only
-from hansard_store.database.transactions import transaction
 from hansard_store.times import time_text
 
 # Cycles of the heartbeat and the results of their phases, as rows and as records.
@@ -137,9 +136,9 @@ class CycleLog:
 
     def begin(self, cycle_id: str, *, origin: Origin) -> None:
         """Record that a cycle begins, and prune what is older than a year."""
-        connection, now_ns = self._connections.get(), self._clock()
+        now_ns = self._clock()
         parameters = {"trace_id": bytes.fromhex(cycle_id), "origin": origin, "now": now_ns}
-        with transaction(connection):
+        with self._connections.writing() as connection:
             connection.execute(_BEGIN, parameters)
             old: list[Any] = connection.execute(_OLD, (now_ns - KEPT_NS, _AT_ONCE)).fetchall()
             for sql in _DROP:
@@ -147,7 +146,6 @@ class CycleLog:
 
     def add(self, phase: PhaseRecord) -> None:
         """Record how a phase ended."""
-        connection = self._connections.get()
         parameters = {
             "trace_id": bytes.fromhex(phase.cycle_id),
             "name": phase.name,
@@ -158,13 +156,12 @@ class CycleLog:
             "summary": phase.summary,
             "figures": json.dumps(dict(phase.figures), ensure_ascii=False),
         }
-        with transaction(connection):
+        with self._connections.writing() as connection:
             connection.execute(_ADD_PHASE, parameters)
 
     def end(self, cycle_id: str) -> None:
         """Record that a cycle has ended."""
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             connection.execute(_END, {"trace_id": bytes.fromhex(cycle_id), "now": self._clock()})
 
     def last(self, name: str, *, status: Status = "done") -> PhaseRecord | None:
@@ -277,8 +274,7 @@ class DiagnosticLog:
         Raises StoreBusyError, StoreError.
         """
         rows = [self._row(one) for one in lines]
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             connection.executemany(_ADD, rows)
             connection.execute(_PRUNE, (MOST_ROWS,))
 

@@ -198,16 +198,13 @@ def runs_of_conversation(
     """Return the runs of a run's conversation that began before it, the newest first."""
     if run.conversation_id is None:
         return []
-    parameters = {
-        "conversation": run.conversation_id, "before": run.ended_ns, "run": run.id, "limit": limit,
-    }  # fmt: skip
-    return _runs(connection, _OF_CONVERSATION, parameters)
+    about = {"conversation": run.conversation_id, "before": run.ended_ns, "run": run.id}
+    return _runs(connection, _OF_CONVERSATION, {**about, "limit": limit})
 
 
 def runs_by_trace(connection: apsw.Connection, traces: Iterable[bytes]) -> list[EvaluatedRun]:
     """Return those of some runs that are stored."""
-    trace_ids = json_text([one.hex() for one in traces])
-    return [EvaluatedRun(*row) for row in connection.execute(_BY_TRACE, (trace_ids,))]
+    return _runs(connection, _BY_TRACE, (json_text([one.hex() for one in traces]),))
 
 
 def runs_of_agent(
@@ -345,9 +342,5 @@ def _transcript_text(row: Any) -> TranscriptText:
     return TranscriptText(number, message_id, name, text, created_ns, trace_id, span_id)
 
 
-def _runs(connection: apsw.Connection, sql: str, parameters: dict[str, Any]) -> list[EvaluatedRun]:
-    return [EvaluatedRun(*row) for row in connection.execute(sql, _used(sql, parameters))]
-
-
-def _used(sql: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in parameters.items() if f":{name}" in sql}
+def _runs(connection: apsw.Connection, sql: str, parameters: Any) -> list[EvaluatedRun]:
+    return [EvaluatedRun(*row) for row in connection.execute(sql, parameters)]

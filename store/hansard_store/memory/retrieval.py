@@ -18,7 +18,7 @@ from hansard_compiler.relevance import scorer_named
 from hansard_compiler.words import WORD, terms
 from hansard_store.database.stored_json import json_of, json_text
 from hansard_store.memory.json import candidate_json
-from hansard_store.memory.queries import STATES, rows_of
+from hansard_store.memory.queries import STATES
 from hansard_store.memory.records import Memory, MemoryConflict
 from hansard_store.memory.rows import COLUMNS, memories_by_number, whole
 from hansard_store.memory.supersession import place_tokens
@@ -134,7 +134,8 @@ def contradicted_by(
         "now": now_ns,
     }
     sql = _NUMBERS.format(wanted=f"{STATES['current']} AND {_OF_SUBJECT}")
-    numbers = [number for (number,) in rows_of(connection, sql, parameters) if number != one.id]
+    found: Any = connection.execute(sql, parameters)
+    numbers = [number for (number,) in found if number != one.id]
     others = [
         other
         for other in memories_by_number(connection, numbers, now_ns=now_ns).values()
@@ -169,7 +170,8 @@ def _texts(
 ) -> dict[int, str]:
     """Return what the newest matches say, by number; those of another scope are left out."""
     sql = _TEXTS.format(wanted=" AND ".join((STATES[state], *search.clauses)))
-    rows = rows_of(connection, sql, {**search.parameters, "match": match, "limit": most})
+    bindings = {**search.parameters, "match": match, "limit": most}
+    rows: Any = connection.execute(sql, bindings)
     scope = {**search.request.namespace.scope, **search.request.scope}
     return {
         number: f"{subject}\n{attribute}\n{content}"
@@ -224,7 +226,7 @@ def read_working(
     state = STATES["current"] if not request.hidden else STATES["all"]
     parameters = {"run": run, "chain": chain, "now": now_ns, "limit": 500}
     sql = _WORKING.format(state=state)
-    rows = rows_of(connection, sql, parameters)
+    rows = connection.execute(sql, parameters).fetchall()
     found = [
         one
         for one in whole(connection, rows, now_ns=now_ns)

@@ -7,8 +7,7 @@ Every read is recorded, too, with the step that did it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +37,6 @@ from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.id_prefixes import find_key
-from hansard_store.database.transactions import transaction
 from hansard_store.memory import supersession as memories
 from hansard_store.memory.access_log import record, record_change
 from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method
@@ -154,7 +152,7 @@ class MemoryService:
         _refuse_own_names(request.by, request.agent)
         now_ns = self._clock()
         new = new_memory(self._retention, request, now_ns=now_ns)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             written = self._write(connection, request, new, now_ns=now_ns)
             along(connection, written)
         return written
@@ -165,7 +163,7 @@ class MemoryService:
         Raises NotFoundError, NotCurrent, CredentialsRequired.
         """
         by = self._decider(request.by)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             found = self._found(connection, request.memory_id)
             if found.state != "review":
                 raise NotCurrent(found.memory_id.hex(), state=found.state, expected="review")
@@ -189,7 +187,7 @@ class MemoryService:
         """
         by = self._decider(request.by)
         reason = self._retention.clean_text(request.reason)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             found = self._found(connection, request.memory_id)
             newer = request.superseded_by
             based_on = None if newer is None else self._found(connection, newer).memory_id
@@ -230,7 +228,7 @@ class MemoryService:
         """Mark what is past its time, and return how much; reads leave it out before that."""
         total, now_ns, who = 0, self._clock(), Toucher(self._origin)
         while True:
-            with self._transaction() as connection:
+            with self._connections.writing() as connection:
                 gone = memories.expire(connection, now_ns=now_ns, most=_AT_ONCE)
                 for one in gone:
                     record_change(connection, "expire", one, who, _NOBODY, {}, now_ns=now_ns)
@@ -250,7 +248,7 @@ class MemoryService:
             found += read_working(connection, request, bytes.fromhex(run), now_ns=now_ns)
         if any(names):
             found += read_durable(connection, request, names, now_ns=now_ns)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             who = self._toucher(request)
             standing = [one.id for one in found if one.state == "current"]
             record(connection, "read", standing, who, now_ns=now_ns)
@@ -338,7 +336,7 @@ class MemoryService:
         refused: Sequence[str],
     ) -> Memory:
         reason = self._retention.clean_text(request.reason)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             permitted = permit(connection)
             by = permitted.by
             found = self._found(connection, request.memory_id)
@@ -383,12 +381,6 @@ class MemoryService:
     def _toucher(self, request: MemoryActor) -> Toucher:
         agent = None if request.agent is None else self._retention.clean_text(request.agent)
         return Toucher(self._origin, request.run, request.step_id, agent)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
-        connection = self._connections.get()
-        with transaction(connection):
-            yield connection
 
 
 def _held_back(

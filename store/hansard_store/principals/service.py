@@ -23,7 +23,7 @@ from hansard_store.audit.events import append
 from hansard_store.audit.seal_marks import is_altered
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import altered_objects, store_errors, transaction
+from hansard_store.database.transactions import altered_objects, store_errors
 from hansard_store.errors import SchemaAlteredError
 from hansard_store.principals.errors import TokenExists, TokenNameConfusable, UnknownToken
 from hansard_store.principals.model import (
@@ -227,7 +227,7 @@ class Principals:
 
     def sign_out(self, cookie: str) -> None:
         """End a session: its cookie opens nothing any more."""
-        with self._writing() as connection:
+        with self._connections.writing() as connection:
             connection.execute(_END_SESSION, (self._hash(_SESSION_WORD, cookie),))
 
     # ---- links
@@ -238,7 +238,7 @@ class Principals:
         Its session may do what the token of that name may; all, where the name has no token.
         """
         code = secrets.token_urlsafe(_RANDOM_BYTES)
-        with self._writing() as connection:
+        with self._connections.writing() as connection:
             token = self._token_of_user(connection, user)
             parameters = {
                 "hash": self._hash(_LINK_WORD, code),
@@ -254,7 +254,7 @@ class Principals:
     def use_link(self, code: str, *, server: str) -> SignedIn | None:
         """Begin the session that a link is for; None where it is none of this server."""
         hash = self._hash(_LINK_WORD, code)
-        with self._writing() as connection:
+        with self._connections.writing() as connection:
             is_forged = _is_forged(connection, "sign_in_link", "hash", hash)
             row: Any = connection.execute(_FIND_LINK, {"hash": hash, "server": server}).fetchone()
             token_id, is_once = row or (None, False)
@@ -269,7 +269,7 @@ class Principals:
 
     def end_links(self, server: str) -> None:
         """End the links of a server that stops."""
-        with self._writing() as connection:
+        with self._connections.writing() as connection:
             connection.execute(_REMOVE_LINKS_OF_SERVER, (server,))
 
     # ---- managing tokens
@@ -284,7 +284,7 @@ class Principals:
         if Scope.DECIDE in scopes:
             scopes |= {Scope.READ}
         secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
-        with self._writing() as connection:
+        with self._connections.writing() as connection:
             known = _named(connection, name)
             if known is not None and known.has_secret:
                 raise TokenExists(name)
@@ -301,7 +301,7 @@ class Principals:
     def revoke(self, name: str, *, by: Principal, who: str = "") -> NamedToken:
         """End a token with its sessions and links. Raises UnknownToken."""
         now_ns = self._clock()
-        with self._writing() as connection:
+        with self._connections.writing() as connection:
             token = _named(connection, name)
             if token is None:
                 raise UnknownToken(name)
@@ -325,7 +325,7 @@ class Principals:
             used, self._used = self._used, {}
         if not used:
             return
-        with self._writing() as connection:
+        with self._connections.writing() as connection:
             rows = [{"id": token_id, "now": used_ns} for token_id, used_ns in used.items()]
             connection.executemany(_USED, rows)
 
@@ -371,7 +371,7 @@ class Principals:
             "expires": now_ns + SESSION_S * 1_000_000_000,
         }
         old = {"now": now_ns, "name": one.name, "most": _MOST_SESSIONS}
-        with self._writing() as connection:
+        with self._connections.writing() as connection:
             connection.execute(_ADD_SESSION, parameters)
             connection.execute(_END_OLD_SESSIONS, old)
         return SignedIn(cookie, replace(one, method="session"))
@@ -439,12 +439,6 @@ class Principals:
             altered = [one for one in altered_objects(connection) if one.table in _TABLES]
             if altered:
                 raise SchemaAlteredError([str(one) for one in altered])
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
-        connection = self._connections.get()
-        with transaction(connection):
             yield connection
 
 

@@ -28,7 +28,7 @@ from hansard_store.audit.events import append
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import snapshot, transaction
+from hansard_store.database.transactions import snapshot
 from hansard_store.detection.rules import REVIEW_RULES, Finding, Occurrence
 from hansard_store.ids import new_id, short_id
 from hansard_store.memory.maintenance import reviewed_supersessions
@@ -129,8 +129,7 @@ class TaskService:
         writes what must stand or fall with each of them, in the same transaction.
         """
         now_ns = self._clock()
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             recorded = [self._record(connection, one, now_ns=now_ns) for one in findings]
             for one in recorded:
                 along(connection, one)
@@ -150,8 +149,7 @@ class TaskService:
         """
         author = self._authority.decider(self._retention.clean_text(request.by or by))
         note = self._note(request.note)
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             task = get_task(connection, task_id)
             if request.decision == "done":
                 self._finish(connection, task, by=author)

@@ -22,7 +22,7 @@ from hansard_store.audit.event_types import Actor
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import json_text
-from hansard_store.database.transactions import snapshot, transaction
+from hansard_store.database.transactions import snapshot
 from hansard_store.detection.rules import Finding, Occurrence, rule_named
 from hansard_store.memory.maintenance import reviewed_supersessions
 from hansard_store.memory.maintenance.candidate_pairs import (
@@ -262,8 +262,7 @@ class MaintenanceService:
     def add_vectors(self, made: Mapping[int, Sequence[float]], embedder: str) -> None:
         """Store vectors by the numbers of their records."""
         rows = [(number, embedder, packed(vector)) for number, vector in made.items()]
-        connection = self._connections.get(in_full=False)
-        with transaction(connection):
+        with self._connections.writing(in_full=False) as connection:
             connection.executemany(_ADD_VECTOR, rows)
 
     # ---- writing
@@ -272,23 +271,23 @@ class MaintenanceService:
         self, judged: Sequence[Judged], outcome: PairOutcome = "none", *, reason: str = ""
     ) -> None:
         """Remember verdicts that change nothing now."""
-        connection, now_ns = self._connections.get(in_full=False), self._clock()
+        now_ns = self._clock()
         clean = self._redactor.redact_text(reason).text[:_MOST_REASON]
-        with transaction(connection):
+        with self._connections.writing(in_full=False) as connection:
             for one in judged:
                 _remember(connection, one, outcome, now_ns=now_ns, reason=clean)
 
     def set_compared(self, numbers: Sequence[int], judge: str) -> None:
         """Remember that a judge is through with these records."""
-        connection, now_ns = self._connections.get(in_full=False), self._clock()
-        with transaction(connection):
+        now_ns = self._clock()
+        with self._connections.writing(in_full=False) as connection:
             connection.execute(_COMPARED, (judge, now_ns, json_text(list(numbers))))
 
     def supersede(self, link: NewSupersession, judged: Judged | None = None) -> bool:
         """Let one record supersede another; False where one of both does not stand any more."""
-        connection, now_ns = self._connections.get(), self._clock()
+        now_ns = self._clock()
         applying = Applying(self._origin, now_ns, self._by, self._step_id)
-        with transaction(connection):
+        with self._connections.writing() as connection:
             is_applied = supersede(connection, self._clean(link), applying)
             if judged is not None and is_applied:
                 _remember(connection, judged, "superseded", now_ns=now_ns)
