@@ -48,7 +48,7 @@ FROM heartbeat_phase AS phase JOIN heartbeat_cycle AS cycle ON cycle.id = phase.
 """
 _OF_CYCLE: Final = f"{_PHASE} WHERE phase.cycle = ? ORDER BY phase.id"
 _LAST: Final = f"""
-{_PHASE} WHERE phase.name = :name AND phase.status = :status ORDER BY phase.id DESC LIMIT 1
+{_PHASE} WHERE phase.name = ? AND phase.status = 'done' ORDER BY phase.id DESC LIMIT 1
 """
 _HISTORY: Final = f"""
 {_PHASE} WHERE phase.name = :name AND phase.started_ns >= :since ORDER BY phase.id DESC LIMIT :limit
@@ -107,11 +107,9 @@ def list_cycles(
     ]
 
 
-def last_phase(
-    connection: apsw.Connection, name: str, *, status: Status = "done"
-) -> PhaseRecord | None:
-    """Return the newest result of a phase with this status; None before the first."""
-    row: Any = connection.execute(_LAST, {"name": name, "status": status}).fetchone()
+def last_phase(connection: apsw.Connection, name: str) -> PhaseRecord | None:
+    """Return the newest result of a phase that was done; None before the first."""
+    row: Any = connection.execute(_LAST, (name,)).fetchone()
     return None if row is None else _phase(row)
 
 
@@ -164,9 +162,9 @@ class CycleLog:
         with self._connections.writing() as connection:
             connection.execute(_END, {"trace_id": bytes.fromhex(cycle_id), "now": self._clock()})
 
-    def last(self, name: str, *, status: Status = "done") -> PhaseRecord | None:
-        """Return the newest result of a phase with this status; None before the first."""
-        return last_phase(self._connections.get(), name, status=status)
+    def last(self, name: str) -> PhaseRecord | None:
+        """Return the newest result of a phase that was done; None before the first."""
+        return last_phase(self._connections.get(), name)
 
 
 def _phases(connection: apsw.Connection, cycle: int) -> tuple[PhaseRecord, ...]:
@@ -203,7 +201,7 @@ VALUES (:time_ns, :component, :level, :signature, :message, :trace_id, :span_id)
 _PRUNE: Final = "DELETE FROM diagnostic WHERE id <= (SELECT max(id) FROM diagnostic) - ?"
 _LIST: Final = """
 SELECT id, time_ns, component, level, signature, message, trace_id, span_id FROM diagnostic{of}
-WHERE{wanted} id < :before AND time_ns >= :since ORDER BY id DESC LIMIT :limit
+WHERE{wanted} id < :before ORDER BY id DESC LIMIT :limit
 """
 _OF_ALL: Final = _LIST.format(of="", wanted="")
 _OF_COMPONENT: Final = _LIST.format(
@@ -229,12 +227,11 @@ def list_diagnostics(
     connection: apsw.Connection,
     *,
     component: str | None = None,
-    since_ns: int = 0,
     limit: int = 100,
     before: int = _ABOVE_ALL,
 ) -> list[Diagnostic]:
     """Return diagnostics, the newest first; `before` is the id of the last one seen."""
-    parameters = {"component": component, "since": since_ns, "limit": limit, "before": before}
+    parameters = {"component": component, "limit": limit, "before": before}
     sql = _OF_ALL if component is None else _OF_COMPONENT
     return [_diagnostic(row) for row in connection.execute(sql, parameters)]
 

@@ -225,15 +225,12 @@ def end(
     connection.execute(_END, parameters)
 
 
-def prune(
-    connection: apsw.Connection, target: Target, ended: str, *, most: int = MOST_ENDED
-) -> int:
-    """Delete the oldest that ended so on one thing, beyond `most`, and count them."""
-    connection.execute(_PRUNE, {**target.bindings, "ended": ended, "kept": most})
+def prune(connection: apsw.Connection, target: Target, ended: str) -> None:
+    """Delete the oldest that ended so on one thing, beyond MOST_ENDED, and count them."""
+    connection.execute(_PRUNE, {**target.bindings, "ended": ended, "kept": MOST_ENDED})
     gone = connection.changes()
     if gone:
         connection.execute(_COUNT_PRUNED, {**target.bindings, "gone": gone})
-    return gone
 
 
 def find_same(connection: apsw.Connection, row: AnnotationRow) -> Annotation | None:

@@ -162,7 +162,6 @@ def repropose(
     who: Who,
     description: str | None = None,
     flags: Mapping[str, Any] = {},
-    keep: Mapping[str, Any] = {},
     step_id: str | None = None,
 ) -> Approval:
     """Bring a revised action back with a new draft: it awaits again, for its whole time again.
@@ -197,7 +196,6 @@ def repropose(
             "expires_ns": work.now_ns + lifetime,
             "asked": requested,
             "escalates_ns": next_escalation(approvers, requested, work.now_ns),
-            **keep,
         },
     )
     body: dict[str, Any] = {

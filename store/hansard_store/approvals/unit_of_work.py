@@ -80,15 +80,12 @@ class Work:
         subject: str,
         body: Mapping[str, Any] = {},
         contents: Sequence[Content] = (),
-        approval: Approval | None = None,
         approval_id: bytes | None = None,
         run_id: str | None = None,
         step_id: str | None = None,
         time_ns: int | None = None,
     ) -> int:
         """Append an event, and return its number; one of a later time than now happened now."""
-        if approval is not None:
-            run_id, step_id = approval.run_id, approval.step_id
         span = step_id.partition("-")[2] if step_id else ""
         is_late = time_ns is not None and time_ns < self.now_ns
         return self.log.append(
@@ -101,7 +98,7 @@ class Work:
                 subject=subject,
                 time_ns=self.now_ns if time_ns is None else min(time_ns, self.now_ns),
                 late=is_late,
-                approval_id=approval_id if approval is None else approval.key,
+                approval_id=approval_id,
                 trace_id=bytes.fromhex(run_id) if run_id else None,
                 span_id=bytes.fromhex(span) if span else None,
                 body={

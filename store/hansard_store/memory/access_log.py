@@ -23,7 +23,7 @@ UPDATE memory SET reads = reads + 1, last_read_ns = max(last_read_ns, ?) WHERE i
 """
 _LIST = """
 SELECT id, time_ns, kind, memory, trace_id, span_id, agent, origin
-FROM memory_access INDEXED BY {index} WHERE {wanted} AND id < :before
+FROM memory_access INDEXED BY {index} WHERE {wanted}
 ORDER BY id DESC LIMIT :limit
 """
 _OF_MEMORY = _LIST.format(
@@ -37,7 +37,7 @@ FROM memory_access INDEXED BY memory_access_memory
 WHERE memory IN (SELECT value FROM json_each(:memories)) AND kind = 'read' AND time_ns >= :since
 GROUP BY 1
 """
-_ABOVE_ALL: Final = (1 << 63) - 1
+_MOST_OF_RUN: Final = 200
 DAY_NS: Final = 86_400_000_000_000
 
 
@@ -95,18 +95,18 @@ def record_change(
 
 
 def accesses_of(
-    connection: apsw.Connection, memories: Sequence[int], *, before: int = _ABOVE_ALL, limit: int
+    connection: apsw.Connection, memories: Sequence[int], *, limit: int
 ) -> list[Access]:
     """Return who touched these records, the newest first."""
-    parameters = {"memories": str(list(memories)), "before": before, "limit": limit}
+    parameters = {"memories": str(list(memories)), "limit": limit}
     return _accesses(connection, _OF_MEMORY, parameters)
 
 
 def accesses_in(
-    connection: apsw.Connection, trace_id: bytes, span_id: bytes | None = None, *, limit: int = 200
+    connection: apsw.Connection, trace_id: bytes, span_id: bytes | None = None
 ) -> list[Access]:
     """Return what a run, or one step of it, read and wrote, the newest first."""
-    parameters = {"trace": trace_id, "before": _ABOVE_ALL, "limit": limit}
+    parameters = {"trace": trace_id, "limit": _MOST_OF_RUN}
     if span_id is None:
         return _accesses(connection, _OF_RUN, parameters)
     return _accesses(connection, _OF_STEP, {**parameters, "span": span_id})

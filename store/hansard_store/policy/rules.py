@@ -129,7 +129,7 @@ def rule_history(
 ) -> list[RuleVersion]:
     """Return a rule as it was in each version that has it, the newest first."""
     rows: Any = connection.execute(_HISTORY, {"rule": rule_id, "before": before, "limit": limit})
-    return [RuleVersion(*columns, body=read_only(json_of(body))) for *columns, body in rows]
+    return [RuleVersion(*[*columns, read_only(json_of(body))]) for *columns, body in rows]
 
 
 def put_policy(

@@ -28,6 +28,7 @@ from hansard_store.memory.maintenance import reviewed_supersessions
 from hansard_store.memory.maintenance.candidate_pairs import (
     COMPARED_TYPES,
     LEFT_ORIGINS,
+    Pair,
     Prefiltered,
     new_entries,
     prefilter,
@@ -125,7 +126,6 @@ WHERE memory.state = 'current' AND memory.memory_type = 'correction'
 ORDER BY memory.id LIMIT :most
 """
 
-Pair = tuple[int, int]  # numbers of two records, the lower first
 PairOutcome = Literal["superseded", "review", "waiting", "none"]
 _MOST_REASON: Final = 300  # characters of what a classifier gives as its reason
 
