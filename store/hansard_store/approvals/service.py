@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.approvals import decisions, validation
+from hansard_store.approvals import decisions
 from hansard_store.approvals import execution as running
 from hansard_store.approvals import proposals as proposing
 from hansard_store.approvals import rows as approvals
@@ -138,7 +138,7 @@ class ApprovalService(AuditService):
 
         `step_id` is the step that proposes this draft. Raises InvalidProposal for what is none.
         """
-        validation.check_step(step_id)
+        proposing.check_step(step_id)
         before = self.approval(approval_id)
         running.require_proposer(before, proposal_key)
         note = self._ask(
@@ -169,7 +169,7 @@ class ApprovalService(AuditService):
             lambda work: proposing.undoing(work, proposing.unaltered(work, approval_id))
         )
         who = self._decider(by)
-        note = self._ask(validation.question_of(proposal), who=who)
+        note = self._ask(proposing.question_of(proposal), who=who)
         return self._write(lambda work: proposing.propose(work, proposal, note, who=who))
 
     # ---- deciding
@@ -434,12 +434,11 @@ class ApprovalService(AuditService):
     # ---- the inside
 
     def _propose(self, proposals: Sequence[Proposal]) -> list[Proposed]:
-        checked = [validation.checked(one, self.keeper) for one in proposals]
+        checked = [proposing.checked(one, self.keeper) for one in proposals]
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
         notes = [
-            self._ask(validation.question_of(one), who=self._requester(one.agent))
-            for one in checked
+            self._ask(proposing.question_of(one), who=self._requester(one.agent)) for one in checked
         ]
 
         pairs = list(zip(checked, notes, strict=True))
