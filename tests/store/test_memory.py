@@ -213,7 +213,7 @@ def test_a_write_that_replaces_one_is_refused_when_that_one_has_changed(
     assert memory.contents() == ["two"]
     with pytest.raises(NotCurrent) as refused:
         memory.write("three", replaces=old)
-    assert refused.value.state == "superseded"
+    assert refused.value.details["state"] == "superseded"
     assert memory.contents() == ["two"]
 
 
@@ -451,7 +451,8 @@ def test_a_record_that_is_too_large_is_refused_with_the_numbers(memory: MemoryMa
     with pytest.raises(TooLarge) as refused:
         memory.write("x" * 70_000)
 
-    assert refused.value.found_bytes > refused.value.most_bytes == 65_536
+    told = refused.value.details
+    assert told["found_bytes"] > told["most_bytes"] == 65_536
 
 
 def test_a_read_must_say_whose_memory(memory: MemoryMaker) -> None:
