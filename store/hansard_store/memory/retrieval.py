@@ -17,10 +17,9 @@ from hansard_compiler.models.memory import ReadMemory
 from hansard_compiler.relevance import scorer_named
 from hansard_compiler.words import WORD, terms
 from hansard_store.database.stored_json import json_of, json_text
-from hansard_store.memory.json import candidate_json
 from hansard_store.memory.queries import STATES
 from hansard_store.memory.records import Memory, MemoryConflict
-from hansard_store.memory.rows import COLUMNS, memories_by_number, whole
+from hansard_store.memory.rows import COLUMNS, candidate_json, memories_by_number, whole
 from hansard_store.memory.supersession import place_tokens
 
 _RECENT: Final = 300  # records, the newest, that are rated though they share no word

@@ -41,7 +41,6 @@ from hansard_store.memory import supersession as memories
 from hansard_store.memory.access_log import record, record_change
 from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method
 from hansard_store.memory.errors import InvalidMemory, NotCurrent
-from hansard_store.memory.json import candidate_json, memory_json
 from hansard_store.memory.maintenance import reviewed_supersessions
 from hansard_store.memory.maintenance.reviewed_supersessions import (
     Applying,
@@ -60,7 +59,7 @@ from hansard_store.memory.records import (
 )
 from hansard_store.memory.retention import names_of, new_memory
 from hansard_store.memory.retrieval import contradicted_by, read_durable, read_working
-from hansard_store.memory.rows import memories_by_number
+from hansard_store.memory.rows import candidate_json, memories_by_number, memory_json
 from hansard_store.memory.supersession import Written
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.errors import reserved_text

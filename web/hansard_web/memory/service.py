@@ -32,11 +32,10 @@ from hansard_compiler.models.memory import (
 from hansard_store.database.id_prefixes import find_key
 from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.access_log import accesses_of
-from hansard_store.memory.json import access_json, memory_json
 from hansard_store.memory.maintenance.reviewed_supersessions import links_of, supersession_json
 from hansard_store.memory.queries import MemoryFilter
 from hansard_store.memory.retrieval import contradicted_by
-from hansard_store.memory.rows import get_memory, versions_of
+from hansard_store.memory.rows import access_json, get_memory, memory_json, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import read_times
