@@ -102,8 +102,8 @@ def list_cycles(
     """Return cycles with their phases, the newest first; `before` is the last id seen."""
     rows: list[Any] = connection.execute(_CYCLES, {"before": before, "limit": limit}).fetchall()
     return [
-        CycleRecord(number, cycle_id, origin, started_ns, ended_ns, _phases(connection, number))
-        for number, cycle_id, origin, started_ns, ended_ns in rows
+        CycleRecord(*row, tuple(map(_phase, connection.execute(_OF_CYCLE, row[:1]))))
+        for row in rows
     ]
 
 
@@ -165,10 +165,6 @@ class CycleLog:
     def last(self, name: str) -> PhaseRecord | None:
         """Return the newest result of a phase that was done; None before the first."""
         return last_phase(self._connections.get(), name)
-
-
-def _phases(connection: apsw.Connection, cycle: int) -> tuple[PhaseRecord, ...]:
-    return tuple(_phase(row) for row in connection.execute(_OF_CYCLE, (cycle,)))
 
 
 def _phase(row: Any) -> PhaseRecord:

@@ -35,13 +35,12 @@ from hansard_store.approvals.unit_of_work import (
     Who,
     Work,
     hash_of_secret,
-    new_id,
     new_proposal_key,
 )
 from hansard_store.audit.event_types import Actor, Content, EventType
 from hansard_store.content.retention import Kept, Retention
 from hansard_store.database.id_prefixes import find_key
-from hansard_store.ids import short_id
+from hansard_store.ids import new_id, short_id
 from hansard_store.policy.stored_policy import APPROVAL, DENY, FACTS, RECEIPT, PolicyQuestion
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import distinct, is_own_name, is_same, read_as
@@ -416,7 +415,7 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
     requested = asked_first(approvers, required)
     return Approval(
         number=0,
-        approval_id=new_id(),
+        approval_id=new_id().hex(),
         status=Status.AWAITING,
         revision=1,
         version=1,
@@ -568,6 +567,21 @@ def _is_of(approval: Approval, who: Who) -> bool:
     return any(is_same(one, principal.name) for one in approval.requested_by)
 
 
+def decided(work: Work, approval: Approval, status: Status, who: Who, **changes: Any) -> Approval:
+    """Write who decided about an action, and when; nobody else is asked about it."""
+    return approvals.change(
+        work.connection,
+        approval,
+        status=status,
+        decided_by=who.name or str(who.actor),
+        decided_method=who.method,
+        decided_ns=work.now_ns,
+        updated_ns=work.now_ns,
+        escalates_ns=None,
+        **changes,
+    )
+
+
 def end(
     work: Work,
     approval: Approval,
@@ -579,17 +593,7 @@ def end(
 ) -> Approval:
     """Reject or expire a pending action; the event has who caused what Hansard does, in `cause`."""
     require(approval, status)
-    changed = approvals.change(
-        work.connection,
-        approval,
-        status=status,
-        reason=reason,
-        decided_by=who.name or str(who.actor),
-        decided_method=who.method,
-        decided_ns=work.now_ns,
-        updated_ns=work.now_ns,
-        escalates_ns=None,
-    )
+    changed = decided(work, approval, status, who, reason=reason)
     is_expired = status is Status.EXPIRED
     type = EventType.ACTION_EXPIRED if is_expired else EventType.ACTION_REJECTED
     contents = [work.keeper.content("reason", reason)] if reason and not is_expired else []

@@ -35,13 +35,14 @@ from hansard_store.approvals.records import (
     Proposed,
     Status,
 )
-from hansard_store.approvals.unit_of_work import Refusal, Who, Work, new_id
+from hansard_store.approvals.unit_of_work import Refusal, Who, Work
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import EventFilter, EventLog, EventType, StoredEvent
 from hansard_store.audit.log import AuditService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import store_errors
 from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
+from hansard_store.ids import new_id
 from hansard_store.memory.queries import written_under
 from hansard_store.memory.records import Memory
 from hansard_store.policy.stored_policy import (
@@ -120,7 +121,7 @@ class ApprovalService(AuditService):
 
     def propose_batch(self, proposals: Sequence[Proposal]) -> list[Proposed]:
         """Create pending actions that are shown together; all of them, or none."""
-        batch_id = new_id()
+        batch_id = new_id().hex()
         return self._propose([replace(one, batch_id=batch_id) for one in proposals])
 
     def repropose(

@@ -11,7 +11,6 @@ from typing import Any
 
 import apsw
 
-from hansard_store import ids
 from hansard_store.approvals.errors import ApprovalConflict
 from hansard_store.approvals.records import Approval
 from hansard_store.audit.event_types import Actor, Content, Event, EventFilter, EventLog, EventType
@@ -130,7 +129,7 @@ class Work:
             type,
             who,
             action=approval.tool,
-            subject=subject_of(approval.approval_id),
+            subject=f"approval:{approval.approval_id}",
             body={"revision": approval.revision, **body},
             contents=contents,
             approval_id=approval.key,
@@ -150,16 +149,6 @@ class Work:
             if event.trace_id is not None and event.span_id is not None:
                 return f"{event.trace_id.hex()}-{event.span_id.hex()}"
         return approval.step_id
-
-
-def subject_of(approval_id: str) -> str:
-    """Return what events of an approval name as their subject."""
-    return f"approval:{approval_id}"
-
-
-def new_id() -> str:
-    """Return a new id as 32 hex digits; ids sort by the time they were made."""
-    return ids.new_id().hex()
 
 
 def new_proposal_key() -> str:

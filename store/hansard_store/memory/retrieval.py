@@ -40,14 +40,6 @@ ORDER BY memory_fts.rowid DESC LIMIT :limit
 """
 
 
-_NUMBERS: Final = """
-SELECT memory.id
-FROM memory_fts CROSS JOIN memory ON memory.id = memory_fts.rowid
-WHERE memory_fts MATCH :match AND {wanted}
-ORDER BY memory_fts.rowid DESC LIMIT :limit
-"""
-
-
 def read_durable(
     connection: apsw.Connection, request: ReadMemory, names: tuple[str, str, str], *, now_ns: int
 ) -> list[Memory]:
@@ -132,9 +124,9 @@ def contradicted_by(
         "limit": _MOST_OF_SUBJECT,
         "now": now_ns,
     }
-    sql = _NUMBERS.format(wanted=f"{STATES['current']} AND {_OF_SUBJECT}")
+    sql = _TEXTS.format(wanted=f"{STATES['current']} AND {_OF_SUBJECT}")
     found: Any = connection.execute(sql, parameters)
-    numbers = [number for (number,) in found if number != one.id]
+    numbers = [number for number, *_ in found if number != one.id]
     others = [
         other
         for other in memories_by_number(connection, numbers, now_ns=now_ns).values()

@@ -139,7 +139,10 @@ class TaskService:
         """Return what `record` would do, and change nothing."""
         connection = self._connections.get()
         with snapshot(connection):
-            return [self._foreseen(self._weigh(connection, one)) for one in findings]
+            weighed = [self._weigh(connection, one) for one in findings]
+        return [
+            Recorded(one.finding, _WOULD.get(one.outcome, one.outcome), one.task) for one in weighed
+        ]
 
     def decide(self, task_id: str, request: Decide, *, by: str = "") -> Task:
         """Approve or dismiss a blocked task, or close an approved one as done.
@@ -194,10 +197,6 @@ class TaskService:
             needed = finding.rule.threshold if finding.opens_at is None else finding.opens_at
             outcome = "opened" if len(fresh) >= needed else "decided"
         return _Weighed(finding, outcome, task, pattern, fresh)
-
-    def _foreseen(self, weighed: _Weighed) -> Recorded:
-        outcome = _WOULD.get(weighed.outcome, weighed.outcome)
-        return Recorded(weighed.finding, outcome, weighed.task)
 
     def _pattern(self, finding: Finding) -> bytes:
         """Return the name of a pattern: keyed, as recorded words may be in its signature."""
