@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_store.database.connections import committing
+from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.cursors import Page
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.id_prefixes import find_key
@@ -95,20 +95,20 @@ DELETE FROM replay WHERE id IN (
 
 def add_replay(folder: DataFolder, row: ReplayRow) -> None:
     """Note a replay that begins, or that was refused."""
-    with committing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         connection.execute(_ADD, _values(row))
 
 
 def change_replay(folder: DataFolder, row: ReplayRow) -> bool:
     """Tell what became of a running replay; False when it had ended already."""
-    with committing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         connection.execute(_CHANGE, _values(row))
         return bool(connection.changes())
 
 
 def claim_replay(folder: DataFolder, row: ReplayRow, *, holder: str, report: Json) -> bool:
     """Have a replay that stopped run again; False when it is not any more as `row` tells."""
-    with committing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         connection.execute(_CLAIM, _values(row._replace(holder=holder, report=report)))
         return bool(connection.changes())
 
@@ -121,7 +121,7 @@ def running_replays(connection: apsw.Connection) -> list[tuple[str, str]]:
 
 def interrupt_replay(folder: DataFolder, replay_id: str, *, now_ns: int) -> None:
     """Tell of a replay whose process is gone."""
-    with committing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         connection.execute(_INTERRUPT, {"id": bytes.fromhex(replay_id), "now": now_ns})
 
 

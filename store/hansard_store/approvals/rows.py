@@ -366,15 +366,11 @@ def _grants(text: str | None) -> tuple[Grant, ...]:
 def _in_order(value: Json) -> str:
     """Return JSON with its names in the order of the call, as a person is shown them."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if text.isascii() or _is_writable(text) else json.dumps(value)
-
-
-def _is_writable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return json.dumps(value)
+    return text
 
 
 def _approval(row: Sequence[Any]) -> Approval:

@@ -75,8 +75,8 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
 
 
 @contextmanager
-def committing(folder: DataFolder) -> Iterator[apsw.Connection]:
-    """Lend a connection in a transaction that survives a power cut once the block is left."""
+def accountability_transaction(folder: DataFolder) -> Iterator[apsw.Connection]:
+    """Run a block in one transaction of an accountability connection that is opened for it."""
     with closing(open_for_accountability(folder)) as connection, transaction(connection):
         yield connection
 

@@ -6,8 +6,6 @@ those that spans tell of are derived from the spans.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -15,10 +13,9 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_store.content.retention import Retention
-from hansard_store.database.connections import committing
+from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.ingest.span_input import ReceivedSpan
@@ -94,7 +91,7 @@ def record_check(
 
     Raises StoreBusyError when it cannot be written: then nothing may be allowed.
     """
-    with committing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         ordinal = 0
         if trace_id is not None and span_id is not None:
             ordinal = int(connection.execute(_NEXT, (trace_id, span_id)).get)
@@ -204,17 +201,9 @@ def _inputs(retention: Retention, check: PolicyCheck) -> Json:
     inputs = dict(check.inputs)
     if "tool" in check.facts:
         # Keyed: arguments are few enough to be guessed from an open hash.
-        inputs["arguments_hash"] = _hash(retention.key, check.facts["arguments"])
+        inputs["arguments_hash"] = retention.reference(check.facts["arguments"])
     cleaned: Json = _clean(retention, inputs, is_name=True)
     return cleaned
-
-
-def _hash(key: bytes, arguments: Any) -> str | None:
-    try:
-        data = canonical_bytes(arguments)
-    except (TypeError, RecursionError):
-        return None
-    return "hmac-sha256:" + hmac.digest(key, data, hashlib.sha256).hex()
 
 
 def _clean(retention: Retention, value: Any, *, is_name: bool) -> Any:

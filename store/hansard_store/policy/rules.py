@@ -17,7 +17,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.policy.rules import RuleSet
 from hansard_store.audit.seal_marks import is_altered, is_removed
-from hansard_store.database.connections import committing, open_for_accountability
+from hansard_store.database.connections import accountability_transaction, open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionConflictError
@@ -147,7 +147,7 @@ def put_policy(
     `expected` is the version they are to follow (0: none yet), None follows any. Raises
     VersionConflictError when another one came first.
     """
-    with committing(folder) as connection:
+    with accountability_transaction(folder) as connection:
         latest = latest_policy(connection, source)
         found = latest.id if latest else 0
         if expected is not None and expected != found:

@@ -27,7 +27,7 @@ from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_store.approvals.unit_of_work import SYSTEM, Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
-from hansard_store.database.connections import committing
+from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.database.readers import open_reader
 from hansard_store.database.stored_json import object_of
@@ -213,7 +213,7 @@ class Reports:
         """Write a report, and remove the oldest ones beyond the most that are stored."""
         try:
             make_private(self._folder)
-            with committing(self._store) as connection:
+            with accountability_transaction(self._store) as connection:
                 name = self._write_new(text, now_ns=now_ns)
                 content = self.path(name).read_bytes()
                 self._tell_written(connection, name, content, now_ns=now_ns)
@@ -259,7 +259,7 @@ class Reports:
             raise InvalidAcknowledgement(
                 f"say who acknowledges it: a name of 1 to {MOST_NAME_CHARS} characters"
             )
-        with committing(self._store) as connection:
+        with accountability_transaction(self._store) as connection:
             record = records_of(connection, [name]).get(name, NOT_RECORDED)
             earlier = next((one for one in record.acks if is_same(one.who, who.name)), None)
             ack = earlier or Ack(who.name, now_ns, who.method or CLAIMED.method)
@@ -313,7 +313,7 @@ class Reports:
             text = "\n".join(lines) + "\n"
             record = read_records(self._store, [name]).get(name, NOT_RECORDED)
             if record.state_of(before) == "recorded":
-                with committing(self._store) as connection:
+                with accountability_transaction(self._store) as connection:
                     self._tell_written(connection, name, text.encode(), now_ns=time.time_ns())
             _write_whole(self.path(name), text, may_replace=True)
         return len(held)
@@ -380,7 +380,7 @@ class Reports:
     def _prune(self, *, now_ns: int) -> None:
         names = sorted(self._names(), key=_order)[:-MOST_REPORTS]
         if records := read_records(self._store, names):
-            with committing(self._store) as connection:
+            with accountability_transaction(self._store) as connection:
                 for name, record in records.items():
                     if record.digests and record.removed_seq is None:
                         self._tell(connection, EventType.REPORT_REMOVED, name, {}, now_ns=now_ns)

@@ -178,18 +178,18 @@ def recent_corrections(
 _SUMMARY: Final = "SELECT summary FROM span WHERE id = ?"
 
 
-def _message(connection: apsw.Connection, failed: Occurrence) -> str:
-    return connection.execute(_SUMMARY, (failed.number,)).get or ""
-
-
 def _errors(connection: apsw.Connection, since_ns: int, now_ns: int) -> list[ErrorKind]:
     found = errors_by_kind(connection, since_ns=since_ns, now_ns=now_ns)
+
+    def summary_of(failed: Occurrence) -> str:
+        return connection.execute(_SUMMARY, (failed.number,)).get or ""
+
     most = sorted(found.items(), key=lambda one: (-len(one[1]), -one[1][0].at_ns, one[0].subject))
     return [
         ErrorKind(
             kind.subject_kind,
             kind.subject,
-            _message(connection, times[0]) if position < _MOST else kind.signature,
+            summary_of(times[0]) if position < _MOST else kind.signature,
             len(times),
             times[-1].at_ns,
             times[0].at_ns,

@@ -49,7 +49,7 @@ from hansard_store.content.payloads import (
     write_file,
 )
 from hansard_store.content.retention import Retention
-from hansard_store.database.connections import committing, open_for_ingest
+from hansard_store.database.connections import accountability_transaction, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import (
@@ -360,7 +360,7 @@ class SqliteTranscripts:
         """
         for left in reversed(range(_TRIES)):
             try:
-                with committing(self._folder) as connection:
+                with accountability_transaction(self._folder) as connection:
                     return work(connection)
             except StoreBusyError as error:
                 if not left or not isinstance(error.__cause__, apsw.BusyError):
