@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
@@ -138,14 +138,6 @@ _RANDOM_BYTES: Final = 32  # of a secret, a cookie and the code of a link
 
 
 @dataclass(frozen=True, slots=True)
-class _Configured:
-    """A token of the configuration: its keyed hash, and the principal that it is."""
-
-    hash: bytes
-    principal: Principal
-
-
-@dataclass(frozen=True, slots=True)
 class SignedIn:
     """A session that has begun: the cookie's value is known to the browser alone."""
 
@@ -167,7 +159,8 @@ class Principals:
         self._key = folder.key()
         self._clock = clock
         self._connections = OwnConnections(folder)
-        self._configured = [self._of_configuration(*one) for one in configured]
+        # By keyed hashes: a guess is hashed before it is looked up.
+        self._configured = dict(self._of_configuration(*one) for one in configured)
         # Guards when which token was used; threads that authenticate add, the flush takes.
         self._lock = threading.Lock()
         self._used: dict[int, int] = {}
@@ -180,8 +173,8 @@ class Principals:
 
     def authenticate(self, secret: str) -> Principal | None:
         """Return whose token this is; None where it is of nobody, or revoked."""
-        if found := self._find_configured(secret):
-            return found.principal
+        if found := self._configured.get(self._hash(_CONFIGURED_WORD, secret)):
+            return found
         if (token := self._find_token(secret)) is None:
             return None
         self._note_use(token)
@@ -212,18 +205,19 @@ class Principals:
             if token_id is not None and _is_forged(connection, "principal_token", "id", token_id):
                 return None
         # One of a named token ends with it; of the configuration, when that has it no more.
-        if token_id is None and configured not in [one.hash for one in self._configured]:
+        if token_id is None and configured not in self._configured:
             return None
         return Principal(name, read_scopes(scopes), "session")
 
     def sign_in(self, secret: str) -> SignedIn | None:
         """Begin a session for the holder of a token; None where it is none."""
-        if known := self._find_configured(secret):
-            return self._begin(known.principal, configured=known.hash)
+        hash = self._hash(_CONFIGURED_WORD, secret)
+        if known := self._configured.get(hash):
+            return self._begin(known, configured=hash)
         if (token := self._find_token(secret)) is None:
             return None
         self._note_use(token)
-        return self._begin(Principal(token.name, token.scopes, "token"), token_id=token.id)
+        return self._begin(token, token_id=token.id)
 
     def sign_out(self, cookie: str) -> None:
         """End a session: its cookie opens nothing any more."""
@@ -265,7 +259,7 @@ class Principals:
         if is_forged or not found or not found[0].is_in_force:
             return None
         token = found[0]
-        return self._begin(Principal(token.name, token.scopes, "token"), token_id=token.id)
+        return self._begin(token, token_id=token.id)
 
     def end_links(self, server: str) -> None:
         """End the links of a server that stops."""
@@ -317,7 +311,7 @@ class Principals:
 
     def configured(self) -> list[Principal]:
         """Return the principals of the configuration's tokens."""
-        return [one.principal for one in self._configured]
+        return list(self._configured.values())
 
     def flush_uses(self) -> None:
         """Write down which tokens were used; held in memory meanwhile, one id a token."""
@@ -331,18 +325,11 @@ class Principals:
 
     # ---- inside
 
-    def _of_configuration(self, secret: str, scopes: frozenset[Scope]) -> _Configured:
+    def _of_configuration(self, secret: str, scopes: frozenset[Scope]) -> tuple[bytes, Principal]:
         hash = self._hash(_CONFIGURED_WORD, secret)
         # No name of a token has a colon, so it is nobody else's.
         name = f"config:{scopes_text(scopes)}:{hash.hex()[:_SHOWN_DIGITS]}"
-        return _Configured(hash, Principal(name, scopes, "token"))
-
-    def _find_configured(self, secret: str) -> _Configured | None:
-        digest, found = self._hash(_CONFIGURED_WORD, secret), None
-        for one in self._configured:
-            if hmac.compare_digest(one.hash, digest):
-                found = one
-        return found
+        return hash, Principal(name, scopes, "token")
 
     def _find_token(self, secret: str) -> NamedToken | None:
         if not secret.startswith(PREFIX):
@@ -354,7 +341,11 @@ class Principals:
         return None
 
     def _begin(
-        self, one: Principal, *, token_id: int | None = None, configured: bytes | None = None
+        self,
+        one: Principal | NamedToken,
+        *,
+        token_id: int | None = None,
+        configured: bytes | None = None,
     ) -> SignedIn:
         """Begin a session of a named token, or of one of the configuration by its keyed hash.
 
@@ -374,7 +365,7 @@ class Principals:
         with self._connections.writing() as connection:
             connection.execute(_ADD_SESSION, parameters)
             connection.execute(_END_OLD_SESSIONS, old)
-        return SignedIn(cookie, replace(one, method="session"))
+        return SignedIn(cookie, Principal(one.name, one.scopes, "session"))
 
     def _token_of_user(self, connection: apsw.Connection, user: str) -> NamedToken:
         """Return the token of a name, made without a secret where there is none."""
