@@ -102,9 +102,12 @@ def list_cycles(
     """Return cycles with their phases, the newest first; `before` is the last id seen."""
     rows: list[Any] = connection.execute(_CYCLES, {"before": before, "limit": limit}).fetchall()
     return [
-        CycleRecord(*row, tuple(map(_phase, connection.execute(_OF_CYCLE, row[:1]))))
-        for row in rows
-    ]
+        CycleRecord(
+            number, cycle_id, origin, started_ns, ended_ns,
+            tuple(map(_phase, connection.execute(_OF_CYCLE, (number,)))),
+        )
+        for number, cycle_id, origin, started_ns, ended_ns in rows
+    ]  # fmt: skip
 
 
 def last_phase(connection: apsw.Connection, name: str) -> PhaseRecord | None:
