@@ -48,7 +48,7 @@ class TextNotRetained(AnnotationRefused):
 
 
 class AnnotationNotCurrent(AnnotationRefused):
-    """Somebody was first; the details say how it stands now."""
+    """Somebody was first; `state` is how it stands now."""
 
     code = "annotation_not_current"
 

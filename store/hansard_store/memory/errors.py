@@ -66,7 +66,7 @@ class TooLarge(MemoryRefused):
 
 
 class NotCurrent(MemoryRefused):
-    """Somebody was first; the details say how it stands now."""
+    """Somebody was first; `state` is how it stands now."""
 
     code = "memory_not_current"
 
