@@ -79,7 +79,7 @@ WITH RECURSIVE node (head, id, parent, text) AS (
 SELECT head, text FROM node ORDER BY head, id
 """
 _BODY: Final = "SELECT body FROM text WHERE id = ? AND field = 'message'"
-_TOOL_NAMES: Final = "SELECT DISTINCT value FROM run_facet WHERE kind = 'tool' LIMIT :limit"
+_TOOL_NAMES: Final = "SELECT DISTINCT value FROM run_facet WHERE kind = 'tool' LIMIT 5000"
 _UNRUN: Final = """
 SELECT tool_event.name, count(*) FROM run INDEXED BY run_started
 CROSS JOIN tool_event INDEXED BY tool_event_unrun ON tool_event.run = run.id
@@ -267,9 +267,9 @@ def find_message(connection: apsw.Connection, text: int) -> Message | None:
     return None if body is None else read_message(connection, body)
 
 
-def tool_names(connection: apsw.Connection, *, limit: int = 5_000) -> list[str]:
+def tool_names(connection: apsw.Connection) -> list[str]:
     """Return the names of all tools that a step ran."""
-    return [name for (name,) in connection.execute(_TOOL_NAMES, {"limit": limit})]
+    return [name for (name,) in connection.execute(_TOOL_NAMES)]
 
 
 def unrecorded_tools(

@@ -24,15 +24,10 @@ from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionC
 
 Source = Literal["api", "file"]
 
-_LATEST = """
-SELECT id, time_ns, source, actor, hash FROM policy_version WHERE source = ?
-ORDER BY id DESC LIMIT 1
-"""
-_LIST = """
-SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id < :before
-ORDER BY id DESC LIMIT :limit
-"""
-_ONE = "SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id = ?"
+_SELECT = "SELECT id, time_ns, source, actor, hash FROM policy_version"
+_LATEST = f"{_SELECT} WHERE source = ? ORDER BY id DESC LIMIT 1"
+_LIST = f"{_SELECT} WHERE id < :before ORDER BY id DESC LIMIT :limit"
+_ONE = f"{_SELECT} WHERE id = ?"
 _SETS = "SELECT document FROM policy_rule_set WHERE policy = ? ORDER BY position"
 # No number is assigned twice, even if its version was removed by hand.
 _ADD_VERSION = """

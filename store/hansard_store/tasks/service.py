@@ -77,8 +77,6 @@ class _Weighed:
     fresh: Sequence[Occurrence]
 
 
-# Rules whose tasks are done by approving them.
-APPLIED: Final = tuple(rule.name for rule in REVIEW_RULES)
 _VERBS: Final = {"approved": "approve", "dismissed": "dismiss", "done": "done"}
 _WOULD: Final[Mapping[Outcome, Outcome]] = {"opened": "would_open", "counted": "would_count"}
 
@@ -282,7 +280,7 @@ def decision_of(task: Task) -> Json | None:
 def _was_applied(task: Task, state: Decided, by: Who) -> bool:
     """Say whether an approval is repeated that did, and finished, what the task proposes."""
     is_same = (task.decided_by, task.done_by) == (by.name, by.name)
-    return is_same and state == "approved" and task.rule in APPLIED
+    return is_same and state == "approved" and task.rule in {rule.name for rule in REVIEW_RULES}
 
 
 def _decided_already(task: Task) -> TaskDecided:

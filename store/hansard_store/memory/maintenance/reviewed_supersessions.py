@@ -30,22 +30,18 @@ iif(link.task IS NULL, NULL, lower(hex(link.task))), link.created_ns, link.span,
 link.decided_by, link.decided_method, link.decided_ns, link.undone_by, link.undone_method,
 link.undone_ns, link.undone_reason
 """
-_JOINED: Final = """
+_LIST: Final = f"""
+SELECT {_COLUMNS}
+FROM memory_supersession AS link INDEXED BY memory_supersession_{{column}}
 LEFT JOIN memory AS older ON older.id = link.older
 LEFT JOIN memory AS newer ON newer.id = link.newer
+WHERE link.{{column}} {{meets}} ORDER BY link.id DESC
 """
-_OF_OLDER: Final = f"""
-SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_older {_JOINED}
-WHERE link.older IN (SELECT value FROM json_each(?)) ORDER BY link.id DESC
-"""
-_OF_NEWER: Final = f"""
-SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_newer {_JOINED}
-WHERE link.newer IN (SELECT value FROM json_each(?)) ORDER BY link.id DESC
-"""
-_OF_TASK: Final = f"""
-SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_task {_JOINED}
-WHERE link.task = ? ORDER BY link.id
-"""
+_OF_OLDER, _OF_NEWER = (
+    _LIST.format(column=column, meets="IN (SELECT value FROM json_each(?))")
+    for column in ("older", "newer")
+)
+_OF_TASK: Final = _LIST.format(column="task", meets="= ?")
 _ADD: Final = """
 INSERT INTO memory_supersession (
   older, newer, cause, state, rationale, score, judge, task, created_ns, span, decided_by,
@@ -177,8 +173,8 @@ def links_of(connection: apsw.Connection, numbers: Sequence[int]) -> list[Supers
 
 
 def of_task(connection: apsw.Connection, task_id: str) -> list[Supersession]:
-    """Return what a task for review proposes."""
-    return _read(connection, _OF_TASK, bytes.fromhex(task_id))
+    """Return what a task for review proposes, the oldest first."""
+    return _read(connection, _OF_TASK, bytes.fromhex(task_id))[::-1]
 
 
 def settled_pairs(
