@@ -15,7 +15,7 @@ import httpx2
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.errors import TokenExists
 from hansard_store.principals.model import CLAIMED, Scope
-from hansard_store.principals.service import Principals
+from hansard_store.principals.service import Principals, SignedIn
 from hansard_web.app.security import is_a_decision
 from hansard_web.principals.dependencies import SESSION_COOKIE
 
@@ -46,7 +46,15 @@ def session_of(folder: DataFolder | Path, name: str = PERSON) -> dict[str, str]:
     """Return the cookie of a browser that a link has signed a person in with."""
     folder = folder if isinstance(folder, DataFolder) else DataFolder(folder)
     with closing(Principals(folder)) as principals:
-        return {SESSION_COOKIE: principals.sign_in_user(name).cookie}
+        return {SESSION_COOKIE: sign_in_user(principals, name).cookie}
+
+
+def sign_in_user(principals: Principals, name: str) -> SignedIn:
+    """Begin the session of a person, by a link that is used at once."""
+    code = principals.add_link(name, server="server", is_once=True)
+    signed_in = principals.use_link(code, server="server")
+    assert signed_in is not None
+    return signed_in
 
 
 @cache

@@ -25,7 +25,7 @@ from hansard_store.heartbeat import PhaseRecord, last_phase
 from hansard_store.ids import short_id
 from hansard_store.principals.model import is_same
 from hansard_store.reports.files import Report, Reports
-from hansard_store.reports.state import ErrorKind, SystemState, read_state
+from hansard_store.reports.state import ErrorKind, SystemState, read_state, says
 from hansard_store.tasks.rows import Task
 
 MOST_LINES: Final = 60
@@ -220,7 +220,7 @@ def _decisions(state: SystemState, words: _Words) -> list[str]:
     )
     lines = [f"approvals: {decided or 'none decided'}; reviews decided: {state.decided['tasks']:,}"]
     lines += [
-        f"{words.code(one.subject)}: {words.code(one.says, _WORDS_CHARS)} "
+        f"{words.code(one.subject)}: {words.code(says(one), _WORDS_CHARS)} "
         f"(memory {short_id(one.memory_id)})"
         for one in state.decisions
     ]

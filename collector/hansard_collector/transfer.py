@@ -42,8 +42,7 @@ from hansard_collector.pipeline.requests import (
     Signal,
 )
 from hansard_compiler.errors import HansardError
-from hansard_store.annotations.json import annotation_json
-from hansard_store.annotations.queries import written_annotations
+from hansard_store.annotations.queries import annotation_json, written_annotations
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.maintenance.export import all_ids

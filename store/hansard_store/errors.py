@@ -22,9 +22,10 @@ StoreError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from hansard_compiler.errors import HansardError
 
@@ -35,6 +36,7 @@ class StoreError(HansardError):
     """The store cannot do what was requested."""
 
     code = "store_error"
+    details: Mapping[str, Any] = MappingProxyType({})  # facts that an answer has beside the message
 
 
 class StoreNewerError(StoreError):
@@ -177,7 +179,7 @@ class InvalidQueryError(StoreError):
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
-        self.name = name
+        self.details = {"parameter": name}
 
 
 class InvalidCursorError(InvalidQueryError):
@@ -207,8 +209,7 @@ class VersionConflictError(StoreError):
         super().__init__(
             f"the {what} is at version {found}, not {expected}: read it again, then change that"
         )
-        self.expected = expected
-        self.found = found
+        self.details = {"expected": expected, "found": found}
 
 
 class DigestMismatchError(StoreError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,7 +17,6 @@ from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import own_copy, read_only
-from hansard_store.database.transactions import transaction
 from hansard_store.times import time_text
 
 # Cycles of the heartbeat and the results of their phases, as rows and as records.
@@ -26,6 +25,7 @@ Origin = Literal["command", "server"]
 Status = Literal["done", "failed", "skipped"]
 KEPT_NS: Final = 400 * 24 * 3_600 * 10**9  # older cycles are pruned: a year can be compared
 _AT_ONCE: Final = 1_000
+HEARTBEAT_AGENT: Final = "hansard.heartbeat"  # whose memory is notes about itself
 
 _BEGIN: Final = """
 INSERT INTO heartbeat_cycle (trace_id, origin, started_ns) VALUES (:trace_id, :origin, :now)
@@ -48,7 +48,7 @@ FROM heartbeat_phase AS phase JOIN heartbeat_cycle AS cycle ON cycle.id = phase.
 """
 _OF_CYCLE: Final = f"{_PHASE} WHERE phase.cycle = ? ORDER BY phase.id"
 _LAST: Final = f"""
-{_PHASE} WHERE phase.name = :name AND phase.status = :status ORDER BY phase.id DESC LIMIT 1
+{_PHASE} WHERE phase.name = ? AND phase.status = 'done' ORDER BY phase.id DESC LIMIT 1
 """
 _HISTORY: Final = f"""
 {_PHASE} WHERE phase.name = :name AND phase.started_ns >= :since ORDER BY phase.id DESC LIMIT :limit
@@ -102,16 +102,17 @@ def list_cycles(
     """Return cycles with their phases, the newest first; `before` is the last id seen."""
     rows: list[Any] = connection.execute(_CYCLES, {"before": before, "limit": limit}).fetchall()
     return [
-        CycleRecord(number, cycle_id, origin, started_ns, ended_ns, _phases(connection, number))
+        CycleRecord(
+            number, cycle_id, origin, started_ns, ended_ns,
+            tuple(map(_phase, connection.execute(_OF_CYCLE, (number,)))),
+        )
         for number, cycle_id, origin, started_ns, ended_ns in rows
-    ]
+    ]  # fmt: skip
 
 
-def last_phase(
-    connection: apsw.Connection, name: str, *, status: Status = "done"
-) -> PhaseRecord | None:
-    """Return the newest result of a phase with this status; None before the first."""
-    row: Any = connection.execute(_LAST, {"name": name, "status": status}).fetchone()
+def last_phase(connection: apsw.Connection, name: str) -> PhaseRecord | None:
+    """Return the newest result of a phase that was done; None before the first."""
+    row: Any = connection.execute(_LAST, (name,)).fetchone()
     return None if row is None else _phase(row)
 
 
@@ -136,9 +137,9 @@ class CycleLog:
 
     def begin(self, cycle_id: str, *, origin: Origin) -> None:
         """Record that a cycle begins, and prune what is older than a year."""
-        connection, now_ns = self._connections.get(), self._clock()
+        now_ns = self._clock()
         parameters = {"trace_id": bytes.fromhex(cycle_id), "origin": origin, "now": now_ns}
-        with transaction(connection):
+        with self._connections.writing() as connection:
             connection.execute(_BEGIN, parameters)
             old: list[Any] = connection.execute(_OLD, (now_ns - KEPT_NS, _AT_ONCE)).fetchall()
             for sql in _DROP:
@@ -146,7 +147,6 @@ class CycleLog:
 
     def add(self, phase: PhaseRecord) -> None:
         """Record how a phase ended."""
-        connection = self._connections.get()
         parameters = {
             "trace_id": bytes.fromhex(phase.cycle_id),
             "name": phase.name,
@@ -157,22 +157,17 @@ class CycleLog:
             "summary": phase.summary,
             "figures": json.dumps(dict(phase.figures), ensure_ascii=False),
         }
-        with transaction(connection):
+        with self._connections.writing() as connection:
             connection.execute(_ADD_PHASE, parameters)
 
     def end(self, cycle_id: str) -> None:
         """Record that a cycle has ended."""
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             connection.execute(_END, {"trace_id": bytes.fromhex(cycle_id), "now": self._clock()})
 
-    def last(self, name: str, *, status: Status = "done") -> PhaseRecord | None:
-        """Return the newest result of a phase with this status; None before the first."""
-        return last_phase(self._connections.get(), name, status=status)
-
-
-def _phases(connection: apsw.Connection, cycle: int) -> tuple[PhaseRecord, ...]:
-    return tuple(_phase(row) for row in connection.execute(_OF_CYCLE, (cycle,)))
+    def last(self, name: str) -> PhaseRecord | None:
+        """Return the newest result of a phase that was done; None before the first."""
+        return last_phase(self._connections.get(), name)
 
 
 def _phase(row: Any) -> PhaseRecord:
@@ -204,14 +199,13 @@ VALUES (:time_ns, :component, :level, :signature, :message, :trace_id, :span_id)
 """
 _PRUNE: Final = "DELETE FROM diagnostic WHERE id <= (SELECT max(id) FROM diagnostic) - ?"
 _LIST: Final = """
-SELECT id, time_ns, component, level, signature, message, trace_id, span_id FROM diagnostic
-WHERE id < :before AND time_ns >= :since ORDER BY id DESC LIMIT :limit
+SELECT id, time_ns, component, level, signature, message, trace_id, span_id FROM diagnostic{of}
+WHERE{wanted} id < :before ORDER BY id DESC LIMIT :limit
 """
-_LIST_OF: Final = """
-SELECT id, time_ns, component, level, signature, message, trace_id, span_id
-FROM diagnostic INDEXED BY diagnostic_component
-WHERE component = :component AND id < :before AND time_ns >= :since ORDER BY id DESC LIMIT :limit
-"""
+_OF_ALL: Final = _LIST.format(of="", wanted="")
+_OF_COMPONENT: Final = _LIST.format(
+    of=" INDEXED BY diagnostic_component", wanted=" component = :component AND"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +226,12 @@ def list_diagnostics(
     connection: apsw.Connection,
     *,
     component: str | None = None,
-    since_ns: int = 0,
     limit: int = 100,
     before: int = _ABOVE_ALL,
 ) -> list[Diagnostic]:
     """Return diagnostics, the newest first; `before` is the id of the last one seen."""
-    parameters = {"component": component, "since": since_ns, "limit": limit, "before": before}
-    sql = _LIST if component is None else _LIST_OF
+    parameters = {"component": component, "limit": limit, "before": before}
+    sql = _OF_ALL if component is None else _OF_COMPONENT
     return [_diagnostic(row) for row in connection.execute(sql, parameters)]
 
 
@@ -271,37 +264,25 @@ class DiagnosticLog:
         """Close all connections; no thread may be using one."""
         self._connections.close()
 
-    def write(
-        self,
-        component: str,
-        level: Level,
-        message: str,
-        *,
-        signature: str = "",
-        run_id: str | None = None,
-        step_id: str | None = None,
-    ) -> None:
-        """Add a line; secrets are removed from its message. Raises StoreBusyError, StoreError."""
-        self.write_all([Line(component, level, message, signature, run_id, step_id)])
+    def write(self, *lines: Line) -> None:
+        """Add lines in one transaction; secrets are removed from their messages.
 
-    def write_all(self, lines: Iterable[Line]) -> None:
-        """Add lines in one transaction, as `write` does."""
+        Raises StoreBusyError, StoreError.
+        """
         rows = [self._row(one) for one in lines]
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             connection.executemany(_ADD, rows)
             connection.execute(_PRUNE, (MOST_ROWS,))
 
     def _row(self, line: Line) -> dict[str, Any]:
-        message, run_id, step_id = line.message, line.run_id, line.step_id
-        clean = self._retention.clean_text(message)
-        run = run_id or (step_id[:32] if step_id else None)
+        step_id = line.step_id
+        run = line.run_id or (step_id[:32] if step_id else None)
         return {
             "time_ns": self._clock(),
             "component": line.component[:200],
             "level": line.level,
             "signature": line.signature[:MOST_CHARS],
-            "message": clean[:MOST_CHARS],
+            "message": self._retention.clean_text(line.message)[:MOST_CHARS],
             "trace_id": bytes.fromhex(run) if run else None,
             "span_id": bytes.fromhex(step_id[33:49]) if step_id else None,
         }

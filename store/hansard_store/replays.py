@@ -15,7 +15,7 @@ from hansard_compiler.calls import Json
 from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.cursors import Page
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.errors import InvalidCursorError
 
@@ -44,34 +44,28 @@ class ReplayRow(NamedTuple):
     report: Json | None
 
 
-_COLUMNS = """
-replay_id, source_trace, source_step, trace_id, mode, recorded, repeats, state, reason,
-request_hash, steps, started_ns, ended_ns, holder, report
+_CALLED = {
+    "source_run_id": "source_trace", "source_step_id": "source_step", "run_id": "trace_id",
+    "is_recorded": "recorded",
+}  # fmt: skip
+_COLUMNS = ", ".join(_CALLED.get(name, name) for name in ReplayRow._fields)
+_ADD = f"""
+INSERT INTO replay ({_COLUMNS}) VALUES ({", ".join(f":{name}" for name in ReplayRow._fields)})
 """
-_ADD = f"INSERT INTO replay ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 # The last word counts: what ended is not changed any more.
 _CHANGE = """
-UPDATE replay SET trace_id = ?, state = ?, reason = ?, request_hash = ?, steps = ?, ended_ns = ?,
-  report = ?
-WHERE replay_id = ? AND state = 'running'
+UPDATE replay SET trace_id = :run_id, state = :state, reason = :reason,
+  request_hash = :request_hash, steps = :steps, ended_ns = :ended_ns, report = :report
+WHERE replay_id = :replay_id AND state = 'running'
 """
 # To go on again: only a caller that read the current state, and only one of them.
 _CLAIM = """
 UPDATE replay SET state = 'running', reason = NULL, ended_ns = NULL, holder = :holder,
   report = :report
-WHERE replay_id = :id AND state = :state AND ended_ns IS :ended
+WHERE replay_id = :replay_id AND state = :state AND ended_ns IS :ended_ns
 """
 _SELECT = f"SELECT id, {_COLUMNS} FROM replay"
 _BY_ID = f"{_SELECT} WHERE replay_id = ?"
-_BEGINNING = """
-SELECT replay_id FROM replay WHERE replay_id >= :low AND replay_id <= :high
-ORDER BY replay_id LIMIT :limit
-"""
-_ENDING = """
-SELECT replay_id FROM replay WHERE substr(hex(replay_id), -8) = :tail
-  AND hex(replay_id) LIKE :ending
-LIMIT :limit
-"""
 _OF_STEP = f"""
 {_SELECT} WHERE source_step = :step AND id < :before ORDER BY id DESC LIMIT :limit
 """
@@ -102,40 +96,20 @@ DELETE FROM replay WHERE id IN (
 def add_replay(folder: DataFolder, row: ReplayRow) -> None:
     """Note a replay that begins, or that was refused."""
     with accountability_transaction(folder) as connection:
-        connection.execute(
-            _ADD,
-            (
-                bytes.fromhex(row.replay_id), bytes.fromhex(row.source_run_id),
-                row.source_step_id, _blob(row.run_id), row.mode, int(row.is_recorded),
-                row.repeats, row.state, row.reason, row.request_hash, _text(row.steps),
-                row.started_ns, row.ended_ns, row.holder, _text(row.report),
-            ),
-        )  # fmt: skip
+        connection.execute(_ADD, _values(row))
 
 
 def change_replay(folder: DataFolder, row: ReplayRow) -> bool:
     """Tell what became of a running replay; False when it had ended already."""
     with accountability_transaction(folder) as connection:
-        connection.execute(
-            _CHANGE,
-            (
-                _blob(row.run_id), row.state, row.reason, row.request_hash, _text(row.steps),
-                row.ended_ns, _text(row.report), bytes.fromhex(row.replay_id),
-            ),
-        )  # fmt: skip
+        connection.execute(_CHANGE, _values(row))
         return bool(connection.changes())
 
 
 def claim_replay(folder: DataFolder, row: ReplayRow, *, holder: str, report: Json) -> bool:
     """Have a replay that stopped run again; False when it is not any more as `row` tells."""
     with accountability_transaction(folder) as connection:
-        connection.execute(
-            _CLAIM,
-            {
-                "id": bytes.fromhex(row.replay_id), "holder": holder, "report": _text(report),
-                "state": row.state, "ended": row.ended_ns,
-            },
-        )  # fmt: skip
+        connection.execute(_CLAIM, _values(row._replace(holder=holder, report=report)))
         return bool(connection.changes())
 
 
@@ -165,8 +139,8 @@ def get_replay(connection: apsw.Connection, replay_id: str) -> ReplayRow:
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "replay", replay_id, ending=_ENDING)
-    return _row(connection.execute(_BY_ID, (whole_id,)).fetchone())[1]
+    key = find_key(connection, "replay", replay_id)
+    return _row(connection.execute(_BY_ID, (key,)).fetchone())[1]
 
 
 def list_replays(
@@ -174,9 +148,7 @@ def list_replays(
 ) -> Page[ReplayRow]:
     """Return replays, of one step or of all, the newest first."""
     sql = _NEWEST if step_id is None else _OF_STEP
-    bindings: dict[str, Any] = {"before": _before(cursor), "limit": limit + 1}
-    if step_id is not None:
-        bindings["step"] = step_id
+    bindings = {"before": _before(cursor), "limit": limit + 1, "step": step_id}
     rows = [_row(row) for row in connection.execute(sql, bindings)]
     more = len(rows) > limit
     return Page([row for _, row in rows[:limit]], str(rows[limit - 1][0]) if more else None)
@@ -212,20 +184,25 @@ def _before(cursor: str | None) -> int:
 
 def _row(row: Any) -> tuple[int, ReplayRow]:
     number, *columns = row
-    stored = ReplayRow._make(columns)
-    return number, stored._replace(
-        replay_id=columns[0].hex(),
-        source_run_id=columns[1].hex(),
-        run_id=None if columns[3] is None else columns[3].hex(),
-        is_recorded=bool(stored.is_recorded),
-        steps=read_only(json_of(columns[10])),
-        report=None if stored.report is None else read_only(json_of(columns[14])),
-    )
+    values = dict(zip(ReplayRow._fields, columns, strict=True))
+    run_id, report = values["run_id"], values["report"]
+    changed = {
+        "replay_id": values["replay_id"].hex(),
+        "source_run_id": values["source_run_id"].hex(),
+        "run_id": None if run_id is None else run_id.hex(),
+        "is_recorded": bool(values["is_recorded"]),
+        "steps": read_only(json_of(values["steps"])),
+        "report": None if report is None else read_only(json_of(report)),
+    }
+    return number, ReplayRow(**{**values, **changed})
 
 
-def _blob(digits: str | None) -> bytes | None:
-    return None if digits is None else bytes.fromhex(digits)
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else json_text(value)
+def _values(row: ReplayRow) -> dict[str, Any]:
+    return row._asdict() | {
+        "replay_id": bytes.fromhex(row.replay_id),
+        "source_run_id": bytes.fromhex(row.source_run_id),
+        "run_id": None if row.run_id is None else bytes.fromhex(row.run_id),
+        "is_recorded": int(row.is_recorded),
+        "steps": json_text(row.steps),
+        "report": None if row.report is None else json_text(row.report),
+    }

@@ -22,8 +22,8 @@ from hansard_store.annotations.errors import (
     TextNotRetained,
     TooMany,
 )
-from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import (
+    annotation_json,
     annotations_in_run,
     count_pruned,
     ended_on,

@@ -47,7 +47,7 @@ def test_what_policy_denies_is_not_created_and_is_logged(desk: ApprovalService) 
     with pytest.raises(ActionBlocked, match="no payments") as blocked:
         desk.propose(proposal(tool="pay", arguments={"sum": 5}))
 
-    assert blocked.value.rule_ids == ("no-pay",)
+    assert blocked.value.details["rule_ids"] == ["no-pay"]
     assert desk.approvals() == []
     (event,) = desk.events()
     assert (event.type, event.contents) == ("policy.blocked", {"reason": "no payments"})

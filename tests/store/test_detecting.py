@@ -11,17 +11,7 @@ import pytest
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.detection.rules import (
-    EXPIRED_APPROVALS,
-    LEVELS,
-    REPEATED_CORRECTIONS,
-    REPEATED_ERRORS,
-    RULES,
-    STALE_CONTRADICTIONS,
-    UNKNOWN_OUTCOMES,
-    Finding,
-    adjusted_rules,
-)
+from hansard_store.detection.rules import LEVELS, RULES, Finding, adjusted_rules, rule_named
 from hansard_store.detection.scan import MOST_FINDINGS, scan
 from hansard_store.errors import InvalidQueryError
 from hansard_store.steps.flags import SpanFlag
@@ -31,6 +21,11 @@ from tests.store.plans import QueryPlans
 from tests.store.task_maker import HOUR_S, TaskMaker, task_maker
 
 DAY = 24 * HOUR
+EXPIRED_APPROVALS = rule_named("expired_approvals")
+REPEATED_CORRECTIONS = rule_named("repeated_corrections")
+REPEATED_ERRORS = rule_named("repeated_errors")
+STALE_CONTRADICTIONS = rule_named("stale_contradictions")
+UNKNOWN_OUTCOMES = rule_named("unknown_outcomes")
 
 
 @pytest.fixture

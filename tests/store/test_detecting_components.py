@@ -10,17 +10,7 @@ import pytest
 
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
-from hansard_store.detection.rules import (
-    EVALUATION_BLIND_SPOT,
-    FREQUENT_WARNINGS,
-    IDLE_MAINTENANCE,
-    MEMORY_OUTGROWS_MAINTENANCE,
-    RARE_WARNINGS,
-    UNREAD_REPORTS,
-    Finding,
-    Rule,
-    adjusted_rules,
-)
+from hansard_store.detection.rules import Finding, Rule, adjusted_rules, rule_named
 from hansard_store.detection.scan import scan
 from hansard_store.heartbeat import EVALUATED, WARNED, CycleLog, PhaseRecord
 from hansard_store.principals.model import CLAIMED
@@ -33,6 +23,12 @@ from tests.store.task_maker import HOUR_S, TaskMaker, task_maker
 
 HOUR = HOUR_S * SECOND
 DAY = 24 * HOUR
+EVALUATION_BLIND_SPOT = rule_named("evaluation_blind_spot")
+FREQUENT_WARNINGS = rule_named("frequent_warnings")
+IDLE_MAINTENANCE = rule_named("idle_maintenance")
+MEMORY_OUTGROWS_MAINTENANCE = rule_named("memory_outgrows_maintenance")
+RARE_WARNINGS = rule_named("rare_warnings")
+UNREAD_REPORTS = rule_named("unread_reports")
 NOTHING_FOUND: Mapping[str, Any] = {"contradictions_found": 0, "contradictions": {"pairs": 4}}
 
 

@@ -21,7 +21,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.transactions import transaction
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import purge as purge_store
-from hansard_store.memory.access_log import accesses_in_run, accesses_of, reads_by_day
+from hansard_store.memory.access_log import accesses_in, accesses_of, reads_by_day
 from hansard_store.memory.errors import InvalidMemory, MemoryNotRetained, NotCurrent, TooLarge
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
 from hansard_store.memory.rows import find_number, get_memory, versions_of
@@ -213,7 +213,7 @@ def test_a_write_that_replaces_one_is_refused_when_that_one_has_changed(
     assert memory.contents() == ["two"]
     with pytest.raises(NotCurrent) as refused:
         memory.write("three", replaces=old)
-    assert refused.value.state == "superseded"
+    assert refused.value.details["state"] == "superseded"
     assert memory.contents() == ["two"]
 
 
@@ -336,7 +336,7 @@ def test_every_read_and_write_is_recorded_with_its_run_and_step(memory: MemoryMa
 
     number = find_number(memory.connection, memory_id)
     touched = accesses_of(memory.connection, [number], limit=10)
-    in_run = accesses_in_run(memory.connection, bytes.fromhex(OTHER_RUN))
+    in_run = accesses_in(memory.connection, bytes.fromhex(OTHER_RUN))
 
     assert [(one.kind, one.step_id) for one in touched] == [("read", reader), ("write", STEP)]
     assert touched[1].agent == "mender"
@@ -451,7 +451,8 @@ def test_a_record_that_is_too_large_is_refused_with_the_numbers(memory: MemoryMa
     with pytest.raises(TooLarge) as refused:
         memory.write("x" * 70_000)
 
-    assert refused.value.found_bytes > refused.value.most_bytes == 65_536
+    told = refused.value.details
+    assert told["found_bytes"] > told["most_bytes"] == 65_536
 
 
 def test_a_read_must_say_whose_memory(memory: MemoryMaker) -> None:

@@ -161,7 +161,7 @@ def test_more_approvals_than_there_are_approvers_cannot_be_proposed(
     with pytest.raises(InvalidProposal) as refused:
         by_two(desk, approvers=[Approver(one) for one in people], approvals_required=required)
 
-    assert refused.value.name == "approvals_required"
+    assert refused.value.details == {"parameter": "approvals_required"}
     assert desk.approvals() == []
 
 

@@ -27,7 +27,15 @@ from hansard_collector.judges import Judges
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.heartbeat import CycleLog, DiagnosticLog, Level, Origin, PhaseRecord, Status
+from hansard_store.heartbeat import (
+    CycleLog,
+    DiagnosticLog,
+    Level,
+    Line,
+    Origin,
+    PhaseRecord,
+    Status,
+)
 
 _LEVELS: Final[dict[Status, Level]] = {"done": "info", "skipped": "info", "failed": "error"}
 _log = logging.getLogger("hansard.heartbeat")
@@ -117,12 +125,9 @@ class _Cycle:
         )
         self.trace.store(result.evaluations)
         self.cycles.add(record)
+        component = f"heartbeat.{phase.name}"
         self.log.write(
-            f"heartbeat.{phase.name}",
-            _LEVELS[status],
-            result.summary,
-            signature=status,
-            step_id=context.step_id,
+            Line(component, _LEVELS[status], result.summary, status, step_id=context.step_id)
         )
         self.notes.write(record)
         return record

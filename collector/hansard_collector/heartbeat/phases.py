@@ -112,7 +112,7 @@ def run_evaluation(context: CycleContext) -> PhaseResult:
     found = Evaluation(context.folder, rules, context.mode).run(
         now_ns=context.now_ns, since_ns=context.since_ns, step_id=context.step_id
     )
-    context.log.write_all(_contradiction_line(one) for one in contradictions(found.new))
+    context.log.write(*(_contradiction_line(one) for one in contradictions(found.new)))
     return PhaseResult(summary_of(found), found.figures, results_of(found.new))
 
 
@@ -343,14 +343,11 @@ def run_report(context: CycleContext) -> PhaseResult:
     )
     written = write_report(context.folder, settings, now_ns=context.now_ns)
     if written.escalated:
-        context.log.write(
-            "heartbeat.report",
-            "warning",
+        message = (
             f"{written.escalated} reports were not acknowledged in time and passed to the next "
-            "recipient",
-            signature="escalated",
-            step_id=context.step_id,
+            "recipient"
         )
+        context.log.write(_report_warning(context, message, "escalated"))
     figures: dict[str, Any] = {
         "report": written.report.name,
         "lines": written.text.count("\n"),
@@ -376,15 +373,14 @@ def _send_report(context: CycleContext, written: Written, settings: ReportSettin
             recipients=settings.recipients,
         )
     except ReportNotSent as error:
-        context.log.write(
-            "heartbeat.report",
-            "warning",
-            f"{written.report.name} was not sent: {error}",
-            signature="not_sent",
-            step_id=context.step_id,
-        )
+        message = f"{written.report.name} was not sent: {error}"
+        context.log.write(_report_warning(context, message, "not_sent"))
         return False
     return True
+
+
+def _report_warning(context: CycleContext, message: str, signature: str) -> Line:
+    return Line("heartbeat.report", "warning", message, signature, step_id=context.step_id)
 
 
 def _need_news(context: CycleContext, every_ns: int) -> None:

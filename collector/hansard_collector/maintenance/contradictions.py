@@ -28,8 +28,9 @@ from hansard_compiler.conflicts.sentences import VERBS
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
 from hansard_compiler.words import terms
+from hansard_store.memory.maintenance.candidate_pairs import Pair
 from hansard_store.memory.maintenance.reviewed_supersessions import NewSupersession
-from hansard_store.memory.maintenance.service import Judged, MaintenanceService, Pair
+from hansard_store.memory.maintenance.service import Judged, MaintenanceService
 from hansard_store.memory.records import Memory
 
 _FEW_WORDS: Final = 5  # fewer are a value, and no sentence
@@ -134,7 +135,7 @@ class ContradictionSearch:
         if not entries:
             return self._result(0, 0, 0, 0.0, 0)
         pre = self.service.candidates(name)
-        unjudged = self.service.unjudged(name, [one.key for one in pre.pairs])
+        unjudged = self.service.unjudged(name, pre.pairs)
         self._open = set(unjudged[self.settings.most_calls :])
         found = self._judge(unjudged[: self.settings.most_calls])
         self._settle(found)

@@ -6,7 +6,7 @@ be installed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from hansard.errors import (
 )
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.approvals.errors import InvalidProposal
+from hansard_store.approvals.errors import ApprovalConflict, InvalidProposal
 from hansard_store.approvals.json import approval_json
 from hansard_store.approvals.records import (
     HOUR_NS,
@@ -215,15 +215,14 @@ def _refusal(error: Exception, tool: str) -> GateError:
     if not isinstance(error, HansardError) or isinstance(error, ConfigError):
         return GateUnavailable(f"the store cannot be used: {type(error).__name__}: {error}")
     details = getattr(error, "details", None)
-    if error.code == "blocked":
-        body = {"rule_ids": list(getattr(error, "rule_ids", ()))}
-        return PolicyDenied(tool, str(getattr(error, "reason", error)), body)
+    if error.code == "blocked" and details:
+        return PolicyDenied(tool, details["reason"], {"rule_ids": details["rule_ids"]})
     if error.code in ("not_found", "ambiguous_id"):
         return UnknownApproval(str(error))
     if error.code == "invalid_proposal":
         return InvalidArguments(tool, str(error))
     if error.code in _OF_PEOPLE:
         return DecisionRefused(error.code, str(error), details)
-    if isinstance(details, Mapping):
+    if isinstance(error, ApprovalConflict):
         return DecisionConflict(error.code, str(error), details)
     return GateUnavailable(f"the store cannot keep a decision now: {error}")

@@ -31,7 +31,8 @@ class InvalidAnnotation(AnnotationRefused):
         what = what.removeprefix("Value error, ")
         # What is wrong with the whole has the model's name as its place.
         super().__init__(what if where[:1].isupper() else f"{where}: {what}")
-        self.problems = [{"at": at, "problem": problem} for at, problem in problems]
+        details = [{"at": at, "problem": problem} for at, problem in problems]
+        self.details = {"problems": details}
 
 
 class TextNotRetained(AnnotationRefused):
@@ -53,8 +54,7 @@ class AnnotationNotCurrent(AnnotationRefused):
 
     def __init__(self, annotation_id: str, *, state: str) -> None:
         super().__init__(f"the annotation {annotation_id} was {state} already")
-        self.annotation_id = annotation_id
-        self.state = state
+        self.details = {"annotation_id": annotation_id, "state": state}
 
 
 class TooMany(AnnotationRefused):
@@ -67,7 +67,6 @@ class TooMany(AnnotationRefused):
             f"it has {most:,} annotations that stand already, the most there can be; "
             "withdraw some first"
         )
-        self.most = most
 
 
 class SecretInName(AnnotationRefused):
@@ -77,5 +76,3 @@ class SecretInName(AnnotationRefused):
 
     def __init__(self, field: str, rule: str) -> None:
         super().__init__(f"the {field} looks like a secret ({rule}); say it in other words")
-        self.field = field
-        self.rule = rule

@@ -10,11 +10,14 @@ from typing import Any, Final
 
 import apsw
 
+from hansard_compiler.calls import Json
 from hansard_compiler.models.annotations import MOST_NAME, Kind, clean_tag
 from hansard_store.annotations.rows import SELECT, Annotation, Target, annotation_of
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
-from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.id_prefixes import find_key
+from hansard_store.database.stored_json import own_copy
 from hansard_store.errors import InvalidQueryError
+from hansard_store.times import time_text
 
 # What runs and marked steps are narrowed by: tags and scores.
 #
@@ -79,13 +82,23 @@ class MarkCondition:
     bindings: dict[str, object]
 
 
-def tag_condition(number: int, tag: str) -> MarkCondition:
-    """Return what an annotation meets that is this tag; `number` keeps the bindings apart."""
-    return MarkCondition(f"kind = 'tag' AND name = :tag_{number}", {f"tag_{number}": tag})
+def mark_conditions(
+    tags: tuple[str, ...], scores: tuple[ScoreWanted, ...]
+) -> tuple[MarkCondition, ...]:
+    """Return what annotations meet that are these; each must be met by some annotation.
+
+    Bindings are numbered, so that conditions can stand in one statement.
+    """
+    return (
+        *(
+            MarkCondition(f"kind = 'tag' AND name = :tag_{number}", {f"tag_{number}": tag})
+            for number, tag in enumerate(tags)
+        ),
+        *(_score_condition(number, one) for number, one in enumerate(scores)),
+    )
 
 
-def score_condition(number: int, score: ScoreWanted) -> MarkCondition:
-    """Return what an annotation meets that is such a score."""
+def _score_condition(number: int, score: ScoreWanted) -> MarkCondition:
     sql = f"kind = 'score' AND name = :score_{number}"
     bindings: dict[str, object] = {f"score_{number}": score.name}
     if score.label is not None:
@@ -97,27 +110,8 @@ def score_condition(number: int, score: ScoreWanted) -> MarkCondition:
     return MarkCondition(sql, bindings)
 
 
-def mark_conditions(
-    tags: tuple[str, ...], scores: tuple[ScoreWanted, ...]
-) -> tuple[MarkCondition, ...]:
-    """Return all of them; each must be met by some annotation."""
-    return (
-        *(tag_condition(number, tag) for number, tag in enumerate(tags)),
-        *(score_condition(number, one) for number, one in enumerate(scores)),
-    )
-
-
 _ABOVE_ALL: Final = (1 << 63) - 1
 _BY_ID = f"{SELECT} WHERE annotation_id = ?"
-_BEGINNING = """
-SELECT annotation_id FROM annotation WHERE annotation_id >= :low AND annotation_id <= :high
-ORDER BY annotation_id LIMIT :limit
-"""
-_ENDING = """
-SELECT annotation_id FROM annotation WHERE substr(hex(annotation_id), -8) = :tail
-  AND hex(annotation_id) LIKE :ending
-LIMIT :limit
-"""
 # Of a run with the annotations of its steps, or of one thing alone.
 _OF_RUN = f"""
 {SELECT} INDEXED BY annotation_step WHERE trace_id = :trace AND ended_ns IS NULL
@@ -212,8 +206,8 @@ def get_annotation(connection: apsw.Connection, annotation_id: str) -> Annotatio
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "annotation", annotation_id, ending=_ENDING)
-    row: Any = connection.execute(_BY_ID, (whole_id,)).fetchone()
+    key = find_key(connection, "annotation", annotation_id)
+    row: Any = connection.execute(_BY_ID, (key,)).fetchone()
     return annotation_of(row)
 
 
@@ -237,15 +231,12 @@ def ended_on(connection: apsw.Connection, target: Target, *, limit: int) -> list
 
 def count_pruned(connection: apsw.Connection, target: Target, *, with_steps: bool = False) -> int:
     """Return how many that ended on it are not stored any more; `with_steps`: of a whole run."""
-    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
     sql = _PRUNED_OF_RUN if with_steps else _PRUNED_OF_TARGET
-    return int(connection.execute(sql, bindings).get)
+    return int(connection.execute(sql, target.bindings).get)
 
 
 def _on(connection: apsw.Connection, sql: str, target: Target, limit: int) -> list[Annotation]:
-    bindings = {
-        "trace": target.trace_id, "span": target.span_id, "side": target.side, "limit": limit,
-    }  # fmt: skip
+    bindings = {**target.bindings, "limit": limit}
     return [annotation_of(row) for row in connection.execute(sql, bindings)]
 
 
@@ -341,16 +332,12 @@ def tag_counts(
     return [(name, count) for name, count in rows]
 
 
-def first_call(connection: apsw.Connection, run: int) -> int | None:
-    """Return the number of the first model call of a run; None where it made none."""
-    found: int | None = connection.execute(_CALLS.format(way="ASC"), {"run": run}).get
-    return found
-
-
-def last_call(connection: apsw.Connection, run: int) -> int | None:
-    """Return the number of the last model call of a run; None where it made none."""
-    found: int | None = connection.execute(_CALLS.format(way="DESC"), {"run": run}).get
-    return found
+def outer_calls(connection: apsw.Connection, run: int) -> tuple[int | None, int | None]:
+    """Return the numbers of the first and the last model call of a run; None where it made none."""
+    first, last = (
+        connection.execute(_CALLS.format(way=way), {"run": run}).get for way in ("ASC", "DESC")
+    )
+    return first, last
 
 
 def known_names(connection: apsw.Connection, kind: Kind, *, limit: int) -> list[str]:
@@ -375,10 +362,7 @@ def marked_targets(
 ) -> list[Target]:
     """Return the next runs and steps on which something stands that meets every condition."""
     last = after or Target(run or b"", side=-1)
-    bindings: dict[str, Any] = {
-        "trace": last.trace_id, "span": last.span_id, "side": last.side, "limit": limit,
-        "run": run,
-    }  # fmt: skip
+    bindings: dict[str, Any] = {**last.bindings, "limit": limit, "run": run}
     for one in conditions:
         bindings |= one.bindings
     sql = _MARKED.format(
@@ -389,3 +373,57 @@ def marked_targets(
         Target(trace_id, span_id, side)
         for trace_id, span_id, side in connection.execute(sql, bindings)
     ]
+
+
+# Annotations as programs read them: one JSON for the API, the commands and exports.
+
+_MOST_STANDING: Final = 1_000
+
+
+def annotation_json(one: Annotation) -> Json:
+    """Return everything that is known of an annotation."""
+    row = one.row
+    is_score = row.kind == "score"
+    return {
+        "annotation_id": one.annotation_id,
+        "run_id": one.run_id,
+        "step_id": one.step_id,
+        "kind": row.kind,
+        "name": row.name or None,
+        "score": {"value": row.value, "label": row.label} if is_score else None,
+        "explanation": row.text if is_score else None,
+        "text": row.text if row.kind == "note" else None,
+        "expected": own_copy(row.expected),
+        "source": row.source,
+        "author": row.author or None,
+        "origin": row.origin,
+        "created_at": time_text(row.created_ns),
+        "created_ns": str(row.created_ns),
+        "state": one.state,
+        "ended": None
+        if row.ended_ns is None
+        else {
+            "at": time_text(row.ended_ns),
+            "ns": str(row.ended_ns),
+            "by": row.ended_by or None,
+            "reason": row.ended_reason,
+        },
+        "removed": list(row.removed),
+    }
+
+
+def standing_json(connection: apsw.Connection, target: Target) -> list[Json]:
+    """Return what stands on one run or step, the oldest first."""
+    found = standing_on(connection, target, limit=_MOST_STANDING)
+    return [annotation_json(one) for one in reversed(found)]
+
+
+def marks_json(marks: RunMarks) -> Json:
+    """Return what lists of runs say of annotations."""
+    return {
+        "tags": list(marks.tags),
+        "scores": [
+            {"name": one.name, "value": one.value, "label": one.label, "count": one.count}
+            for one in marks.scores
+        ],
+    }

@@ -30,16 +30,13 @@ _RESTORE = f"{ADD} ON CONFLICT (annotation_id) DO NOTHING"
 # The step by the name it has elsewhere: `.server` only where a CLIENT span has its id, too.
 _SHARED = shared_side("annotation")
 SELECT: Final = f"SELECT id, {_COLUMNS}, {_SHARED} FROM annotation"
-_SAME_SCORE = f"""
+# A score has one author on a thing, a tag is there once, whoever added it.
+_SAME = f"""
 {SELECT} INDEXED BY annotation_step
-WHERE trace_id = :trace AND span_id = :span AND side = :side AND kind = 'score' AND name = :name
-  AND author = :author AND source IS :source AND ended_ns IS NULL AND span IS NULL
+WHERE trace_id = :trace AND span_id = :span AND side = :side AND kind = :kind AND name = :name
+  AND (kind = 'tag' OR author = :author AND source IS :source) AND ended_ns IS NULL
+  AND span IS NULL
 ORDER BY id DESC LIMIT 1
-"""
-_SAME_TAG = f"""
-{SELECT} INDEXED BY annotation_step
-WHERE trace_id = :trace AND span_id = :span AND side = :side AND kind = 'tag' AND name = :name
-  AND ended_ns IS NULL AND span IS NULL LIMIT 1
 """
 _COUNT = """
 SELECT count(*) FROM annotation INDEXED BY annotation_step
@@ -100,6 +97,11 @@ class Target(NamedTuple):
     trace_id: bytes
     span_id: bytes = b""
     side: int = 0
+
+    @property
+    def bindings(self) -> dict[str, Any]:
+        """What statements call it."""
+        return {"trace": self.trace_id, "span": self.span_id, "side": self.side}
 
 
 class SpanPlace(NamedTuple):
@@ -223,46 +225,29 @@ def end(
     connection.execute(_END, parameters)
 
 
-def prune(
-    connection: apsw.Connection, target: Target, ended: str, *, most: int = MOST_ENDED
-) -> int:
-    """Delete the oldest that ended so on one thing, beyond `most`, and count them."""
-    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
-    connection.execute(_PRUNE, {**bindings, "ended": ended, "kept": most})
+def prune(connection: apsw.Connection, target: Target, ended: str) -> None:
+    """Delete the oldest that ended so on one thing, beyond MOST_ENDED, and count them."""
+    connection.execute(_PRUNE, {**target.bindings, "ended": ended, "kept": MOST_ENDED})
     gone = connection.changes()
     if gone:
-        connection.execute(_COUNT_PRUNED, {**bindings, "gone": gone})
-    return gone
+        connection.execute(_COUNT_PRUNED, {**target.bindings, "gone": gone})
 
 
-def find_same_score(connection: apsw.Connection, row: AnnotationRow) -> Annotation | None:
-    """Return the standing score of the same name by the same author on the same thing."""
-    return _same(connection, _SAME_SCORE, row)
-
-
-def find_same_tag(connection: apsw.Connection, row: AnnotationRow) -> Annotation | None:
-    """Return the same tag on the same thing, of any author."""
-    return _same(connection, _SAME_TAG, row)
-
-
-def _same(connection: apsw.Connection, sql: str, row: AnnotationRow) -> Annotation | None:
-    bindings = {
-        "trace": row.trace_id, "span": row.span_id, "side": row.side, "name": row.name,
-        "author": row.author, "source": row.source,
-    }  # fmt: skip
-    found = connection.execute(sql, bindings).fetchone()
+def find_same(connection: apsw.Connection, row: AnnotationRow) -> Annotation | None:
+    """Return the standing score of the same name by the same author, or the same tag of anybody."""
+    about = {"kind": row.kind, "name": row.name, "author": row.author, "source": row.source}
+    found = connection.execute(_SAME, {**row.target.bindings, **about}).fetchone()
     return None if found is None else annotation_of(found)
 
 
 def count_standing(connection: apsw.Connection, target: Target) -> int:
     """Return how many annotations stand on one thing that were written here."""
-    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
-    return int(connection.execute(_COUNT, bindings).get)
+    return int(connection.execute(_COUNT, target.bindings).get)
 
 
 def find_target(connection: apsw.Connection, named: Target) -> Target | None:
     """Return the run or step that is meant; None for one that is not stored, or being deleted."""
-    bindings = {"trace": named.trace_id, "span": named.span_id, "side": named.side}
+    bindings = named.bindings
     if connection.execute(_IS_STORED, bindings).get is None:
         return None
     if not named.span_id:

@@ -34,7 +34,6 @@ from hansard_store.annotations.rows import Annotation, AnnotationRow, Origin
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import transaction
 from hansard_store.ids import new_id
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import is_own_name
@@ -78,8 +77,7 @@ class AnnotationService:
         _refuse_own_name(request.by or by)
         row = self._row(request, by=request.by or by, now_ns=now_ns)
         with self._writing(row) as (connection, row):
-            find = {"score": rows.find_same_score, "tag": rows.find_same_tag}
-            same = find[row.kind](connection, row) if row.kind in find else None
+            same = None if row.kind == "note" else rows.find_same(connection, row)
             if same is not None and same.row.says == row.says:
                 return same
             if same is not None:
@@ -101,8 +99,7 @@ class AnnotationService:
         reason, _ = self._text(request.reason)
         _refuse_own_name(request.by or by)
         author = self._retention.clean_text(request.by or by)
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             found = get_annotation(connection, annotation_id)
             if found.state != "current":
                 raise AnnotationNotCurrent(found.annotation_id or "", state=found.state)
@@ -144,8 +141,7 @@ class AnnotationService:
     @contextmanager
     def _writing(self, row: AnnotationRow) -> Iterator[tuple[apsw.Connection, AnnotationRow]]:
         """Begin a transaction, with the row put on what it names; raises NotFoundError."""
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             target = rows.find_target(connection, row.target)
             if target is None:
                 what, name = "run", row.trace_id.hex()

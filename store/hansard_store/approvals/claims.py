@@ -146,7 +146,7 @@ def _is_lost(claim: ClaimRow, now_ns: int) -> bool:
     if claim.lease_ns is not None:
         # An earlier time than that of the claim: the clock was set back, the lease is not longer.
         return now_ns >= claim.lease_ns
-    machine, boot, number, _ = _parts(claim.holder)
+    machine, boot, number = [*claim.holder.split("/"), "", "", ""][:3]
     if machine != platform.node():
         return False  # nobody here can tell
     if boot != _boot():
@@ -156,11 +156,6 @@ def _is_lost(claim: ClaimRow, now_ns: int) -> bool:
 
 def _name_of(number: int) -> str:
     return f"{platform.node()}/{_boot()}/{number}/{_start_of(number)}"
-
-
-def _parts(holder: str) -> tuple[str, str, str, str]:
-    machine, boot, number, start = [*holder.split("/"), "", "", "", ""][:4]
-    return machine, boot, number, start
 
 
 def _start_of(number: int) -> str:

@@ -19,6 +19,7 @@ from hansard_store.approvals.errors import (
 )
 from hansard_store.approvals.proposals import (
     asked_with,
+    decided,
     end,
     next_escalation,
     repropose,
@@ -107,7 +108,8 @@ def approve(
             raise refusal.error  # rules ask others about the new draft: nothing of it stays
     elif refusal := _refusal_of_second(approval, who):
         return refusal
-    notes = [work.keeper.content("note", text)] if (text := _comment_text(work, comment)) else []
+    text = work.keeper.words("note", comment.strip()) if comment and comment.strip() else ""
+    notes = [work.keeper.content("note", text)] if text else []
     if approval.approvals_left > 1:
         return _add_approval(work, approval, who, is_edit=is_edit, notes=notes)
     return _grant(work, approval, who, is_edit=is_edit, notes=notes)
@@ -131,19 +133,11 @@ def _grant(
     """Approve the action: the last person that it needs has."""
     several = approval.approvals_required > 1
     ends_ns = work.now_ns + approval.lifetime_ns
-    granted = approvals.change(
-        work.connection,
-        approval,
-        status=Status.APPROVED,
-        approved_by=_with(work, approval, who) if several else (),
-        decided_by=_name(who),
-        decided_method=who.method,
-        decided_ns=work.now_ns,
-        updated_ns=work.now_ns,
-        escalates_ns=None,
-        token_ends_ns=ends_ns,
-        token=None,
-    )
+    approved_by = _with(work, approval, who) if several else ()
+    granted = decided(
+        work, approval, Status.APPROVED, who,
+        approved_by=approved_by, token_ends_ns=ends_ns, token=None,
+    )  # fmt: skip
     token = hash_of_secret(token_of(work.keeper.key, granted))
     granted = approvals.change(work.connection, granted, token=token)
     body = {
@@ -166,10 +160,6 @@ def _count(approval: Approval) -> dict[str, Any]:
         "approvals": len(approval.approved_by),
         "approvals_required": approval.approvals_required,
     }
-
-
-def _comment_text(work: Work, comment: str | None) -> str | None:
-    return work.keeper.words("note", comment.strip()) if comment and comment.strip() else None
 
 
 def _refusal_of_second(approval: Approval, who: Who) -> Refusal | None:
@@ -227,18 +217,7 @@ def revise(
 
 def _send_back(work: Work, approval: Approval, who: Who, note: str) -> Approval:
     require(approval, Status.REVISED)
-    changed = approvals.change(
-        work.connection,
-        approval,
-        status=Status.REVISED,
-        approved_by=(),
-        note=note,
-        decided_by=_name(who),
-        decided_method=who.method,
-        decided_ns=work.now_ns,
-        updated_ns=work.now_ns,
-        escalates_ns=None,
-    )
+    changed = decided(work, approval, Status.REVISED, who, approved_by=(), note=note)
     content = [work.keeper.content("note", note)]
     work.tell_of(EventType.ACTION_REVISED, who, changed, contents=content)
     return changed

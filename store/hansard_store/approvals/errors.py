@@ -18,7 +18,7 @@ InvalidProposal (HTTP 400)        what cannot be proposed, shown or kept
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from hansard_store.errors import StoreError
@@ -37,7 +37,7 @@ class ApprovalConflict(StoreError):
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
-        self.details: Mapping[str, Any] = details
+        self.details = details
 
 
 class AlreadyDecided(ApprovalConflict):
@@ -121,9 +121,7 @@ class ActionBlocked(StoreError):
 
     def __init__(self, tool: str, reason: str, rule_ids: Sequence[str]) -> None:
         super().__init__(f"policy blocks {tool!r}: {reason}")
-        self.tool = tool
-        self.reason = reason
-        self.rule_ids = tuple(rule_ids)
+        self.details = {"tool": tool, "reason": reason, "rule_ids": list(rule_ids)}
 
 
 class InvalidProposal(StoreError):
@@ -133,4 +131,4 @@ class InvalidProposal(StoreError):
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
-        self.name = name
+        self.details = {"parameter": name}

@@ -38,13 +38,12 @@ from hansard_store.approvals.unit_of_work import (
     Who,
     Work,
     hash_of_secret,
-    new_id,
     token_of,
 )
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
-from hansard_store.database.stored_json import json_of
-from hansard_store.ids import short_id
+from hansard_store.database.stored_json import object_of
+from hansard_store.ids import new_id, short_id
 from hansard_store.policy.stored_policy import RECEIPT
 from hansard_store.principals.model import distinct, is_same
 
@@ -78,7 +77,7 @@ def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
     )
     if refused is not None:
         return Refusal(refused)
-    claim_id = new_id()
+    claim_id = new_id().hex()
     add_claim(
         work.connection,
         approval.key,
@@ -128,11 +127,7 @@ def finish(
     if not is_first and approval.execution.settled_by is not None:
         return _too_late(work, approval, claim_id, is_ok=is_ok)
     if not is_first:
-        raise ClaimRefused(
-            "already_finished",
-            f"how {short_id(approval.approval_id)} ended was told already",
-            state=approval.execution.state,
-        )
+        raise _told_already(approval)
     how_to_undo = kept_undo(work.keeper, undo)
     if how_to_undo is not None:
         approval = approvals.change(work.connection, approval, undo=how_to_undo)
@@ -147,6 +142,11 @@ def finish(
     return approvals.get(work.connection, found.approval_id)
 
 
+def _told_already(approval: Approval) -> ClaimRefused:
+    message = f"how {short_id(approval.approval_id)} ended was told already"
+    return ClaimRefused("already_finished", message, state=approval.execution.state)
+
+
 def _cut_off(work: Work, found: ClaimRow, error: str | None) -> Approval | Refusal:
     """Mark the outcome of a claim as unknown, as its own program reports; once."""
     approval = approvals.get(work.connection, found.approval_id)
@@ -156,11 +156,7 @@ def _cut_off(work: Work, found: ClaimRow, error: str | None) -> Approval | Refus
         who = Who(Actor.TOOL, approval.tool)
         work.tell_of(EventType.ACTION_UNKNOWN, who, approval, body=body, contents=contents)
     elif approval.execution.state != "unknown":
-        raise ClaimRefused(
-            "already_finished",
-            f"how {short_id(approval.approval_id)} ended was told already",
-            state=approval.execution.state,
-        )
+        raise _told_already(approval)
     return approvals.get(work.connection, found.approval_id)
 
 
@@ -362,10 +358,7 @@ def _refuse_too_few(work: Work, approval: Approval) -> ClaimRefused | None:
 
 
 def _number_in(event: StoredEvent, name: str) -> int | None:
-    try:
-        found = json_of(event.body).get(name)
-    except (ValueError, AttributeError):  # it was altered: nothing is known by it
-        return None
+    found = object_of(event.body).get(name)  # of an altered body nothing is known
     return found if isinstance(found, int) else None
 
 

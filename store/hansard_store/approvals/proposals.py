@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from hansard_compiler.calls import Json
+from hansard_compiler.policy.approvers import MOST_APPROVERS
 from hansard_store.approvals import rows as approvals
-from hansard_store.approvals import validation
 from hansard_store.approvals.argument_display import describe, show
 from hansard_store.approvals.errors import (
     ClaimRefused,
@@ -34,14 +35,126 @@ from hansard_store.approvals.unit_of_work import (
     Who,
     Work,
     hash_of_secret,
-    new_id,
     new_proposal_key,
 )
 from hansard_store.audit.event_types import Actor, Content, EventType
 from hansard_store.content.retention import Kept, Retention
-from hansard_store.ids import short_id
-from hansard_store.policy.stored_policy import APPROVAL, DENY, RECEIPT, PolicyQuestion
-from hansard_store.principals.model import is_same, read_as
+from hansard_store.database.id_prefixes import find_key
+from hansard_store.ids import new_id, short_id
+from hansard_store.policy.stored_policy import APPROVAL, DENY, FACTS, RECEIPT, PolicyQuestion
+from hansard_store.principals.errors import reserved_text
+from hansard_store.principals.model import distinct, is_own_name, is_same, read_as
+
+# What is checked of a proposal before policy decides about it or anything is written.
+
+_HEX_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_STEP_ID: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}", re.ASCII)
+_MIN_LIFETIME_NS: Final = 1_000_000_000
+_MAX_LIFETIME_NS: Final = 90 * 24 * 3600 * 1_000_000_000
+
+
+def question_of(proposal: Proposal) -> PolicyQuestion:
+    """Return the question to policy about a proposal."""
+    unknown = set(proposal.facts) - set(FACTS)
+    if unknown:
+        raise InvalidProposal("facts", f"policy knows nothing of {min(unknown)!r}")
+    return PolicyQuestion.about(proposal, proposal.arguments, proposal.facts)
+
+
+def checked(proposal: Proposal, keeper: Retention) -> Proposal:
+    """Return a proposal whose names and ids can be stored; raises InvalidProposal."""
+    for what in ("tool", "agent", "channel"):
+        if (name := getattr(proposal, what)) is not None:
+            _check_name(what, name, keeper)
+            if what != "channel":
+                _check_own(what, name)
+    for fact in proposal.facts.values():
+        _check_name("fact", fact, keeper)
+    if proposal.effect not in ("read", "write"):
+        raise InvalidProposal("effect", f"the effect is read or write, not {proposal.effect!r}")
+    if not _MIN_LIFETIME_NS <= proposal.lifetime_ns <= _MAX_LIFETIME_NS:
+        raise InvalidProposal("expires_in_s", "an approval lives from one second to 90 days")
+    if proposal.one_per_channel and proposal.channel is None:
+        raise InvalidProposal("channel", "one_per_channel needs a channel")
+    if len(proposal.approvers) > MOST_APPROVERS:
+        raise InvalidProposal("approvers", f"at most {MOST_APPROVERS} people can be asked")
+    for one in proposal.approvers:
+        _check_name("approver", one.name, keeper)
+        _check_own("approvers", one.name)
+    _check_required(proposal)
+    if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
+        raise InvalidProposal("batch_id", "the batch is 32 lower-case hex digits")
+    run_id = check_step(proposal.step_id, proposal.run_id)
+    if run_id is not None and not _HEX_ID.fullmatch(run_id):
+        raise InvalidProposal("run_id", "the run is 32 lower-case hex digits")
+    return replace(
+        proposal, proposer_policy=_clean(proposal.proposer_policy, keeper), run_id=run_id
+    )
+
+
+def require_enough(
+    approvers: Sequence[Approver], required: int, *, requested_by: Sequence[str] = ()
+) -> None:
+    """Raise InvalidProposal where too few people are named: the requester does not count."""
+    names = distinct(one.name for one in approvers)
+    able = [one for one in names if read_as(one, requested_by) is None]
+    if not names or len(able) >= required:
+        return
+    without = "" if len(able) == len(names) else ", without the principal that requested it"
+    raise InvalidProposal(
+        "approvals_required",
+        f"{required} approvals are required of {len(able)} approvers{without}: nobody could "
+        "approve this",
+    )
+
+
+def _check_required(proposal: Proposal) -> None:
+    required = proposal.approvals_required
+    if type(required) is not int or not 1 <= required <= MOST_APPROVERS:
+        raise InvalidProposal(
+            "approvals_required", f"from 1 to {MOST_APPROVERS} approvals can be required"
+        )
+    require_enough(proposal.approvers, required)
+
+
+def _check_name(what: str, name: str, keeper: Retention) -> None:
+    if (retained := keeper.name(what, name)) != name:
+        raise InvalidProposal(what, f"the {what} {retained!r} looks like a secret")
+
+
+def _check_own(what: str, name: str) -> None:
+    if is_own_name(name):
+        raise InvalidProposal(what, reserved_text(name))
+
+
+def _clean(note: PolicyNote | None, keeper: Retention) -> PolicyNote | None:
+    """Return the decision of the proposer's own rules, without secrets that it may repeat."""
+    if note is None:
+        return None
+    return replace(
+        note,
+        rule_ids=tuple(keeper.name("rule_id", one) for one in note.rule_ids),
+        reason=None if note.reason is None else keeper.content_text("reason", note.reason),
+        receipts=tuple(keeper.name("receipt", one) for one in note.receipts),
+    )
+
+
+def check_step(step_id: str | None, run_id: str | None = None) -> str | None:
+    """Return the run of a step, which is `run_id` where that is given.
+
+    Raises InvalidProposal for what is no step's id, or one of another run.
+    """
+    if step_id is None:
+        return run_id
+    found = _STEP_ID.fullmatch(step_id)
+    if found is None or run_id not in (None, found[1]):
+        raise InvalidProposal(
+            "step_id", "the step is 32 and 16 hex digits with - between, of its run"
+        )
+    return found[1]
+
+
+# Proposing, and proposing again.
 
 
 def unaltered(work: Work, approval_id: str) -> Approval:
@@ -161,7 +274,6 @@ def repropose(
     who: Who,
     description: str | None = None,
     flags: Mapping[str, Any] = {},
-    keep: Mapping[str, Any] = {},
     step_id: str | None = None,
 ) -> Approval:
     """Bring a revised action back with a new draft: it awaits again, for its whole time again.
@@ -196,7 +308,6 @@ def repropose(
             "expires_ns": work.now_ns + lifetime,
             "asked": requested,
             "escalates_ns": next_escalation(approvers, requested, work.now_ns),
-            **keep,
         },
     )
     body: dict[str, Any] = {
@@ -297,14 +408,14 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
     lifetime = _lifetime(proposal)
     undo_of = None
     if proposal.undo_of is not None:
-        undo_of = approvals.find_id(work.connection, proposal.undo_of).hex()
+        undo_of = find_key(work.connection, "approval", proposal.undo_of).hex()
     requested_by = requesters(proposal.requested_by, who)
     approvers, required = _by_rules(proposal.approvers, proposal.approvals_required, note)
     _check_reachable(work, approvers, required, requested_by)
     requested = asked_first(approvers, required)
     return Approval(
         number=0,
-        approval_id=new_id(),
+        approval_id=new_id().hex(),
         status=Status.AWAITING,
         revision=1,
         version=1,
@@ -318,22 +429,16 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
         batch_id=proposal.batch_id,
         undo_of=undo_of,
         undo=kept_undo(work.keeper, proposal.undo),
-        note=None,
-        reason=None,
         created_ns=work.now_ns,
         updated_ns=work.now_ns,
         lifetime_ns=lifetime,
         expires_ns=work.now_ns + lifetime,
-        decided_by=None,
-        decided_ns=None,
         approvers=approvers,
         approvals_required=required,
         asked=requested,
         escalates_ns=next_escalation(approvers, requested, work.now_ns),
         policy=note,
         proposal_key=hash_of_secret(key),
-        token=None,
-        token_ends_ns=None,
         requested_by=requested_by,
         requested_method=who.method,
     )
@@ -409,7 +514,7 @@ def _check_reachable(
 ) -> None:
     """Raise InvalidProposal where those who requested it are needed to approve it."""
     if not work.is_open:
-        validation.require_enough(approvers, required, requested_by=requested_by)
+        require_enough(approvers, required, requested_by=requested_by)
 
 
 def asked_first(approvers: Sequence[Approver], required: int) -> int:
@@ -462,6 +567,21 @@ def _is_of(approval: Approval, who: Who) -> bool:
     return any(is_same(one, principal.name) for one in approval.requested_by)
 
 
+def decided(work: Work, approval: Approval, status: Status, who: Who, **changes: Any) -> Approval:
+    """Write who decided about an action, and when; nobody else is asked about it."""
+    return approvals.change(
+        work.connection,
+        approval,
+        status=status,
+        decided_by=who.name or str(who.actor),
+        decided_method=who.method,
+        decided_ns=work.now_ns,
+        updated_ns=work.now_ns,
+        escalates_ns=None,
+        **changes,
+    )
+
+
 def end(
     work: Work,
     approval: Approval,
@@ -473,17 +593,7 @@ def end(
 ) -> Approval:
     """Reject or expire a pending action; the event has who caused what Hansard does, in `cause`."""
     require(approval, status)
-    changed = approvals.change(
-        work.connection,
-        approval,
-        status=status,
-        reason=reason,
-        decided_by=who.name or str(who.actor),
-        decided_method=who.method,
-        decided_ns=work.now_ns,
-        updated_ns=work.now_ns,
-        escalates_ns=None,
-    )
+    changed = decided(work, approval, status, who, reason=reason)
     is_expired = status is Status.EXPIRED
     type = EventType.ACTION_EXPIRED if is_expired else EventType.ACTION_REJECTED
     contents = [work.keeper.content("reason", reason)] if reason and not is_expired else []

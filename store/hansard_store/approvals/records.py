@@ -187,21 +187,21 @@ class Approval:
     batch_id: str | None
     undo_of: str | None
     undo: Json | None
-    note: str | None
-    reason: str | None
     created_ns: int
     updated_ns: int
     lifetime_ns: int
     expires_ns: int
-    decided_by: str | None
-    decided_ns: int | None
     approvers: tuple[Approver, ...]
     asked: int  # of them so far
     escalates_ns: int | None
     policy: PolicyNote
     proposal_key: bytes  # its hash
-    token: bytes | None  # its hash
-    token_ends_ns: int | None
+    note: str | None = None
+    reason: str | None = None
+    decided_by: str | None = None
+    decided_ns: int | None = None
+    token: bytes | None = None  # its hash
+    token_ends_ns: int | None = None
     requested_by: tuple[str, ...] = ()  # the principals that requested it; empty: unknown
     requested_method: str | None = None  # how they are known; None: not on record
     decided_method: str | None = None  # how `decided_by` is known; None: not on record

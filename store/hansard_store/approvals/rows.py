@@ -29,7 +29,7 @@ from hansard_store.approvals.records import (
 )
 from hansard_store.audit import seal_marks
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.stored_json import json_of, read_only
 from hansard_store.errors import InvalidQueryError
 
@@ -62,15 +62,6 @@ _NO_INDEX = _FROM.format(index="")
 _ONE = f"SELECT {_COLUMNS} {_NO_INDEX} WHERE approval.approval_id = ?"
 _VERSION = "SELECT version FROM approval WHERE approval_id = ?"
 _OF_KEY = f"SELECT {_COLUMNS} {_NO_INDEX} WHERE approval.proposal_key = ?"
-_PREFIX = """
-SELECT approval_id FROM approval WHERE approval_id BETWEEN :low AND :high
-ORDER BY approval_id LIMIT :limit
-"""
-_ENDING = """
-SELECT approval_id FROM approval WHERE substr(hex(approval_id), -8) = :tail
-  AND hex(approval_id) LIKE :ending
-LIMIT :limit
-"""
 _LIST = f"""
 SELECT {_COLUMNS} {_FROM} WHERE approval.number < :before{{wanted}}
 ORDER BY approval.number DESC LIMIT :limit
@@ -154,7 +145,7 @@ def get(connection: apsw.Connection, approval_id: str) -> Approval:
 
     Raises NotFoundError (also for what is no id) and AmbiguousIdError.
     """
-    row: Any = connection.execute(_ONE, (find_id(connection, approval_id),)).fetchone()
+    row: Any = connection.execute(_ONE, (find_key(connection, "approval", approval_id),)).fetchone()
     return _approval(row)
 
 
@@ -173,12 +164,6 @@ def version_of(connection: apsw.Connection, approval_id: str) -> int | None:
     """Return a number that grows with every change of an approval; None where there is none."""
     version: int | None = connection.execute(_VERSION, (bytes.fromhex(approval_id),)).get
     return version
-
-
-def find_id(connection: apsw.Connection, prefix: str) -> bytes:
-    """Return the id that a prefix stands for."""
-    key: bytes = find_row(connection, _PREFIX, "approval", prefix, ending=_ENDING)[0]
-    return key
 
 
 def find_of_proposal(connection: apsw.Connection, proposal_key: bytes) -> Approval | None:
@@ -381,15 +366,11 @@ def _grants(text: str | None) -> tuple[Grant, ...]:
 def _in_order(value: Json) -> str:
     """Return JSON with its names in the order of the call, as a person is shown them."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if text.isascii() or _is_writable(text) else json.dumps(value)
-
-
-def _is_writable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return json.dumps(value)
+    return text
 
 
 def _approval(row: Sequence[Any]) -> Approval:

@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.approvals import decisions, validation
+from hansard_store.approvals import decisions
 from hansard_store.approvals import execution as running
 from hansard_store.approvals import proposals as proposing
 from hansard_store.approvals import rows as approvals
@@ -35,13 +35,14 @@ from hansard_store.approvals.records import (
     Proposed,
     Status,
 )
-from hansard_store.approvals.unit_of_work import Refusal, Who, Work, new_id
+from hansard_store.approvals.unit_of_work import Refusal, Who, Work
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import EventFilter, EventLog, EventType, StoredEvent
 from hansard_store.audit.log import AuditService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import store_errors
 from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
+from hansard_store.ids import new_id
 from hansard_store.memory.queries import written_under
 from hansard_store.memory.records import Memory
 from hansard_store.policy.stored_policy import (
@@ -120,7 +121,7 @@ class ApprovalService(AuditService):
 
     def propose_batch(self, proposals: Sequence[Proposal]) -> list[Proposed]:
         """Create pending actions that are shown together; all of them, or none."""
-        batch_id = new_id()
+        batch_id = new_id().hex()
         return self._propose([replace(one, batch_id=batch_id) for one in proposals])
 
     def repropose(
@@ -138,10 +139,13 @@ class ApprovalService(AuditService):
 
         `step_id` is the step that proposes this draft. Raises InvalidProposal for what is none.
         """
-        validation.check_step(step_id)
+        proposing.check_step(step_id)
         before = self.approval(approval_id)
         running.require_proposer(before, proposal_key)
-        note = self._ask(_question(before, arguments), who=self._requester(by or before.agent))
+        note = self._ask(
+            PolicyQuestion.about(before, arguments, before.policy.facts),
+            who=self._requester(by or before.agent),
+        )
 
         def do(work: Work) -> Approval | Refusal:
             approval = decisions.settle(work, proposing.unaltered(work, before.approval_id))
@@ -166,7 +170,7 @@ class ApprovalService(AuditService):
             lambda work: proposing.undoing(work, proposing.unaltered(work, approval_id))
         )
         who = self._decider(by)
-        note = self._ask(validation.question_of(proposal), who=who)
+        note = self._ask(proposing.question_of(proposal), who=who)
         return self._write(lambda work: proposing.propose(work, proposal, note, who=who))
 
     # ---- deciding
@@ -193,7 +197,9 @@ class ApprovalService(AuditService):
             before = self.approval(approval_id)
             revision = before.revision if revision is None else revision
             if before.is_pending and self.keeper.hash_of(arguments) != before.arguments_hash:
-                note = self._ask(_question(before, arguments), who=who)
+                note = self._ask(
+                    PolicyQuestion.about(before, arguments, before.policy.facts), who=who
+                )
         return self._decide(
             lambda work: decisions.approve(
                 work,
@@ -429,12 +435,11 @@ class ApprovalService(AuditService):
     # ---- the inside
 
     def _propose(self, proposals: Sequence[Proposal]) -> list[Proposed]:
-        checked = [validation.checked(one, self.keeper) for one in proposals]
+        checked = [proposing.checked(one, self.keeper) for one in proposals]
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
         notes = [
-            self._ask(validation.question_of(one), who=self._requester(one.agent))
-            for one in checked
+            self._ask(proposing.question_of(one), who=self._requester(one.agent)) for one in checked
         ]
 
         pairs = list(zip(checked, notes, strict=True))
@@ -515,15 +520,3 @@ def open_accountability(
         made.keep_head()
         made.seal()
     return made
-
-
-def _question(approval: Approval, arguments: Mapping[str, Any]) -> PolicyQuestion:
-    return PolicyQuestion(
-        approval.tool,
-        arguments,
-        approval.effect,
-        agent=approval.agent,
-        run_id=approval.run_id,
-        step_id=approval.step_id,
-        facts=approval.policy.facts,
-    )

@@ -11,7 +11,6 @@ from typing import Any
 
 import apsw
 
-from hansard_store import ids
 from hansard_store.approvals.errors import ApprovalConflict
 from hansard_store.approvals.records import Approval
 from hansard_store.audit.event_types import Actor, Content, Event, EventFilter, EventLog, EventType
@@ -80,15 +79,12 @@ class Work:
         subject: str,
         body: Mapping[str, Any] = {},
         contents: Sequence[Content] = (),
-        approval: Approval | None = None,
         approval_id: bytes | None = None,
         run_id: str | None = None,
         step_id: str | None = None,
         time_ns: int | None = None,
     ) -> int:
         """Append an event, and return its number; one of a later time than now happened now."""
-        if approval is not None:
-            run_id, step_id = approval.run_id, approval.step_id
         span = step_id.partition("-")[2] if step_id else ""
         is_late = time_ns is not None and time_ns < self.now_ns
         return self.log.append(
@@ -101,7 +97,7 @@ class Work:
                 subject=subject,
                 time_ns=self.now_ns if time_ns is None else min(time_ns, self.now_ns),
                 late=is_late,
-                approval_id=approval_id if approval is None else approval.key,
+                approval_id=approval_id,
                 trace_id=bytes.fromhex(run_id) if run_id else None,
                 span_id=bytes.fromhex(span) if span else None,
                 body={
@@ -133,7 +129,7 @@ class Work:
             type,
             who,
             action=approval.tool,
-            subject=subject_of(approval.approval_id),
+            subject=f"approval:{approval.approval_id}",
             body={"revision": approval.revision, **body},
             contents=contents,
             approval_id=approval.key,
@@ -153,16 +149,6 @@ class Work:
             if event.trace_id is not None and event.span_id is not None:
                 return f"{event.trace_id.hex()}-{event.span_id.hex()}"
         return approval.step_id
-
-
-def subject_of(approval_id: str) -> str:
-    """Return what events of an approval name as their subject."""
-    return f"approval:{approval_id}"
-
-
-def new_id() -> str:
-    """Return a new id as 32 hex digits; ids sort by the time they were made."""
-    return ids.new_id().hex()
 
 
 def new_proposal_key() -> str:

@@ -214,6 +214,13 @@ class OwnConnections:
             self._mine.in_full = in_full
         return connection
 
+    @contextmanager
+    def writing(self, *, in_full: bool = True) -> Iterator[apsw.Connection]:
+        """Lend this thread's connection in a transaction; raises as `get` and `transaction`."""
+        connection = self.get(in_full=in_full)
+        with transaction(connection):
+            yield connection
+
     def close(self) -> None:
         """Close every connection; no thread may be using one."""
         with self._lock:

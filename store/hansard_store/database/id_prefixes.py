@@ -44,3 +44,15 @@ def find_row(
     if len(found) > 1:
         raise AmbiguousIdError(kind, prefix, [row[0].hex() for row in found])
     return found[0]
+
+
+def find_key(connection: apsw.Connection, noun: str, prefix: str) -> bytes:
+    """Return the id of the one row of a noun's table that begins, or ends, so.
+
+    `noun` names the table, and the column `<noun>_id`. Raises as `find_row`.
+    """
+    column = f"{noun}_id"
+    select = f"SELECT {column} FROM {noun} WHERE"
+    begins = f"{select} {column} BETWEEN :low AND :high ORDER BY {column} LIMIT :limit"
+    ends = f"{select} substr(hex({column}), -8) = :tail AND hex({column}) LIKE :ending LIMIT :limit"
+    return bytes(find_row(connection, begins, noun, prefix, ending=ends)[0])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Final, Literal, NamedTuple, get_args
 
 from hansard_store.errors import InvalidQueryError
@@ -31,6 +33,7 @@ class Rule:
     limit: str = "{threshold} times or more within {window}"  # what makes it a pattern, in words
     unit: str = ""  # of the threshold; "" counts occurrences
     least: int = 0  # cases that a share needs before it is judged; 0: the rule judges no share
+    is_review: bool = False  # opened by maintenance of memory, not by a scan
 
     @property
     def numbers(self) -> str:
@@ -62,174 +65,21 @@ def _plural(number: int, one: str) -> str:
     return f"{number:,} {one if number == 1 else one + 's'}"
 
 
-REPEATED_ERRORS: Final = Rule(
-    name="repeated_errors",
-    level="action",
-    threshold=5,
-    window_ns=24 * HOUR_NS,
-    looks_for="a tool, a model or a step fails with the same error",
-    title="{subject} keeps failing in the same way",
-    description="{subject} failed again and again, and but for ids, numbers, times, paths and "
-    "quoted texts the error was the same each time. Trying again does not help: "
-    "somebody has to look for the cause.",
-)
-EXPIRED_APPROVALS: Final = Rule(
-    name="expired_approvals",
-    level="component",
-    threshold=5,
-    window_ns=24 * HOUR_NS,
-    looks_for="nobody decides in time on the calls of a tool",
-    title="Nobody decides on {subject} in time",
-    description="Calls of {subject} waited for a person until their time was over, so nothing "
-    "ran. They may need other approvers, more time, a notice that reaches somebody, "
-    "or a policy rule that lets the harmless ones pass.",
-)
-UNKNOWN_OUTCOMES: Final = Rule(
-    name="unknown_outcomes",
-    level="component",
-    threshold=3,
-    window_ns=24 * HOUR_NS,
-    looks_for="nobody knows how approved calls of a tool ended",
-    title="How calls of {subject} ended stays unknown",
-    description="Approved calls of {subject} were begun, and their program ended before it told "
-    "how they went. Settle each of them, and look why the program does not live to "
-    "tell.",
-)
-REPEATED_CORRECTIONS: Final = Rule(
-    name="repeated_corrections",
-    level="architecture",
-    threshold=3,
-    window_ns=48 * HOUR_NS,
-    looks_for="the same memory is corrected again and again",
-    title="{subject} is corrected again and again",
-    description="{subject} was corrected several times, by a newer version or by the same "
-    "correction once more. Its writers disagree, or each corrects what the other wrote: the cause "
-    "is not dealt with.",
-)
-EVALUATION_BLIND_SPOT: Final = Rule(
-    name="evaluation_blind_spot",
-    level="component",
-    threshold=20,
-    window_ns=24 * HOUR_NS,
-    looks_for="many errors and not one correction, though evaluation ran",
-    title="Evaluation corrects nothing while much fails",
-    description="Tools and models failed many times, evaluation ran, and not one claim in memory "
-    "was corrected. Either nothing claims anything about what failed, or evaluation does not see "
-    "the claims: compare one of these errors with what memory says of it.",
-    limit="{threshold} errors or more without a correction within {window}",
-    unit=" errors",
-)
-IDLE_MAINTENANCE: Final = Rule(
-    name="idle_maintenance",
-    level="component",
-    threshold=10,
-    window_ns=7 * 24 * HOUR_NS,
-    looks_for="maintenance finds no contradiction in run after run, though it compares records",
-    title="Maintenance finds no contradictions",
-    description="Maintenance compared records of memory in every one of these runs and found no "
-    "contradiction. Memory may be free of them; else the classifier or the threshold of the "
-    "comparison hides them: try `hansard maintain` on two records that contradict each other.",
-    limit="{threshold} runs or more within {window}, none with a contradiction",
-    unit=" runs",
-)
-FREQUENT_WARNINGS: Final = Rule(
-    name="frequent_warnings",
-    level="component",
-    threshold=30,
-    least=20,
-    window_ns=24 * HOUR_NS,
-    looks_for="a large share of checked commands draws a warning: the threshold is too sensitive",
-    title="Escalation warns of too many commands",
-    description="Agents learn to pass over warnings that come all the time. Raise the threshold "
-    "of the escalation, or correct the rule that matches what is harmless.",
-    limit="{threshold} % or more of at least {least} checked commands within {window}",
-    unit=" %",
-)
-RARE_WARNINGS: Final = Rule(
-    name="rare_warnings",
-    level="component",
-    threshold=1,
-    least=500,
-    window_ns=7 * 24 * HOUR_NS,
-    looks_for="almost no checked command draws a warning: risks may pass undetected",
-    title="Escalation warns of almost no command",
-    description="Of many commands fewer than the threshold drew a warning. Either agents do "
-    "nothing dangerous, or the escalation does not detect it: try it on a command that deletes.",
-    limit="less than {threshold} % of at least {least} checked commands within {window}",
-    unit=" %",
-)
-UNREAD_REPORTS: Final = Rule(
-    name="unread_reports",
-    level="component",
-    threshold=10,
-    window_ns=30 * 24 * HOUR_NS,
-    looks_for="status reports that nobody acknowledges",
-    title="Status reports accumulate unread",
-    description="Reports are written and nobody acknowledges them. Read the newest, name more "
-    "recipients with the setting `recipients`, or have them written less often.",
-    limit="{threshold} reports or more of the last {window} that nobody acknowledged",
-    unit=" reports",
-)
-MEMORY_OUTGROWS_MAINTENANCE: Final = Rule(
-    name="memory_outgrows_maintenance",
-    level="architecture",
-    threshold=500,
-    window_ns=7 * 24 * HOUR_NS,
-    looks_for="memory grows faster than maintenance can process",
-    title="Memory grows faster than maintenance can process",
-    description="More records were written than maintenance compared, so contradictions stay "
-    "undetected. Run it more often or raise its bounds, or let fewer things write to memory.",
-    limit="{threshold} records or more behind within {window}",
-    unit=" records",
-)
-STALE_CONTRADICTIONS: Final = Rule(
-    name="stale_contradictions",
-    level="architecture",
-    threshold=3,
-    window_ns=7 * 24 * HOUR_NS,
-    looks_for="contradictions in memory wait for a person longer than the window",
-    title="Contradictions in memory pile up",
-    description="Records that contradict what was trusted more wait for a person, and nobody "
-    "reads them until one decides. Let each stand, or withdraw it.",
-)
-# Opened by maintenance of memory, one for each pair of records, and not looked for by a scan.
-DOUBTFUL_SUPERSESSION: Final = Rule(
-    name="doubtful_supersession",
-    level="component",
-    threshold=1,
-    window_ns=24 * HOUR_NS,
-    looks_for="a record may contradict an older one, which is doubtful or much more trusted",
-    title="{subject} may contradict an older one",
-    description="Two records stand that may contradict each other. Approve, and the newer one "
-    "supersedes the older; dismiss, and both stand, and are not compared again. Either can be "
-    "taken back.",
-)
-DOUBTFUL_CORRECTION: Final = Rule(
-    name="doubtful_correction",
-    level="component",
-    threshold=1,
-    window_ns=24 * HOUR_NS,
-    looks_for="a correction may be about a record, or about another that is as near",
-    title="{subject} may be about an older record",
-    description="A correction names no record, and one that stands is near it in meaning, but not "
-    "near enough, or not nearer than others. Approve, and the correction supersedes that record; "
-    "dismiss, and both stand.",
-)
-# Tasks of these are done by approving them.
-REVIEW_RULES: Final = (DOUBTFUL_SUPERSESSION, DOUBTFUL_CORRECTION)
-RULES: Final = (
-    REPEATED_ERRORS,
-    EXPIRED_APPROVALS,
-    UNKNOWN_OUTCOMES,
-    EVALUATION_BLIND_SPOT,
-    IDLE_MAINTENANCE,
-    FREQUENT_WARNINGS,
-    RARE_WARNINGS,
-    UNREAD_REPORTS,
-    REPEATED_CORRECTIONS,
-    MEMORY_OUTGROWS_MAINTENANCE,
-    STALE_CONTRADICTIONS,
-)
+def _read_rules() -> Iterator[Rule]:
+    text = files(__package__).joinpath("rules.toml").read_text("utf-8")
+    for name, fields in tomllib.loads(text).items():
+        yield Rule(name, window_ns=fields.pop("window_hours") * HOUR_NS, **fields)
+
+
+_BY_NAME: Final[Mapping[str, Rule]] = {rule.name: rule for rule in _read_rules()}
+RULES: Final = tuple(rule for rule in _BY_NAME.values() if not rule.is_review)
+# Opened by maintenance of memory, one for each pair of records, and done by approving them.
+REVIEW_RULES: Final = tuple(rule for rule in _BY_NAME.values() if rule.is_review)
+
+
+def rule_named(name: str) -> Rule:
+    """Return a rule; raises KeyError for a name that is none."""
+    return _BY_NAME[name]
 
 
 class Occurrence(NamedTuple):
@@ -332,9 +182,6 @@ def adjusted_rules(
         )
         for rule in RULES
     )
-
-
-_BY_NAME: Final = {rule.name: rule for rule in (*RULES, *REVIEW_RULES)}
 
 
 def title_of(name: str, subject_kind: str, subject: str) -> str | None:

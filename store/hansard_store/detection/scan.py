@@ -3,19 +3,147 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, Final, Protocol
 
 import apsw
 
+from hansard_store.database.row_order import first_memory_since
 from hansard_store.database.transactions import snapshot
-from hansard_store.detection import components, rules
-from hansard_store.detection.components import HEARTBEAT_AGENT
-from hansard_store.detection.failed_steps import repeated_errors
+from hansard_store.detection.failed_steps import iter_failures, repeated_errors
 from hansard_store.detection.rules import RULES, Finding, Occurrence, Rule, in_order
-from hansard_store.heartbeat import hook_rates
+from hansard_store.heartbeat import (
+    HEARTBEAT_AGENT,
+    PhaseRecord,
+    hook_rates,
+    last_phase,
+    phase_history,
+)
+from hansard_store.reports.files import reports_beside
+
+# Parts of the heartbeat that may not do their work, seen from what their phases recorded.
+
+EVALUATION: Final = "evaluation"  # names of phases
+MAINTENANCE: Final = "maintenance"
+_MOST_RUNS: Final = 10_000  # of a phase that are looked at
+
+_CORRECTION: Final = """
+SELECT 1 FROM memory WHERE id >= :first AND memory_type = 'correction'
+  AND created_ns > :since AND created_ns <= :now LIMIT 1
+"""
+_REPEATED_CORRECTION: Final = """
+SELECT 1 FROM memory INDEXED BY memory_sort CROSS JOIN memory_access ON
+  memory_access.memory = memory.id
+WHERE memory.memory_type = 'correction' AND memory_access.kind IN ('write', 'repeat')
+  AND memory_access.time_ns > :since AND memory_access.time_ns <= :now LIMIT 1
+"""
+_GROWTH: Final = """
+SELECT count(*) FROM memory WHERE id >= :first AND created_ns > :since AND created_ns <= :now
+  AND state = 'current' AND memory_type NOT IN ('working', 'interest', 'correction')
+  AND agent <> :heartbeat
+"""
+
+
+def evaluation_blind_spot(
+    connection: apsw.Connection, rule: Rule, *, now_ns: int
+) -> Iterator[Finding]:
+    """Yield that many calls failed and evaluation, which ran, corrected nothing."""
+    since_ns = now_ns - rule.window_ns
+    ran = last_phase(connection, EVALUATION)
+    if ran is None or ran.started_ns <= since_ns or _is_corrected(connection, since_ns, now_ns):
+        return
+    failures = iter_failures(connection, since_ns=since_ns, now_ns=now_ns)
+    found = [one.occurrence for one in failures if one.kind in ("tool", "model")]
+    if len(found) >= rule.threshold:
+        yield Finding(rule, "component", EVALUATION, "", in_order(found))
+
+
+def idle_maintenance(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+    """Yield that no run of maintenance found a contradiction, though each compared records."""
+    runs = _done(connection, MAINTENANCE, since_ns=now_ns - rule.window_ns)
+    compared = [one for one in runs if _number(one.figures, _COMPARED)]
+    if any(_number(one.figures, _CONTRADICTIONS) for one in compared):
+        return
+    if len(compared) >= rule.threshold:
+        found = [Occurrence(one.started_ns, one.started_ns, "step", one.step_id)
+                 for one in compared]  # fmt: skip
+        yield Finding(rule, "component", MAINTENANCE, "", in_order(found))
+
+
+def unread_reports(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+    """Yield the reports of the window that nobody acknowledged, as one."""
+    found = [
+        Occurrence(one.written_ns, one.written_ns, "report", one.name)
+        for one in reports_beside(connection).list()
+        if not one.read_by and now_ns - rule.window_ns < one.written_ns <= now_ns
+    ]
+    if len(found) >= rule.threshold:
+        yield Finding(rule, "component", "report", "", in_order(found))
+
+
+def memory_outgrows_maintenance(
+    connection: apsw.Connection, rule: Rule, *, now_ns: int
+) -> Iterator[Finding]:
+    """Yield that more records were written within the window than maintenance compared.
+
+    A store on which maintenance never ran is not judged.
+    """
+    if last_phase(connection, MAINTENANCE) is None:
+        return
+    since_ns = now_ns - rule.window_ns
+    parameters = {
+        "first": first_memory_since(connection, since_ns), "since": since_ns, "now": now_ns,
+        "heartbeat": HEARTBEAT_AGENT,
+    }  # fmt: skip
+    grown: int = connection.execute(_GROWTH, parameters).get
+    runs = _done(connection, MAINTENANCE, since_ns=since_ns)
+    processed = sum(_number(one.figures, _PROCESSED) for one in runs)
+    left = grown - processed
+    if left >= rule.threshold:
+        message = (
+            f"{grown:,} records were written, {processed:,} were compared by maintenance, "
+            f"{left:,} are left"
+        )
+        yield _of_figure(rule, MAINTENANCE, "growth", message, now_ns=now_ns)
+
+
+def _of_figure(rule: Rule, component: str, signature: str, text: str, *, now_ns: int) -> Finding:
+    at_ns = now_ns - now_ns % rule.window_ns  # counts once in a window
+    found = Occurrence(at_ns, at_ns, "figure", text)
+    return Finding(rule, "component", component, signature, [found], opens_at=1)
+
+
+def _is_corrected(connection: apsw.Connection, since_ns: int, now_ns: int) -> bool:
+    parameters: dict[str, Any] = {"since": since_ns, "now": now_ns}
+    first = first_memory_since(connection, since_ns)
+    if connection.execute(_CORRECTION, {**parameters, "first": first}).get:
+        return True
+    return bool(connection.execute(_REPEATED_CORRECTION, parameters).get)
+
+
+# ---- what maintenance says of itself: its figures, by their places
+
+_CONTRADICTIONS: Final = ("contradictions_found",)
+_COMPARED: Final = ("contradictions", "pairs")
+_PROCESSED: Final = ("contradictions", "new")  # records that had not been compared before
+
+
+def _number(figures: Mapping[str, Any], path: tuple[str, ...]) -> int:
+    """Return a figure; 0 where a part was skipped."""
+    found: Any = figures
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, int) else 0
+
+
+def _done(connection: apsw.Connection, name: str, *, since_ns: int) -> list[PhaseRecord]:
+    """Return the runs of a phase that were done, the newest first."""
+    runs = phase_history(connection, name, since_ns=since_ns, limit=_MOST_RUNS)
+    return [one for one in runs if one.status == "done"]
+
 
 # Memory that does not settle: corrected again and again, or in contradiction for long.
 
@@ -114,23 +242,13 @@ _UNKNOWN: Final = _EVENTS.format(
 )
 
 
-def expired_approvals(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
-    """Yield the tools whose calls ran out of time undecided, as often as the rule says."""
-    for tool, occurrences in _by_tool(connection.execute(_EXPIRED), rule, now_ns=now_ns):
-        yield Finding(rule, "tool", tool, "", occurrences)
-
-
-def unknown_outcomes(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
-    """Yield the tools of which approved calls began, and nobody knows yet how they ended."""
-    for tool, occurrences in _by_tool(connection.execute(_UNKNOWN), rule, now_ns=now_ns):
-        yield Finding(rule, "tool", tool, "", occurrences)
-
-
-def _by_tool(
-    rows: Iterable[Any], rule: Rule, *, now_ns: int
-) -> Iterator[tuple[str, list[Occurrence]]]:
+def approvals_by_tool(
+    sql: str, connection: apsw.Connection, rule: Rule, *, now_ns: int
+) -> Iterator[Finding]:
+    """Yield the tools whose calls have such events, as often as the rule says."""
     found: dict[str, list[Occurrence]] = defaultdict(list)
     since_ns = now_ns - rule.window_ns
+    rows: Any = connection.execute(sql)
     for seq, time_ns, late, tool, approval_id in rows:
         if since_ns < time_ns <= now_ns:
             found[tool].append(Occurrence(seq, time_ns, "approval", approval_id.hex()))
@@ -138,35 +256,23 @@ def _by_tool(
             break
     for tool, occurrences in found.items():
         if len(occurrences) >= rule.threshold:
-            yield tool, in_order(occurrences)
+            yield Finding(rule, "tool", tool, "", in_order(occurrences))
 
 
 # How often commands draw a warning before they run: too often, or almost never.
 
-COMPONENT: Final = "escalation"
+_FREQUENT: Final = "frequent_warnings"
 
 
-def frequent_warnings(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
-    """Yield that the share of warnings is at the threshold or above it."""
+def unusual_warnings(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+    """Yield that the share of warnings reaches the threshold of one rule, or not the other's."""
     rates = hook_rates(connection, now_ns - rule.window_ns, before_ns=now_ns + 1)
     checked, warned = rates.evaluated, rates.warned
-    if checked >= max(rule.least, 1) and 100 * warned >= rule.threshold * checked:
-        yield _finding(rule, checked, warned, now_ns=now_ns)
-
-
-def rare_warnings(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
-    """Yield that the share of warnings is below the threshold."""
-    rates = hook_rates(connection, now_ns - rule.window_ns, before_ns=now_ns + 1)
-    checked, warned = rates.evaluated, rates.warned
-    if checked >= max(rule.least, 1) and 100 * warned < rule.threshold * checked:
-        yield _finding(rule, checked, warned, now_ns=now_ns)
-
-
-def _finding(rule: Rule, checked: int, warned: int, *, now_ns: int) -> Finding:
-    at_ns = now_ns - now_ns % rule.window_ns  # counts once in a window
-    message = f"{warned:,} of {checked:,} checked commands drew a warning"
-    found = Occurrence(at_ns, at_ns, "figure", message)
-    return Finding(rule, "component", COMPONENT, "", [found], opens_at=1)
+    if checked < max(rule.least, 1):
+        return
+    if (100 * warned >= rule.threshold * checked) == (rule.name == _FREQUENT):
+        text = f"{warned:,} of {checked:,} checked commands drew a warning"
+        yield _of_figure(rule, "escalation", "", text, now_ns=now_ns)
 
 
 MOST_FINDINGS: Final = 100  # of a rule: a sender that names a new tool each time opens no more
@@ -179,17 +285,17 @@ class _Look(Protocol):
 
 
 _LOOKS: Final[Mapping[str, _Look]] = {
-    rules.REPEATED_ERRORS.name: repeated_errors,
-    rules.EXPIRED_APPROVALS.name: expired_approvals,
-    rules.UNKNOWN_OUTCOMES.name: unknown_outcomes,
-    rules.EVALUATION_BLIND_SPOT.name: components.evaluation_blind_spot,
-    rules.IDLE_MAINTENANCE.name: components.idle_maintenance,
-    rules.FREQUENT_WARNINGS.name: frequent_warnings,
-    rules.RARE_WARNINGS.name: rare_warnings,
-    rules.UNREAD_REPORTS.name: components.unread_reports,
-    rules.MEMORY_OUTGROWS_MAINTENANCE.name: components.memory_outgrows_maintenance,
-    rules.REPEATED_CORRECTIONS.name: repeated_corrections,
-    rules.STALE_CONTRADICTIONS.name: stale_contradictions,
+    "repeated_errors": repeated_errors,
+    "expired_approvals": partial(approvals_by_tool, _EXPIRED),
+    "unknown_outcomes": partial(approvals_by_tool, _UNKNOWN),
+    "evaluation_blind_spot": evaluation_blind_spot,
+    "idle_maintenance": idle_maintenance,
+    _FREQUENT: unusual_warnings,
+    "rare_warnings": unusual_warnings,
+    "unread_reports": unread_reports,
+    "memory_outgrows_maintenance": memory_outgrows_maintenance,
+    "repeated_corrections": repeated_corrections,
+    "stale_contradictions": stale_contradictions,
 }
 
 

@@ -79,7 +79,7 @@ WITH RECURSIVE node (head, id, parent, text) AS (
 SELECT head, text FROM node ORDER BY head, id
 """
 _BODY: Final = "SELECT body FROM text WHERE id = ? AND field = 'message'"
-_TOOL_NAMES: Final = "SELECT DISTINCT value FROM run_facet WHERE kind = 'tool' LIMIT :limit"
+_TOOL_NAMES: Final = "SELECT DISTINCT value FROM run_facet WHERE kind = 'tool' LIMIT 5000"
 _UNRUN: Final = """
 SELECT tool_event.name, count(*) FROM run INDEXED BY run_started
 CROSS JOIN tool_event INDEXED BY tool_event_unrun ON tool_event.run = run.id
@@ -198,16 +198,13 @@ def runs_of_conversation(
     """Return the runs of a run's conversation that began before it, the newest first."""
     if run.conversation_id is None:
         return []
-    parameters = {
-        "conversation": run.conversation_id, "before": run.ended_ns, "run": run.id, "limit": limit,
-    }  # fmt: skip
-    return _runs(connection, _OF_CONVERSATION, parameters)
+    about = {"conversation": run.conversation_id, "before": run.ended_ns, "run": run.id}
+    return _runs(connection, _OF_CONVERSATION, {**about, "limit": limit})
 
 
 def runs_by_trace(connection: apsw.Connection, traces: Iterable[bytes]) -> list[EvaluatedRun]:
     """Return those of some runs that are stored."""
-    trace_ids = json_text([one.hex() for one in traces])
-    return [EvaluatedRun(*row) for row in connection.execute(_BY_TRACE, (trace_ids,))]
+    return _runs(connection, _BY_TRACE, (json_text([one.hex() for one in traces]),))
 
 
 def runs_of_agent(
@@ -270,9 +267,9 @@ def find_message(connection: apsw.Connection, text: int) -> Message | None:
     return None if body is None else read_message(connection, body)
 
 
-def tool_names(connection: apsw.Connection, *, limit: int = 5_000) -> list[str]:
+def tool_names(connection: apsw.Connection) -> list[str]:
     """Return the names of all tools that a step ran."""
-    return [name for (name,) in connection.execute(_TOOL_NAMES, {"limit": limit})]
+    return [name for (name,) in connection.execute(_TOOL_NAMES)]
 
 
 def unrecorded_tools(
@@ -345,9 +342,5 @@ def _transcript_text(row: Any) -> TranscriptText:
     return TranscriptText(number, message_id, name, text, created_ns, trace_id, span_id)
 
 
-def _runs(connection: apsw.Connection, sql: str, parameters: dict[str, Any]) -> list[EvaluatedRun]:
-    return [EvaluatedRun(*row) for row in connection.execute(sql, _used(sql, parameters))]
-
-
-def _used(sql: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in parameters.items() if f":{name}" in sql}
+def _runs(connection: apsw.Connection, sql: str, parameters: Any) -> list[EvaluatedRun]:
+    return [EvaluatedRun(*row) for row in connection.execute(sql, parameters)]

@@ -30,81 +30,6 @@ _STATUS: Final[Mapping[Verdict, ActionStatus]] = {
 }
 _ABOVE_ALL: Final = (1 << 63) - 1
 
-_COLUMNS: Final = """
-key, source, trace_id, span_id, memory, message, sentence, start, subject, is_tool, polarity,
-qualifier, language, verdict, reason, tool, evidence, executions, failures, claimed_ns, decided_ns,
-recovered_ns, correction, count, first_seen_ns, last_seen_ns
-"""
-_SELECT: Final = f"SELECT id, {_COLUMNS} FROM claim_verdict"
-_PUT: Final = f"""
-INSERT INTO claim_verdict ({_COLUMNS}) VALUES ({", ".join("?" * 26)})
-ON CONFLICT (key) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason,
-  tool = excluded.tool, evidence = excluded.evidence, executions = excluded.executions,
-  failures = excluded.failures, decided_ns = excluded.decided_ns,
-  recovered_ns = excluded.recovered_ns,
-  correction = coalesce(excluded.correction, correction), count = count + 1,
-  last_seen_ns = excluded.last_seen_ns
-"""
-_COUNT_AGAIN: Final = """
-UPDATE claim_verdict SET count = count + 1, last_seen_ns = :now
-WHERE verdict = 'contradicted' AND claimed_ns >= :since AND last_seen_ns < :now
-  AND id IN (SELECT id FROM claim_verdict INDEXED BY claim_verdict_verdict
-    WHERE verdict = 'contradicted')
-"""
-_BY_KEYS: Final = f"{_SELECT} WHERE key IN (SELECT unhex(value) FROM json_each(?))"
-_OF_RUN: Final = f"""
-{_SELECT} INDEXED BY claim_verdict_run WHERE trace_id = :trace ORDER BY claimed_ns, id LIMIT :limit
-"""
-_MESSAGES_OF_RUN: Final = """
-SELECT DISTINCT message FROM claim_verdict INDEXED BY claim_verdict_run
-WHERE trace_id = :trace AND source = 'message'
-"""
-_OF_MEMORY: Final = f"{_SELECT} INDEXED BY claim_verdict_memory WHERE memory = ? ORDER BY id"
-_STANDING: Final = f"""
-{_SELECT} INDEXED BY claim_verdict_time
-WHERE claimed_ns >= :since AND source = 'memory' AND sentence <> '' AND EXISTS (
-  SELECT 1 FROM memory WHERE memory.id = claim_verdict.memory AND memory.state = 'current')
-ORDER BY claimed_ns, id LIMIT :limit
-"""
-_LIST: Final = f"{_SELECT} WHERE id < :before AND {{wanted}} ORDER BY id DESC LIMIT :limit"
-_FILTERS: Final[Mapping[str, str]] = {
-    "run": "trace_id = :run",
-    "verdict": "verdict = :verdict",
-    "tool": "id IN (SELECT id FROM claim_verdict WHERE subject = :tool "
-    "UNION SELECT id FROM claim_verdict WHERE tool = :tool AND tool <> '')",
-    "memory": "memory = :memory",
-    "source": "source = :source",
-}
-_COUNTS: Final = """
-SELECT verdict, count(*) FROM claim_verdict INDEXED BY claim_verdict_time
-WHERE claimed_ns >= :since GROUP BY verdict
-"""
-_UNVERIFIED: Final = """
-SELECT subject, count(*) FROM claim_verdict INDEXED BY claim_verdict_time
-WHERE claimed_ns >= :since AND verdict = 'claimed' GROUP BY subject ORDER BY 2 DESC, 1 LIMIT :limit
-"""
-_GONE_OF_RUN: Final = """
-DELETE FROM claim_verdict WHERE source <> 'memory' AND trace_id = :trace AND key NOT IN (
-  SELECT unhex(value) FROM json_each(:keys))
-"""
-_RELEASE: Final = """
-DELETE FROM claim_verdict WHERE id IN (
-  SELECT id FROM claim_verdict INDEXED BY claim_verdict_run
-  WHERE trace_id = :trace AND source <> 'memory' LIMIT :most)
-"""
-_FORGET_STEP: Final = """
-UPDATE claim_verdict SET trace_id = NULL, span_id = NULL WHERE trace_id = ? AND source = 'memory'
-"""
-_FORGET_RUN: Final = "DELETE FROM evaluated_run WHERE trace_id = ?"
-# All versions of each: an older one says the same.
-_CORRECTIONS: Final = """
-SELECT memory.id FROM memory INDEXED BY memory_line
-WHERE memory.memory_type = 'correction' AND memory.line IN (
-  SELECT one.line FROM claim_verdict INDEXED BY claim_verdict_memory
-  JOIN memory AS one ON one.id = claim_verdict.correction WHERE claim_verdict.memory = ?)
-"""
-_FORGET_WORDS: Final = "UPDATE claim_verdict SET sentence = '' WHERE memory = ?"
-
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
@@ -155,6 +80,79 @@ class VerdictRow:
         return None if self.polarity == "failure" else _STATUS[self.verdict]
 
 
+_NAMES: Final = tuple(one.name for one in fields(VerdictRow))[:-1]  # but the number
+_CALLED: Final = {"said": "sentence", "why": "reason"}  # columns of other names
+_COLUMNS: Final = ", ".join(_CALLED.get(name, name) for name in _NAMES)
+_SELECT: Final = f"SELECT id, {_COLUMNS} FROM claim_verdict"
+_PUT: Final = f"""
+INSERT INTO claim_verdict ({_COLUMNS}) VALUES ({", ".join("?" * 26)})
+ON CONFLICT (key) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason,
+  tool = excluded.tool, evidence = excluded.evidence, executions = excluded.executions,
+  failures = excluded.failures, decided_ns = excluded.decided_ns,
+  recovered_ns = excluded.recovered_ns,
+  correction = coalesce(excluded.correction, correction), count = count + 1,
+  last_seen_ns = excluded.last_seen_ns
+"""
+_COUNT_AGAIN: Final = """
+UPDATE claim_verdict SET count = count + 1, last_seen_ns = :now
+WHERE verdict = 'contradicted' AND claimed_ns >= :since AND last_seen_ns < :now
+  AND id IN (SELECT id FROM claim_verdict INDEXED BY claim_verdict_verdict
+    WHERE verdict = 'contradicted')
+"""
+_BY_KEYS: Final = f"{_SELECT} WHERE key IN (SELECT unhex(value) FROM json_each(?))"
+_OF_RUN: Final = f"""
+{_SELECT} INDEXED BY claim_verdict_run WHERE trace_id = :trace ORDER BY claimed_ns, id LIMIT :limit
+"""
+_MESSAGES_OF_RUN: Final = """
+SELECT DISTINCT message FROM claim_verdict INDEXED BY claim_verdict_run
+WHERE trace_id = :trace AND source = 'message'
+"""
+_STANDING: Final = f"""
+{_SELECT} INDEXED BY claim_verdict_time
+WHERE claimed_ns >= :since AND source = 'memory' AND sentence <> '' AND EXISTS (
+  SELECT 1 FROM memory WHERE memory.id = claim_verdict.memory AND memory.state = 'current')
+ORDER BY claimed_ns, id LIMIT :limit
+"""
+_LIST: Final = f"{_SELECT} WHERE id < :before AND {{wanted}} ORDER BY id DESC LIMIT :limit"
+_FILTERS: Final[Mapping[str, str]] = {
+    "run": "trace_id = :run",
+    "verdict": "verdict = :verdict",
+    "tool": "id IN (SELECT id FROM claim_verdict WHERE subject = :tool "
+    "UNION SELECT id FROM claim_verdict WHERE tool = :tool AND tool <> '')",
+    "memory": "memory = :memory",
+    "source": "source = :source",
+}
+_COUNTS: Final = """
+SELECT verdict, count(*) FROM claim_verdict INDEXED BY claim_verdict_time
+WHERE claimed_ns >= :since GROUP BY verdict
+"""
+_UNVERIFIED: Final = """
+SELECT subject, count(*) FROM claim_verdict INDEXED BY claim_verdict_time
+WHERE claimed_ns >= :since AND verdict = 'claimed' GROUP BY subject ORDER BY 2 DESC, 1 LIMIT :limit
+"""
+_GONE_OF_RUN: Final = """
+DELETE FROM claim_verdict WHERE source <> 'memory' AND trace_id = :trace AND key NOT IN (
+  SELECT unhex(value) FROM json_each(:keys))
+"""
+_RELEASE: Final = """
+DELETE FROM claim_verdict WHERE id IN (
+  SELECT id FROM claim_verdict INDEXED BY claim_verdict_run
+  WHERE trace_id = :trace AND source <> 'memory' LIMIT :most)
+"""
+_FORGET_STEP: Final = """
+UPDATE claim_verdict SET trace_id = NULL, span_id = NULL WHERE trace_id = ? AND source = 'memory'
+"""
+_FORGET_RUN: Final = "DELETE FROM evaluated_run WHERE trace_id = ?"
+# All versions of each: an older one says the same.
+_CORRECTIONS: Final = """
+SELECT memory.id FROM memory INDEXED BY memory_line
+WHERE memory.memory_type = 'correction' AND memory.line IN (
+  SELECT one.line FROM claim_verdict INDEXED BY claim_verdict_memory
+  JOIN memory AS one ON one.id = claim_verdict.correction WHERE claim_verdict.memory = ?)
+"""
+_FORGET_WORDS: Final = "UPDATE claim_verdict SET sentence = '' WHERE memory = ?"
+
+
 @dataclass(frozen=True, slots=True)
 class VerdictFilter:
     """Conditions on verdicts, all of which must hold; None leaves one out."""
@@ -200,11 +198,6 @@ def messages_of_run(connection: apsw.Connection, trace_id: bytes) -> list[bytes]
     return [bytes(message) for (message,) in found]
 
 
-def verdicts_of_memory(connection: apsw.Connection, memory: int) -> list[VerdictRow]:
-    """Return the verdicts on what a memory record says, by its number."""
-    return [_row(one) for one in connection.execute(_OF_MEMORY, (memory,))]
-
-
 def standing_verdicts(
     connection: apsw.Connection, *, since_ns: int, limit: int
 ) -> list[VerdictRow]:
@@ -243,16 +236,10 @@ def memory_ids(connection: apsw.Connection, rows: Sequence[VerdictRow]) -> dict[
 
 def put_verdict(connection: apsw.Connection, row: VerdictRow, *, now_ns: int) -> None:
     """Add a verdict, or count one that is known and set what changed."""
-    connection.execute(
-        _PUT,
-        (
-            row.key, row.source, row.trace_id, row.span_id, row.memory, row.message, row.said,
-            row.start, row.subject, int(row.is_tool), row.polarity, row.qualifier, row.language,
-            row.verdict, row.why, row.tool, json_text(list(row.evidence)), row.executions,
-            row.failures, row.claimed_ns, row.decided_ns, row.recovered_ns, row.correction, 1,
-            now_ns, now_ns,
-        ),
-    )  # fmt: skip
+    values = {name: getattr(row, name) for name in _NAMES}
+    values |= {"is_tool": int(row.is_tool), "evidence": json_text(list(row.evidence))}
+    values |= {"count": 1, "first_seen_ns": now_ns, "last_seen_ns": now_ns}
+    connection.execute(_PUT, tuple(values.values()))
 
 
 def count_again(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> int:
@@ -283,10 +270,9 @@ def forget_words(connection: apsw.Connection, memory: int) -> list[int]:
 
 
 def _row(row: Any) -> VerdictRow:
-    number, *values = row
-    values[9], values[16] = bool(values[9]), tuple(orjson.loads(values[16]))
-    values.append(number)
-    return VerdictRow(*values)
+    values = dict(zip(("id", *_NAMES), row, strict=True))
+    evidence = tuple(orjson.loads(values["evidence"]))
+    return VerdictRow(**{**values, "is_tool": bool(values["is_tool"]), "evidence": evidence})
 
 
 # How far evaluation is: what it judged already, so that a cycle costs what is new.
@@ -335,7 +321,7 @@ def write_progress(connection: apsw.Connection, progress: Progress) -> None:
 
 def known_digests(connection: apsw.Connection, traces: list[bytes]) -> dict[bytes, bytes]:
     """Return what is known of runs that were judged."""
-    trace_ids = orjson.dumps([one.hex() for one in traces]).decode()
+    trace_ids = json_text([one.hex() for one in traces])
     return {
         bytes(trace): bytes(digest) for trace, digest in connection.execute(_DIGESTS, (trace_ids,))
     }

@@ -98,8 +98,7 @@ def skeleton(text: str) -> str:
     normal = unicodedata.normalize("NFKC", text)
     if normal.isascii():
         return normal.casefold()
-    table = _table() | _latin_table()
-    return "".join(table.get(one, one) for one in normal).casefold()
+    return "".join(_all().get(one, one) for one in normal).casefold()
 
 
 def _imitates(word: str, *, has_plain: bool) -> bool:

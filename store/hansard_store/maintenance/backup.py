@@ -33,8 +33,13 @@ from hansard_store.database.migrations import APPLICATION_ID
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import latest_version, schema_version, snapshot
 from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, StoreNewerError
-from hansard_store.reports.audit_events import NOT_RECORDED, digest_of, records_of
-from hansard_store.reports.files import is_report_file, report_files
+from hansard_store.reports.files import (
+    NOT_RECORDED,
+    digest_of,
+    is_report_file,
+    records_of,
+    report_files,
+)
 
 ARCHIVE_SUFFIX = ".tar.zst"
 MANIFEST = "backup.json"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import apsw
 
+from hansard_compiler.calls import Json
+from hansard_store.approvals.unit_of_work import Who
+from hansard_store.audit.event_types import Actor, Event, EventType
+from hansard_store.audit.events import append
 from hansard_store.memory.records import Access, AccessKind, Toucher
 from hansard_store.memory.rows import gone_runs, ids_of
 
@@ -17,27 +21,23 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 _COUNT_READ = """
 UPDATE memory SET reads = reads + 1, last_read_ns = max(last_read_ns, ?) WHERE id = ?
 """
-_COLUMNS = "id, time_ns, kind, memory, trace_id, span_id, agent, origin"
-_OF_MEMORY = f"""
-SELECT {_COLUMNS} FROM memory_access INDEXED BY memory_access_memory
-WHERE memory IN (SELECT value FROM json_each(:memories)) AND id < :before
+_LIST = """
+SELECT id, time_ns, kind, memory, trace_id, span_id, agent, origin
+FROM memory_access INDEXED BY {index} WHERE {wanted}
 ORDER BY id DESC LIMIT :limit
 """
-_OF_RUN = f"""
-SELECT {_COLUMNS} FROM memory_access INDEXED BY memory_access_run
-WHERE trace_id = :trace AND id < :before ORDER BY id DESC LIMIT :limit
-"""
-_OF_STEP = f"""
-SELECT {_COLUMNS} FROM memory_access INDEXED BY memory_access_run
-WHERE trace_id = :trace AND span_id = :span ORDER BY id DESC LIMIT :limit
-"""
+_OF_MEMORY = _LIST.format(
+    index="memory_access_memory", wanted="memory IN (SELECT value FROM json_each(:memories))"
+)
+_OF_RUN = _LIST.format(index="memory_access_run", wanted="trace_id = :trace")
+_OF_STEP = _LIST.format(index="memory_access_run", wanted="trace_id = :trace AND span_id = :span")
 _BY_DAY = """
 SELECT time_ns / 86400000000000, count(*)
 FROM memory_access INDEXED BY memory_access_memory
 WHERE memory IN (SELECT value FROM json_each(:memories)) AND kind = 'read' AND time_ns >= :since
 GROUP BY 1
 """
-_ABOVE_ALL: Final = (1 << 63) - 1
+_MOST_OF_RUN: Final = 200
 DAY_NS: Final = 86_400_000_000_000
 
 
@@ -57,28 +57,59 @@ def record(
         connection.executemany(_COUNT_READ, [(now_ns, one) for one in memories])
 
 
+def record_change(
+    connection: apsw.Connection,
+    kind: AccessKind,
+    memory: tuple[int, bytes],
+    who: Toucher,
+    by: Who,
+    body: Json,
+    *,
+    now_ns: int,
+    approval_key: bytes | None = None,
+) -> None:
+    """Say who changed a record, and append the event, inside the change's transaction.
+
+    `memory` is its number and its id. Who decides without a step of a program is a person.
+    """
+    number, memory_id = memory
+    record(connection, kind, [number], who, now_ns=now_ns)
+    is_person = kind in ("accept", "invalidate", "purge") and who.step_id is None
+    own_actor = by.actor if kind in ("expire", "supersede", "unsupersede") else Actor.AGENT
+    is_written = kind in ("write", "repeat", "accept", "unsupersede")
+    written = {**body, **by.proof}
+    event = Event(
+        type=EventType.MEMORY_WRITTEN if is_written else EventType.MEMORY_INVALIDATED,
+        actor=Actor.ME if is_person else own_actor,
+        who=by.name,
+        action=f"memory.{kind}",
+        source=who.origin,
+        subject=f"memory:{memory_id.hex()}",
+        time_ns=now_ns,
+        approval_id=approval_key,
+        trace_id=who.trace_id,
+        span_id=who.span_id,
+        body={name: value for name, value in written.items() if value not in (None, [], "")},
+    )
+    append(connection, event)
+
+
 def accesses_of(
-    connection: apsw.Connection, memories: Sequence[int], *, before: int = _ABOVE_ALL, limit: int
+    connection: apsw.Connection, memories: Sequence[int], *, limit: int
 ) -> list[Access]:
     """Return who touched these records, the newest first."""
-    parameters = {"memories": str(list(memories)), "before": before, "limit": limit}
-    return _accesses(connection, connection.execute(_OF_MEMORY, parameters).fetchall())
+    parameters = {"memories": str(list(memories)), "limit": limit}
+    return _accesses(connection, _OF_MEMORY, parameters)
 
 
-def accesses_in_run(
-    connection: apsw.Connection, trace_id: bytes, *, before: int = _ABOVE_ALL, limit: int = 200
+def accesses_in(
+    connection: apsw.Connection, trace_id: bytes, span_id: bytes | None = None
 ) -> list[Access]:
-    """Return what a run read and wrote, the newest first."""
-    parameters = {"trace": trace_id, "before": before, "limit": limit}
-    return _accesses(connection, connection.execute(_OF_RUN, parameters).fetchall())
-
-
-def accesses_in_step(
-    connection: apsw.Connection, trace_id: bytes, span_id: bytes, *, limit: int = 200
-) -> list[Access]:
-    """Return what a step read and wrote, the newest first."""
-    parameters = {"trace": trace_id, "span": span_id, "limit": limit}
-    return _accesses(connection, connection.execute(_OF_STEP, parameters).fetchall())
+    """Return what a run, or one step of it, read and wrote, the newest first."""
+    parameters = {"trace": trace_id, "limit": _MOST_OF_RUN}
+    if span_id is None:
+        return _accesses(connection, _OF_RUN, parameters)
+    return _accesses(connection, _OF_STEP, {**parameters, "span": span_id})
 
 
 def reads_by_day(
@@ -92,7 +123,8 @@ def reads_by_day(
     return [int(found.get(day, 0)) for day in range(last - days + 1, last + 1)]
 
 
-def _accesses(connection: apsw.Connection, rows: Sequence[Any]) -> list[Access]:
+def _accesses(connection: apsw.Connection, sql: str, parameters: Mapping[str, Any]) -> list[Access]:
+    rows: list[Any] = connection.execute(sql, parameters).fetchall()
     ids = ids_of(connection, [row[3] for row in rows if row[3] is not None])
     gone = gone_runs(connection, [row[4] for row in rows if row[4]])
     return [

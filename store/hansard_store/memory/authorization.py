@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_compiler.calls import Json
 from hansard_compiler.canonical import content_digest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.memory import EndApprovedMemory, WriteMemory
@@ -25,7 +24,7 @@ from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.audit.events import read_events
 from hansard_store.content.retention import Retention
-from hansard_store.database.stored_json import json_of
+from hansard_store.database.stored_json import object_of
 from hansard_store.ids import short_id
 from hansard_store.memory.errors import NotApproved, WriterRefused
 from hansard_store.memory.records import NewMemory
@@ -138,7 +137,7 @@ def _check_output(
         raise WriterRefused(request.writer, f"the approved call's execution is {state!r}")
     digest = content_digest(request.content)
     events = _events(connection, EventType.ACTION_EXECUTED, approval)
-    result = _body_of(events[0]).get("result") if events else None
+    result = object_of(events[0].body).get("result") if events else None
     if result is None and not (approval.execution.result_ref or "").startswith("sha256:"):
         raise WriterRefused(
             request.writer,
@@ -200,17 +199,9 @@ def _is_equal(one: Any, other: Any) -> bool:
 def _written_under(connection: apsw.Connection, approval: Approval) -> bytes | None:
     """Return the record that was written under an approval, by the log: it forgets nothing."""
     for event in reversed(_events(connection, EventType.MEMORY_WRITTEN, approval)):
-        if _body_of(event).get("writer") in _APPROVED_WRITERS:
+        if object_of(event.body).get("writer") in _APPROVED_WRITERS:
             return bytes.fromhex(event.subject.removeprefix("memory:"))
     return None
-
-
-def _body_of(event: StoredEvent) -> Json:
-    try:
-        body = json_of(event.body)
-    except ValueError:  # it was altered, and proves nothing
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def _events(

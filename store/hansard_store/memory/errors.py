@@ -29,7 +29,6 @@ class WriterRefused(MemoryRefused):
 
     def __init__(self, writer: str, why: str) -> None:
         super().__init__(f"the writer {writer!r} may not write this: {why}")
-        self.writer = writer
 
 
 class NotApproved(MemoryRefused):
@@ -63,8 +62,7 @@ class TooLarge(MemoryRefused):
             f"a memory holds at most {most_bytes:,} bytes, this has {found_bytes:,}; "
             "keep the whole as a payload and its reference in the memory"
         )
-        self.found_bytes = found_bytes
-        self.most_bytes = most_bytes
+        self.details = {"found_bytes": found_bytes, "most_bytes": most_bytes}
 
 
 class NotCurrent(MemoryRefused):
@@ -74,8 +72,7 @@ class NotCurrent(MemoryRefused):
 
     def __init__(self, memory_id: str, *, state: str, expected: str) -> None:
         super().__init__(f"the memory {memory_id} is {state}, not {expected}: read it again")
-        self.memory_id = memory_id
-        self.state = state
+        self.details = {"memory_id": memory_id, "state": state}
 
 
 class InvalidMemory(MemoryRefused):

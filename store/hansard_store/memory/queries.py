@@ -119,7 +119,7 @@ def list_memories(
     read, before = _after(by, cursor)
     sql, conditions = list_query(filters, sort=by)
     parameters = {**conditions, "now": now_ns, "read": read, "before": before, "limit": limit + 1}
-    rows = rows_of(connection, sql, parameters)
+    rows: list[Any] = connection.execute(sql, parameters).fetchall()
     items = whole(connection, rows[:limit], now_ns=now_ns)
     if len(rows) <= limit:
         return Page(tuple(items), None)
@@ -171,12 +171,6 @@ def facets(connection: apsw.Connection, *, now_ns: int, state: str = "current") 
             if value:
                 kinds[name][value] = kinds[name].get(value, 0) + count
     return Facets(states, kinds["type"], kinds["project"], kinds["writer"])
-
-
-def rows_of(connection: apsw.Connection, sql: str, parameters: Mapping[str, Any]) -> list[Any]:
-    """Run a statement with those of the bindings that it names."""
-    used = {name: value for name, value in parameters.items() if f":{name}" in sql}
-    return connection.execute(sql, used).fetchall()
 
 
 def _after(sort: Sort, cursor: str | None) -> tuple[int, int]:

@@ -17,10 +17,9 @@ from hansard_compiler.models.memory import ReadMemory
 from hansard_compiler.relevance import scorer_named
 from hansard_compiler.words import WORD, terms
 from hansard_store.database.stored_json import json_of, json_text
-from hansard_store.memory.json import candidate_json
-from hansard_store.memory.queries import STATES, rows_of
+from hansard_store.memory.queries import STATES
 from hansard_store.memory.records import Memory, MemoryConflict
-from hansard_store.memory.rows import COLUMNS, memories_by_number, whole
+from hansard_store.memory.rows import COLUMNS, candidate_json, memories_by_number, whole
 from hansard_store.memory.supersession import place_tokens
 
 _RECENT: Final = 300  # records, the newest, that are rated though they share no word
@@ -36,14 +35,6 @@ _TEXTS: Final = """
 SELECT memory.id, body.subject, body.attribute, body.content, body.scope
 FROM memory_fts CROSS JOIN memory ON memory.id = memory_fts.rowid
 CROSS JOIN memory_body AS body ON body.memory = memory.id
-WHERE memory_fts MATCH :match AND {wanted}
-ORDER BY memory_fts.rowid DESC LIMIT :limit
-"""
-
-
-_NUMBERS: Final = """
-SELECT memory.id
-FROM memory_fts CROSS JOIN memory ON memory.id = memory_fts.rowid
 WHERE memory_fts MATCH :match AND {wanted}
 ORDER BY memory_fts.rowid DESC LIMIT :limit
 """
@@ -133,8 +124,9 @@ def contradicted_by(
         "limit": _MOST_OF_SUBJECT,
         "now": now_ns,
     }
-    sql = _NUMBERS.format(wanted=f"{STATES['current']} AND {_OF_SUBJECT}")
-    numbers = [number for (number,) in rows_of(connection, sql, parameters) if number != one.id]
+    sql = _TEXTS.format(wanted=f"{STATES['current']} AND {_OF_SUBJECT}")
+    found: Any = connection.execute(sql, parameters)
+    numbers = [number for number, *_ in found if number != one.id]
     others = [
         other
         for other in memories_by_number(connection, numbers, now_ns=now_ns).values()
@@ -169,7 +161,8 @@ def _texts(
 ) -> dict[int, str]:
     """Return what the newest matches say, by number; those of another scope are left out."""
     sql = _TEXTS.format(wanted=" AND ".join((STATES[state], *search.clauses)))
-    rows = rows_of(connection, sql, {**search.parameters, "match": match, "limit": most})
+    bindings = {**search.parameters, "match": match, "limit": most}
+    rows: Any = connection.execute(sql, bindings)
     scope = {**search.request.namespace.scope, **search.request.scope}
     return {
         number: f"{subject}\n{attribute}\n{content}"
@@ -224,7 +217,7 @@ def read_working(
     state = STATES["current"] if not request.hidden else STATES["all"]
     parameters = {"run": run, "chain": chain, "now": now_ns, "limit": 500}
     sql = _WORKING.format(state=state)
-    rows = rows_of(connection, sql, parameters)
+    rows = connection.execute(sql, parameters).fetchall()
     found = [
         one
         for one in whole(connection, rows, now_ns=now_ns)

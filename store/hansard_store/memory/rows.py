@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import apsw
 
-from hansard_store.database.id_prefixes import find_row
-from hansard_store.database.stored_json import json_of, json_text, read_only
-from hansard_store.memory.records import Ended, Memory
+from hansard_compiler.calls import Json
+from hansard_compiler.models.memory import as_compile_record
+from hansard_store.database.id_prefixes import find_key
+from hansard_store.database.stored_json import json_of, json_text, own_copy, read_only
+from hansard_store.memory.records import Access, Ended, Memory
 from hansard_store.principals.model import CLAIMED
+from hansard_store.times import time_text
 
-COLUMNS: Final = """
-memory.id, memory.memory_id, memory.line, memory.version, memory.memory_type, memory.project,
-memory.user, memory.agent, memory.trace_id, memory.chain, memory.slot, memory.state,
-memory.confidence, memory.freshness_ns, memory.expires_ns, memory.created_ns, memory.writer,
-memory.written_by, memory.source_trace, memory.source_steps, memory.approval_id,
-memory.superseded_by, memory.contests, memory.ended_ns, memory.ended_by, memory.ended_reason,
-memory.content_hmac, memory.reads, memory.last_read_ns, memory.ended_method, memory.written_method,
-memory.written_principal
-"""
+_NAMES: Final = (
+    "id", "memory_id", "line", "version", "memory_type", "project", "user", "agent", "trace_id",
+    "chain", "slot", "state", "confidence", "freshness_ns", "expires_ns", "created_ns", "writer",
+    "written_by", "source_trace", "source_steps", "approval_id", "superseded_by", "contests",
+    "ended_ns", "ended_by", "ended_reason", "content_hmac", "reads", "last_read_ns",
+    "ended_method", "written_method", "written_principal",
+)  # fmt: skip
+COLUMNS: Final = ", ".join(f"memory.{name}" for name in _NAMES)
 _BY_NUMBER = f"SELECT {COLUMNS} FROM memory WHERE id IN (SELECT value FROM json_each(?))"
 _BODIES = """
 SELECT memory, subject, attribute, content, scope, metadata, removed FROM memory_body
@@ -35,15 +37,7 @@ _GONE = """
 SELECT trace_id FROM tombstone
 WHERE trace_id IN (SELECT unhex(value) FROM json_each(?))
 """
-_PREFIX = """
-SELECT memory_id, id FROM memory WHERE memory_id BETWEEN :low AND :high
-ORDER BY memory_id LIMIT :limit
-"""
-_ENDING = """
-SELECT memory_id, id FROM memory WHERE substr(hex(memory_id), -8) = :tail
-  AND hex(memory_id) LIKE :ending
-LIMIT :limit
-"""
+_NUMBER = "SELECT id FROM memory WHERE memory_id = ?"
 _LINE = f"SELECT {COLUMNS} FROM memory WHERE line = ? ORDER BY version DESC LIMIT ?"
 
 
@@ -58,7 +52,7 @@ def get_memory(connection: apsw.Connection, prefix: str, *, now_ns: int) -> Memo
 
 def find_number(connection: apsw.Connection, prefix: str) -> int:
     """Return the number of the record that an id begins; raises as `get_memory`."""
-    return int(find_row(connection, _PREFIX, "memory", prefix, ending=_ENDING)[1])
+    return int(connection.execute(_NUMBER, (find_key(connection, "memory", prefix),)).get)
 
 
 def versions_of(
@@ -95,11 +89,13 @@ def whole(connection: apsw.Connection, rows: Sequence[Any], *, now_ns: int) -> l
     tags: dict[int, list[str]] = {}
     for number, tag in connection.execute(_TAGS, (numbers,)):
         tags.setdefault(number, []).append(tag)
-    others = ids_of(connection, [one for row in rows for one in (row[21], row[22]) if one])
-    gone = gone_runs(connection, [row[18] for row in rows if row[18]])
+    found = [dict(zip(_NAMES, row, strict=True)) for row in rows]
+    named = [one[name] for one in found for name in ("superseded_by", "contests") if one[name]]
+    others = ids_of(connection, named)
+    gone = gone_runs(connection, [one["source_trace"] for one in found if one["source_trace"]])
     return [
-        _memory(row, bodies.get(row[0]), tags.get(row[0], []), others, gone, now_ns=now_ns)
-        for row in rows
+        _memory(one, bodies.get(one["id"], _NO_BODY), tags.get(one["id"], ()), others, gone, now_ns)
+        for one in found
     ]
 
 
@@ -107,46 +103,36 @@ _NO_BODY: Final = ("", "", None, "{}", "{}", "[]")
 
 
 def _memory(
-    row: Any,
-    body: Any,
+    row: dict[str, Any],
+    body: Sequence[Any],
     tags: Sequence[str],
-    others: dict[int, str],
-    gone: set[bytes],
-    *,
+    others: Mapping[int, str],
+    gone: Collection[bytes],
     now_ns: int,
 ) -> Memory:
-    trace_id, chain, state, expires_ns, source = row[8], row[9], row[11], row[14], row[18]
-    subject, attribute, content, scope, metadata, removed = body or _NO_BODY
-    has_expired = state == "current" and expires_ns is not None and expires_ns <= now_ns
+    trace_id, chain, source = (row.pop(name) for name in ("trace_id", "chain", "source_trace"))
+    at_ns, by, why, method = (row.pop(f"ended_{it}") for it in ("ns", "by", "reason", "method"))
+    subject, attribute, content, scope, metadata, removed = body
+    expires_ns = row["expires_ns"]
+    has_expired = row["state"] == "current" and expires_ns is not None and expires_ns <= now_ns
+    # Nobody was authenticated by what a record from before has.
+    written_method = None if row["written_by"] is None else row["written_method"] or CLAIMED.method
+    changed = {
+        "memory_id": row["memory_id"].hex(),
+        "state": "expired" if has_expired else row["state"],
+        "source_steps": tuple(json_of(row["source_steps"])),
+        "superseded_by": others.get(row["superseded_by"]),
+        "contests": others.get(row["contests"]),
+        "content_hmac": f"hmac-sha256:{row['content_hmac'].hex()}",
+        "written_method": written_method,
+    }
     return Memory(
-        id=row[0],
-        memory_id=row[1].hex(),
-        line=row[2],
-        version=row[3],
-        memory_type=row[4],
-        project=row[5],
-        user=row[6],
-        agent=row[7],
+        **{**row, **changed},
         run_id=trace_id.hex() if trace_id else None,
         chain=f"{trace_id.hex()}-{chain.hex()}" if chain else None,
-        slot=row[10],
-        state="expired" if has_expired else state,
-        confidence=row[12],
-        freshness_ns=row[13],
-        expires_ns=expires_ns,
-        created_ns=row[15],
-        writer=row[16],
-        written_by=row[17],
         source_run_id=source.hex() if source else None,
-        source_steps=tuple(json_of(row[19])),
         source_run_deleted=source in gone,
-        approval_id=row[20],
-        superseded_by=others.get(row[21]),
-        contests=others.get(row[22]),
-        ended=None if row[23] is None else Ended(row[23], row[24] or "", row[25] or "", row[29]),
-        content_hmac=f"hmac-sha256:{row[26].hex()}",
-        reads=row[27],
-        last_read_ns=row[28],
+        ended=None if at_ns is None else Ended(at_ns, by or "", why or "", method),
         subject=subject,
         attribute=attribute,
         content=None if content is None else read_only(json_of(content)),
@@ -154,7 +140,76 @@ def _memory(
         metadata=read_only(json_of(metadata)),
         removed=tuple(json_of(removed)),
         tags=tuple(tags),
-        # Nobody was authenticated by what a record from before has.
-        written_method=None if row[17] is None else row[30] or CLAIMED.method,
-        written_principal=row[31],
     )
+
+
+# Memory as programs and people read it: one JSON for the API, the SDK and the commands.
+
+
+def memory_json(one: Memory) -> Json:
+    """Return everything that is known of a version of a record."""
+    return {
+        "memory_id": one.memory_id,
+        "memory_type": one.memory_type,
+        "layer": "working" if one.is_working else "durable",
+        "subject": one.subject,
+        "attribute": one.attribute,
+        "content": own_copy(one.content),
+        "state": one.state,
+        "version": one.version,
+        "namespace": one.namespace,
+        "scope": own_copy(one.scope),
+        "run_id": one.run_id,
+        "chain": one.chain,
+        "slot": one.slot,
+        "confidence": one.confidence,
+        "freshness_at": time_text(one.freshness_ns),
+        "expires_at": time_text(one.expires_ns),
+        "created_at": time_text(one.created_ns),
+        "last_read_at": time_text(one.last_read_ns or None),
+        "reads": one.reads,
+        "tags": list(one.tags),
+        "metadata": own_copy(one.metadata),
+        "writer": one.writer,
+        "written_by": one.written_by,
+        "written_method": one.written_method,
+        "written_principal": one.written_principal,
+        "source_run_id": one.source_run_id,
+        "source_step_ids": list(one.source_steps),
+        "source_run_deleted": one.source_run_deleted,
+        "approval_id": one.approval_id,
+        "superseded_by": one.superseded_by,
+        "contests": one.contests,
+        "ended": None
+        if one.ended is None
+        else {
+            "at": time_text(one.ended.time_ns),
+            "by": one.ended.by,
+            "method": one.ended.method or CLAIMED.method,
+            "reason": one.ended.reason,
+        },
+        "removed": list(one.removed),
+        "content_hash": one.content_hmac,
+        "freshness_ns": str(one.freshness_ns),
+        "created_ns": str(one.created_ns),
+        "expires_ns": None if one.expires_ns is None else str(one.expires_ns),
+    }
+
+
+def candidate_json(one: Memory) -> Json:
+    """Return a record as a compile takes it."""
+    return as_compile_record(memory_json(one))
+
+
+def access_json(one: Access) -> Json:
+    """Return one read or write."""
+    return {
+        "kind": one.kind,
+        "at": time_text(one.time_ns),
+        "memory_id": one.memory_id,
+        "run_id": one.run_id,
+        "step_id": one.step_id,
+        "agent": one.agent,
+        "origin": one.origin,
+        "run_deleted": one.run_is_gone,
+    }

@@ -7,8 +7,7 @@ Every read is recorded, too, with the step that did it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,17 +32,15 @@ from hansard_compiler.models.memory import (
 )
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
-from hansard_store.audit.event_types import Actor, Event, EventType
-from hansard_store.audit.events import append
+from hansard_store.audit.event_types import Actor
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import transaction
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.memory import supersession as memories
-from hansard_store.memory.access_log import record
+from hansard_store.memory.access_log import record, record_change
 from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method
 from hansard_store.memory.errors import InvalidMemory, NotCurrent
-from hansard_store.memory.json import candidate_json, memory_json
 from hansard_store.memory.maintenance import reviewed_supersessions
 from hansard_store.memory.maintenance.reviewed_supersessions import (
     Applying,
@@ -62,7 +59,7 @@ from hansard_store.memory.records import (
 )
 from hansard_store.memory.retention import names_of, new_memory
 from hansard_store.memory.retrieval import contradicted_by, read_durable, read_working
-from hansard_store.memory.rows import get_memory, memories_by_number
+from hansard_store.memory.rows import candidate_json, memories_by_number, memory_json
 from hansard_store.memory.supersession import Written
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.errors import reserved_text
@@ -86,14 +83,14 @@ class WrittenMemory:
     change: Change  # what it is to the memory that stood before
 
     def json(self) -> Json:
-        body = {
+        return {
             "outcome": self.outcome,
             "superseded": list(self.superseded),
             "current_memory_id": self.stands,
+            "change": self.change,
+            "conflicts": [one.json() for one in self.conflicts],
+            "memory": memory_json(self.memory),
         }
-        body["change"] = self.change
-        conflicts = [one.json() for one in self.conflicts]
-        return {**body, "conflicts": conflicts, "memory": memory_json(self.memory)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +151,7 @@ class MemoryService:
         _refuse_own_names(request.by, request.agent)
         now_ns = self._clock()
         new = new_memory(self._retention, request, now_ns=now_ns)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             written = self._write(connection, request, new, now_ns=now_ns)
             along(connection, written)
         return written
@@ -165,7 +162,7 @@ class MemoryService:
         Raises NotFoundError, NotCurrent, CredentialsRequired.
         """
         by = self._decider(request.by)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             found = self._found(connection, request.memory_id)
             if found.state != "review":
                 raise NotCurrent(found.memory_id.hex(), state=found.state, expected="review")
@@ -189,7 +186,7 @@ class MemoryService:
         """
         by = self._decider(request.by)
         reason = self._retention.clean_text(request.reason)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             found = self._found(connection, request.memory_id)
             newer = request.superseded_by
             based_on = None if newer is None else self._found(connection, newer).memory_id
@@ -230,11 +227,10 @@ class MemoryService:
         """Mark what is past its time, and return how much; reads leave it out before that."""
         total, now_ns, who = 0, self._clock(), Toucher(self._origin)
         while True:
-            with self._transaction() as connection:
+            with self._connections.writing() as connection:
                 gone = memories.expire(connection, now_ns=now_ns, most=_AT_ONCE)
-                for number, memory_id in gone:
-                    record(connection, "expire", [number], who, now_ns=now_ns)
-                    self._tell(connection, "expire", memory_id, who, _NOBODY, {})
+                for one in gone:
+                    record_change(connection, "expire", one, who, _NOBODY, {}, now_ns=now_ns)
             total += len(gone)
             if len(gone) < _AT_ONCE:
                 return total
@@ -251,7 +247,7 @@ class MemoryService:
             found += read_working(connection, request, bytes.fromhex(run), now_ns=now_ns)
         if any(names):
             found += read_durable(connection, request, names, now_ns=now_ns)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             who = self._toucher(request)
             standing = [one.id for one in found if one.state == "current"]
             record(connection, "read", standing, who, now_ns=now_ns)
@@ -308,8 +304,6 @@ class MemoryService:
             )  # fmt: skip
         change = change_of(request, made, conflicts)
         kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
-        who = self._toucher(request)
-        record(connection, kind, [made.id], who, now_ns=now_ns)
         superseded = tuple(one.hex() for one in made.superseded)
         stands = made.stands.hex() if made.stands else None
         body = {
@@ -325,7 +319,10 @@ class MemoryService:
         name = self._retention.clean_text(request.by or request.agent or "")
         by = Who(Actor.AGENT, name, self._authority.principal)
         key = None if permit is None else permit.approval.key
-        self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
+        record_change(
+            connection, kind, (made.id, made.memory_id), self._toucher(request), by, body,
+            now_ns=self._clock(), approval_key=key,
+        )  # fmt: skip
         memory = self._one(connection, made.id, now_ns=now_ns)
         return WrittenMemory(memory, made.outcome, superseded, stands, conflicts, change)
 
@@ -338,7 +335,7 @@ class MemoryService:
         refused: Sequence[str],
     ) -> Memory:
         reason = self._retention.clean_text(request.reason)
-        with self._transaction() as connection:
+        with self._connections.writing() as connection:
             permitted = permit(connection)
             by = permitted.by
             found = self._found(connection, request.memory_id)
@@ -362,48 +359,15 @@ class MemoryService:
         approval_key: bytes | None = None,
     ) -> Memory:
         """Record a change by a person or program, and return the record as it is now."""
-        who, now_ns = self._toucher(request), self._clock()
-        record(connection, kind, [found.id], who, now_ns=now_ns)
-        self._tell(connection, kind, found.memory_id, who, by, body, approval_key=approval_key)
+        now_ns = self._clock()
+        record_change(
+            connection, kind, (found.id, found.memory_id), self._toucher(request), by, body,
+            now_ns=now_ns, approval_key=approval_key,
+        )  # fmt: skip
         return self._one(connection, found.id, now_ns=now_ns)
 
-    def _tell(
-        self,
-        connection: apsw.Connection,
-        kind: AccessKind,
-        memory_id: bytes,
-        who: Toucher,
-        by: Who,
-        body: Json,
-        *,
-        approval_key: bytes | None = None,
-    ) -> None:
-        """Append the event of a change, in its transaction."""
-        is_written = kind in ("write", "repeat", "accept")
-        is_person = kind in ("accept", "invalidate", "purge") and who.step_id is None
-        actor = Actor.SYSTEM if kind == "expire" else Actor.ME if is_person else Actor.AGENT
-        event = Event(
-            type=EventType.MEMORY_WRITTEN if is_written else EventType.MEMORY_INVALIDATED,
-            actor=actor,
-            who=by.name,
-            action=f"memory.{kind}",
-            source=who.origin,
-            subject=f"memory:{memory_id.hex()}",
-            time_ns=self._clock(),
-            approval_id=approval_key,
-            trace_id=who.trace_id,
-            span_id=who.span_id,
-            body={
-                key: value
-                for key, value in {**body, **by.proof}.items()
-                if value not in (None, [], "")
-            },
-        )
-        append(connection, event)
-
     def _found(self, connection: apsw.Connection, prefix: str) -> memories.Found:
-        memory = get_memory(connection, prefix, now_ns=self._clock())
-        found = memories.get(connection, bytes.fromhex(memory.memory_id))
+        found = memories.get(connection, find_key(connection, "memory", prefix))
         assert found is not None
         return found
 
@@ -416,12 +380,6 @@ class MemoryService:
     def _toucher(self, request: MemoryActor) -> Toucher:
         agent = None if request.agent is None else self._retention.clean_text(request.agent)
         return Toucher(self._origin, request.run, request.step_id, agent)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
-        connection = self._connections.get()
-        with transaction(connection):
-            yield connection
 
 
 def _held_back(

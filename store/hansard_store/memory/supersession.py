@@ -19,7 +19,7 @@ from hansard_compiler.models.memory import TRUST_GAP
 from hansard_store.database.stored_json import json_text
 from hansard_store.evaluation.verdicts import forget_words
 from hansard_store.memory.errors import NotCurrent
-from hansard_store.memory.maintenance import reviewed_supersessions, verdicts
+from hansard_store.memory.maintenance import reviewed_supersessions
 from hansard_store.memory.records import Ended, NewMemory
 from hansard_store.stories import rows as stories
 
@@ -76,22 +76,21 @@ WHERE state = 'current' AND expires_ns IS NOT NULL AND expires_ns <= ? ORDER BY 
 """
 _EXPIRE = "UPDATE memory SET state = 'expired' WHERE id = ?"
 _WORKING_OF_RUN = "SELECT id FROM memory INDEXED BY memory_run WHERE trace_id = ? LIMIT ?"
-_REMOVALS: Final = (
-    "DELETE FROM memory_access WHERE memory = ?",
-    "DELETE FROM memory_embedding WHERE memory = ?",
-    "DELETE FROM memory_tag WHERE memory = ?",
-    "DELETE FROM memory_body WHERE memory = ?",
-    "DELETE FROM memory WHERE id = ?",
-)
 _INDEX_STEMS = "INSERT INTO memory_stem_fts (rowid, body) VALUES (?, ?)"
 _UNINDEX: Final = (
     "DELETE FROM memory_fts WHERE rowid = ?",
     "DELETE FROM memory_stem_fts WHERE rowid = ?",
 )
 _EMPTY: Final = (
+    "DELETE FROM memory_embedding WHERE memory = ?",
     "DELETE FROM memory_tag WHERE memory = ?",
     "DELETE FROM memory_body WHERE memory = ?",
-    "DELETE FROM memory_embedding WHERE memory = ?",
+)
+_REMOVALS: Final = (
+    "DELETE FROM memory_access WHERE memory = ?",
+    *_EMPTY,
+    "DELETE FROM memory WHERE id = ?",
+    *_UNINDEX,
 )
 
 Outcome = Literal["current", "superseded", "review", "repeat"]
@@ -181,7 +180,6 @@ def purge(connection: apsw.Connection, found: Found, ended: Ended) -> None:
             connection.execute(sql, (number,))
         stories.forget(connection, number)
         reviewed_supersessions.forget_words(connection, number)
-        verdicts.forget_pairs(connection, number)
 
 
 def accept(connection: apsw.Connection, found: Found, *, key: bytes) -> tuple[bytes, ...]:
@@ -215,7 +213,7 @@ def expire(connection: apsw.Connection, *, now_ns: int, most: int) -> list[tuple
 def release_working(connection: apsw.Connection, trace_id: bytes, *, most: int) -> int:
     """Remove working memory of a run that is deleted, and return how much was."""
     rows: list[Any] = connection.execute(_WORKING_OF_RUN, (trace_id, most)).fetchall()
-    for sql in (*_REMOVALS, *_UNINDEX):
+    for sql in _REMOVALS:
         connection.executemany(sql, rows)
     return len(rows)
 

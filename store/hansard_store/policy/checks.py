@@ -6,8 +6,6 @@ those that spans tell of are derived from the spans.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -15,19 +13,35 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_store.content.retention import Retention
-from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import json_of, json_text, read_only
-from hansard_store.database.transactions import transaction
 from hansard_store.ingest.span_input import ReceivedSpan
 
-_COLUMNS = """
-time_ns, span, trace_id, span_id, ordinal, action, effect, reason_code, reason, rule_id, rule_set,
-rule_version, rules, obligations, agent, subject, inputs, policy_hash
-"""
+
+class CheckRow(NamedTuple):
+    """A check as it is stored; JSON columns are values here."""
+
+    time_ns: int
+    action: str
+    effect: str
+    reason_code: str
+    reason: str | None
+    rule_id: str | None
+    rule_set: str | None
+    rule_version: str | None
+    rules: Sequence[Json]
+    obligations: Sequence[str]
+    agent: str | None
+    subject: str | None
+    inputs: Json
+    policy_hash: str
+
+
+_COLUMNS = ", ".join(("span", "trace_id", "span_id", "ordinal", *CheckRow._fields))
+_JSON = ("rules", "obligations", "inputs")
 _ADD = f"""
 INSERT INTO policy_check ({_COLUMNS}) VALUES ({", ".join("?" * 18)})
 ON CONFLICT DO NOTHING
@@ -55,25 +69,6 @@ DELETE FROM policy_check WHERE id IN (
 _ABOVE_ALL = (1 << 63) - 1
 
 
-class CheckRow(NamedTuple):
-    """A check as it is stored; JSON columns are values here."""
-
-    time_ns: int
-    action: str
-    effect: str
-    reason_code: str
-    reason: str | None
-    rule_id: str | None
-    rule_set: str | None
-    rule_version: str | None
-    rules: Sequence[Json]
-    obligations: Sequence[str]
-    agent: str | None
-    subject: str | None
-    inputs: Json
-    policy_hash: str
-
-
 @dataclass(frozen=True, slots=True)
 class StoredCheck:
     """A check with its number and the step it belongs to."""
@@ -96,17 +91,12 @@ def record_check(
 
     Raises StoreBusyError when it cannot be written: then nothing may be allowed.
     """
-    connection = open_for_accountability(folder)
-    try:
-        with transaction(connection):
-            ordinal = 0
-            if trace_id is not None and span_id is not None:
-                ordinal = int(connection.execute(_NEXT, (trace_id, span_id)).get)
-            add_check(connection, row, trace_id=trace_id, span_id=span_id, ordinal=ordinal)
-            number = connection.last_insert_rowid()
-        return number
-    finally:
-        connection.close()
+    with accountability_transaction(folder) as connection:
+        ordinal = 0
+        if trace_id is not None and span_id is not None:
+            ordinal = int(connection.execute(_NEXT, (trace_id, span_id)).get)
+        add_check(connection, row, trace_id=trace_id, span_id=span_id, ordinal=ordinal)
+        return connection.last_insert_rowid()
 
 
 def add_check(
@@ -119,15 +109,8 @@ def add_check(
     span: int | None = None,
 ) -> None:
     """Add a check inside a transaction; one that is known of this step already stays as it is."""
-    connection.execute(
-        _ADD,
-        (
-            row.time_ns, span, trace_id, span_id, ordinal, row.action, row.effect, row.reason_code,
-            row.reason, row.rule_id, row.rule_set, row.rule_version, json_text(row.rules),
-            json_text(row.obligations), row.agent, row.subject, json_text(row.inputs),
-            row.policy_hash,
-        ),
-    )  # fmt: skip
+    values = row._asdict() | {name: json_text(getattr(row, name)) for name in _JSON}
+    connection.execute(_ADD, (span, trace_id, span_id, ordinal, *values.values()))
 
 
 def add_checks_of_span(
@@ -169,18 +152,10 @@ def checks_query(filters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _stored(row: Sequence[Any]) -> StoredCheck:
-    number, time_ns, span, trace_id, span_id, _, *columns = row
-    (
-        action, effect, reason_code, reason, rule_id, rule_set, rule_version, rules, obligations,
-        agent, subject, inputs, policy_hash,
-    ) = columns  # fmt: skip
-    made = CheckRow(
-        time_ns, action, effect, reason_code, reason, rule_id, rule_set, rule_version,
-        read_only(json_of(rules)), read_only(json_of(obligations)), agent, subject,
-        read_only(json_of(inputs)),
-        policy_hash,
-    )  # fmt: skip
-    return StoredCheck(number, trace_id, span_id, span is not None, made)
+    number, span, trace_id, span_id, _, *columns = row
+    made = CheckRow(*columns)
+    values = {name: read_only(json_of(getattr(made, name))) for name in _JSON}
+    return StoredCheck(number, trace_id, span_id, span is not None, made._replace(**values))
 
 
 # Policy checks as rows: what the retention mode lets them say.
@@ -226,17 +201,9 @@ def _inputs(retention: Retention, check: PolicyCheck) -> Json:
     inputs = dict(check.inputs)
     if "tool" in check.facts:
         # Keyed: arguments are few enough to be guessed from an open hash.
-        inputs["arguments_hash"] = _hash(retention.key, check.facts["arguments"])
+        inputs["arguments_hash"] = retention.reference(check.facts["arguments"])
     cleaned: Json = _clean(retention, inputs, is_name=True)
     return cleaned
-
-
-def _hash(key: bytes, arguments: Any) -> str | None:
-    try:
-        data = canonical_bytes(arguments)
-    except (TypeError, RecursionError):
-        return None
-    return "hmac-sha256:" + hmac.digest(key, data, hashlib.sha256).hex()
 
 
 def _clean(retention: Retention, value: Any, *, is_name: bool) -> Any:

@@ -8,6 +8,7 @@ power cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,23 +17,17 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.policy.rules import RuleSet
 from hansard_store.audit.seal_marks import is_altered, is_removed
-from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.connections import accountability_transaction, open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import json_of, json_text, read_only
-from hansard_store.database.transactions import transaction
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionConflictError
 
 Source = Literal["api", "file"]
 
-_LATEST = """
-SELECT id, time_ns, source, actor, hash FROM policy_version WHERE source = ?
-ORDER BY id DESC LIMIT 1
-"""
-_LIST = """
-SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id < :before
-ORDER BY id DESC LIMIT :limit
-"""
-_ONE = "SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id = ?"
+_SELECT = "SELECT id, time_ns, source, actor, hash FROM policy_version"
+_LATEST = f"{_SELECT} WHERE source = ? ORDER BY id DESC LIMIT 1"
+_LIST = f"{_SELECT} WHERE id < :before ORDER BY id DESC LIMIT :limit"
+_ONE = f"{_SELECT} WHERE id = ?"
 _SETS = "SELECT document FROM policy_rule_set WHERE policy = ? ORDER BY position"
 # No number is assigned twice, even if its version was removed by hand.
 _ADD_VERSION = """
@@ -129,19 +124,7 @@ def rule_history(
 ) -> list[RuleVersion]:
     """Return a rule as it was in each version that has it, the newest first."""
     rows: Any = connection.execute(_HISTORY, {"rule": rule_id, "before": before, "limit": limit})
-    return [
-        RuleVersion(
-            policy,
-            time_ns,
-            source,
-            rule_set,
-            version,
-            effect,
-            priority,
-            read_only(json_of(body)),
-        )
-        for policy, time_ns, source, rule_set, version, effect, priority, body in rows
-    ]
+    return [RuleVersion(*[*columns, read_only(json_of(body))]) for *columns, body in rows]
 
 
 def put_policy(
@@ -159,22 +142,18 @@ def put_policy(
     `expected` is the version they are to follow (0: none yet), None follows any. Raises
     VersionConflictError when another one came first.
     """
-    connection = open_for_accountability(folder)
-    try:
-        with transaction(connection):
-            latest = latest_policy(connection, source)
-            found = latest.id if latest else 0
-            if expected is not None and expected != found:
-                raise VersionConflictError("policy", expected=expected, found=found)
-            is_equal = latest is not None and (latest.hash, latest.actor) == (policy_hash, actor)
-            if latest is not None and is_equal and not _is_altered(connection, latest.id):
-                return latest
-            row = (now_ns, source, actor, policy_hash)
-            number = int(connection.execute(_ADD_VERSION, row).get)
-            _add_sets(connection, number, sets)
-        return PolicyVersion(number, *row)
-    finally:
-        connection.close()
+    with accountability_transaction(folder) as connection:
+        latest = latest_policy(connection, source)
+        found = latest.id if latest else 0
+        if expected is not None and expected != found:
+            raise VersionConflictError("policy", expected=expected, found=found)
+        is_equal = latest is not None and (latest.hash, latest.actor) == (policy_hash, actor)
+        if latest is not None and is_equal and not _is_altered(connection, latest.id):
+            return latest
+        row = (now_ns, source, actor, policy_hash)
+        number = int(connection.execute(_ADD_VERSION, row).get)
+        _add_sets(connection, number, sets)
+    return PolicyVersion(number, *row)
 
 
 def check_unaltered(folder: DataFolder, number: int) -> None:
@@ -182,12 +161,9 @@ def check_unaltered(folder: DataFolder, number: int) -> None:
 
     Also where a rule set of it, or a later version, was removed.
     """
-    connection = open_for_accountability(folder)
-    try:
+    with closing(open_for_accountability(folder)) as connection:
         if _is_altered(connection, number):
             raise PolicyAlteredError(number)
-    finally:
-        connection.close()
 
 
 def policy_problem(folder: DataFolder) -> str | None:
@@ -195,13 +171,10 @@ def policy_problem(folder: DataFolder) -> str | None:
 
     Raises StoreError where the store cannot be opened.
     """
-    connection = open_for_accountability(folder)
-    try:
+    with closing(open_for_accountability(folder)) as connection:
         latest = latest_policy(connection, "api")
         number = latest.id if latest else 0
         return str(PolicyAlteredError(number)) if _is_altered(connection, number) else None
-    finally:
-        connection.close()
 
 
 def _is_altered(connection: apsw.Connection, number: int) -> bool:

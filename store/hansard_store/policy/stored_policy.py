@@ -13,7 +13,7 @@ from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.facts import PolicyContext, ToolFacts
 from hansard_compiler.policy.rules import Effect, parse_rule_set
-from hansard_store.approvals.records import PolicyNote
+from hansard_store.approvals.records import Approval, PolicyNote, Proposal
 from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.policy.checks import check_row, record_check
@@ -35,6 +35,21 @@ class PolicyQuestion:
     run_id: str | None = None
     step_id: str | None = None
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def about(
+        cls, action: Proposal | Approval, arguments: Mapping[str, Any], facts: Mapping[str, str]
+    ) -> PolicyQuestion:
+        """Return the question about an action, as it is or is to be proposed."""
+        return cls(
+            action.tool,
+            arguments,
+            action.effect,
+            agent=action.agent,
+            run_id=action.run_id,
+            step_id=action.step_id,
+            facts=facts,
+        )
 
     def check(self, policy: Policy) -> PolicyCheck:
         """Return what rules decide."""

@@ -49,7 +49,6 @@ class SelfApproval(PrincipalError):
             f"{who} requested this action and cannot decide about it: another principal must; "
             f"{HOW_TO_SIGN_IN}"
         )
-        self.name = name
 
 
 class ScopeMissing(PrincipalError):
@@ -65,7 +64,6 @@ class NameReserved(PrincipalError):
 
     def __init__(self, name: str) -> None:
         super().__init__(reserved_text(name))
-        self.name = name
 
 
 def reserved_text(name: str) -> str:

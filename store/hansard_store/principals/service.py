@@ -23,9 +23,8 @@ from hansard_store.audit.events import append
 from hansard_store.audit.seal_marks import is_altered
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import altered_objects, store_errors, transaction
+from hansard_store.database.transactions import altered_objects, store_errors
 from hansard_store.errors import SchemaAlteredError
-from hansard_store.principals import tokens
 from hansard_store.principals.errors import TokenExists, TokenNameConfusable, UnknownToken
 from hansard_store.principals.model import (
     ALL_SCOPES,
@@ -35,88 +34,107 @@ from hansard_store.principals.model import (
     check_name,
     is_same,
     looks_like,
+    read_scopes,
     scopes_text,
 )
-from hansard_store.principals.tokens import NamedToken, Session, keyed
+
+# Named tokens: of each a keyed hash, never the secret.
+
+PREFIX: Final = "hst_"  # tells a named token from one of the configuration
+_TOKEN_WORD: Final = b"hansard principal token v1\0"
+_SELECT_TOKEN: Final = """
+SELECT id, name, scopes, hash IS NOT NULL, created_ns, created_by, revoked_ns, revoked_by, used_ns
+FROM principal_token
+"""
+_ADD_TOKEN: Final = """
+INSERT INTO principal_token (name, scopes, hash, created_ns, created_by)
+VALUES (:name, :scopes, :hash, :now, :by)
+"""
+_TOKEN_OF_HASH: Final = f"{_SELECT_TOKEN} WHERE hash = ? AND revoked_ns IS NULL"
+_TOKEN_OF_NAME: Final = f"""
+{_SELECT_TOKEN} INDEXED BY principal_token_name
+WHERE lower(name) = lower(?) AND revoked_ns IS NULL
+"""
+_HAS_SECRET: Final = (
+    "SELECT 1 FROM principal_token WHERE hash IS NOT NULL AND revoked_ns IS NULL LIMIT 1"
+)
+_ALL_TOKENS: Final = f"{_SELECT_TOKEN} ORDER BY id"
+_REVOKE: Final = """
+UPDATE principal_token SET revoked_ns = :now, revoked_by = :by
+WHERE id = :id AND revoked_ns IS NULL
+"""
+_USED: Final = "UPDATE principal_token SET used_ns = max(used_ns, :now) WHERE id = :id"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedToken:
+    """A named token; the secret is known to its holder alone."""
+
+    id: int
+    name: str
+    scopes: frozenset[Scope]
+    has_secret: bool  # False: only links of a server sign in with this name
+    created_ns: int
+    created_by: str
+    revoked_ns: int | None
+    revoked_by: str | None
+    used_ns: int  # 0: never; to the minute
+
+    @property
+    def is_in_force(self) -> bool:
+        return self.revoked_ns is None
+
+
+# Sessions of browsers: of each cookie a keyed hash, until sign-out or its end.
+
+SESSION_S: Final = 30 * 86_400
+_MOST_SESSIONS: Final = 50  # of one name; the oldest end first
+_SESSION_WORD: Final = b"hansard browser session v1\0"
+_ADD_SESSION: Final = """
+INSERT INTO browser_session (hash, name, scopes, token, configured, created_ns, expires_ns)
+VALUES (:hash, :name, :scopes, :token, :configured, :now, :expires)
+"""
+_FIND_SESSION: Final = """
+SELECT name, scopes, token, configured FROM browser_session
+WHERE hash = :hash AND expires_ns > :now
+"""
+_END_SESSION: Final = "DELETE FROM browser_session WHERE hash = ?"
+_END_SESSIONS_OF_TOKEN: Final = (
+    "DELETE FROM browser_session INDEXED BY browser_session_token WHERE token = ?"
+)
+_END_OLD_SESSIONS: Final = """
+DELETE FROM browser_session WHERE expires_ns <= :now OR id IN (
+  SELECT id FROM browser_session WHERE name = :name ORDER BY id DESC LIMIT -1 OFFSET :most
+)
+"""
+
 
 # Addresses that sign a browser in, each for one running server: of the code a keyed hash.
 
-MOST_OF_ONE: Final = 50  # links of one server that were not used up; the oldest go first
-_WORD: Final = b"hansard sign-in link v1\0"
-_ADD = """
+_MOST_LINKS: Final = 50  # of one server that were not used up; the oldest go first
+_LINK_WORD: Final = b"hansard sign-in link v1\0"
+_ADD_LINK: Final = """
 INSERT INTO sign_in_link (hash, server, token, is_once, created_ns)
 VALUES (:hash, :server, :token, :once, :now)
 """
-_FIND = "SELECT token, is_once FROM sign_in_link WHERE hash = :hash AND server = :server"
-_REMOVE = "DELETE FROM sign_in_link WHERE hash = ?"
-_REMOVE_OF_SERVER = "DELETE FROM sign_in_link WHERE server = ?"
-_REMOVE_OF_TOKEN = "DELETE FROM sign_in_link WHERE token = ?"
-_REMOVE_MOST = """
+_FIND_LINK: Final = (
+    "SELECT token, is_once FROM sign_in_link WHERE hash = :hash AND server = :server"
+)
+_REMOVE_LINK: Final = "DELETE FROM sign_in_link WHERE hash = ?"
+_REMOVE_LINKS_OF_SERVER: Final = "DELETE FROM sign_in_link WHERE server = ?"
+_REMOVE_LINKS_OF_TOKEN: Final = "DELETE FROM sign_in_link WHERE token = ?"
+_REMOVE_OLD_LINKS: Final = """
 DELETE FROM sign_in_link WHERE is_once AND id IN (
   SELECT id FROM sign_in_link WHERE is_once ORDER BY id DESC LIMIT -1 OFFSET :most
 )
 """
-
-
-def new_code() -> str:
-    """Return the code of a new link: 256 random bits."""
-    return secrets.token_urlsafe(32)
-
-
-def link_hash(key: bytes, code: str) -> bytes:
-    """Return what is stored of a code."""
-    return keyed(key, _WORD, code)
-
-
-def add_link(
-    connection: apsw.Connection,
-    hash: bytes,
-    *,
-    server: str,
-    token_id: int,
-    is_once: bool,
-    now_ns: int,
-) -> None:
-    """Add a link in the caller's transaction."""
-    parameters = {"hash": hash, "server": server, "token": token_id, "once": is_once, "now": now_ns}
-    connection.execute(_ADD, parameters)
-    connection.execute(_REMOVE_MOST, {"most": MOST_OF_ONE})
-
-
-def take_link(connection: apsw.Connection, hash: bytes, *, server: str) -> int | None:
-    """Return the token that a link of this server signs in with; one for one use is used up."""
-    row: Any = connection.execute(_FIND, {"hash": hash, "server": server}).fetchone()
-    if row is None:
-        return None
-    token_id, is_once = row
-    if is_once:
-        connection.execute(_REMOVE, (hash,))
-    return int(token_id)
-
-
-def remove_links_of_server(connection: apsw.Connection, server: str) -> None:
-    """End the links of a server."""
-    connection.execute(_REMOVE_OF_SERVER, (server,))
-
-
-def remove_links_of_token(connection: apsw.Connection, token_id: int) -> None:
-    """End the links of a token."""
-    connection.execute(_REMOVE_OF_TOKEN, (token_id,))
-
 
 _CONFIGURED_WORD: Final = b"hansard configured token v1\0"
 _TABLES: Final = frozenset({"principal_token", "browser_session", "sign_in_link"})
 _log = logging.getLogger("hansard.principals")
 _MINUTE_NS: Final = 60 * 1_000_000_000
 _SHOWN_DIGITS: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class _Configured:
-    """A token of the configuration: its keyed hash, and the principal that it is."""
-
-    hash: bytes
-    principal: Principal
+_RANDOM_BYTES: Final = 32  # of a secret, a cookie and the code of a link
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +159,8 @@ class Principals:
         self._key = folder.key()
         self._clock = clock
         self._connections = OwnConnections(folder)
-        self._configured = [self._of_configuration(*one) for one in configured]
+        # By keyed hashes: a guess is hashed before it is looked up.
+        self._configured = dict(self._of_configuration(*one) for one in configured)
         # Guards when which token was used; threads that authenticate add, the flush takes.
         self._lock = threading.Lock()
         self._used: dict[int, int] = {}
@@ -154,8 +173,8 @@ class Principals:
 
     def authenticate(self, secret: str) -> Principal | None:
         """Return whose token this is; None where it is of nobody, or revoked."""
-        if found := self._find_configured(secret):
-            return found.principal
+        if found := self._configured.get(self._hash(_CONFIGURED_WORD, secret)):
+            return found
         if (token := self._find_token(secret)) is None:
             return None
         self._note_use(token)
@@ -172,42 +191,38 @@ class Principals:
         if self._configured:
             return True
         with self._reading() as connection:
-            return tokens.has_secret(connection)
+            return connection.execute(_HAS_SECRET).get is not None
 
     def of_cookie(self, cookie: str) -> Principal | None:
         """Return whose session this is; None where it ended, or never was one."""
-        hash = tokens.session_hash(self._key, cookie)
+        hash = self._hash(_SESSION_WORD, cookie)
         with self._reading() as connection:
-            found = tokens.find_session(connection, hash, now_ns=self._clock())
-            if found is not None and _is_forged(connection, "browser_session", "hash", hash):
+            parameters = {"hash": hash, "now": self._clock()}
+            row: Any = connection.execute(_FIND_SESSION, parameters).fetchone()
+            if row is None or _is_forged(connection, "browser_session", "hash", hash):
                 return None
-            token_id = None if found is None else found.token_id
+            name, scopes, token_id, configured = row
             if token_id is not None and _is_forged(connection, "principal_token", "id", token_id):
                 return None
-        if found is None or not self._is_in_force(found):
+        # One of a named token ends with it; of the configuration, when that has it no more.
+        if token_id is None and configured not in self._configured:
             return None
-        return Principal(found.name, found.scopes, "session")
+        return Principal(name, read_scopes(scopes), "session")
 
     def sign_in(self, secret: str) -> SignedIn | None:
         """Begin a session for the holder of a token; None where it is none."""
-        if known := self._find_configured(secret):
-            one = known.principal
-            return self._begin(Session(one.name, one.scopes, None, known.hash))
+        hash = self._hash(_CONFIGURED_WORD, secret)
+        if known := self._configured.get(hash):
+            return self._begin(known, configured=hash)
         if (token := self._find_token(secret)) is None:
             return None
         self._note_use(token)
-        return self._begin(Session(token.name, token.scopes, token.id, None))
-
-    def sign_in_user(self, user: str) -> SignedIn:
-        """Begin a session for the user who runs the server, and may do everything with it."""
-        with self._writing() as connection:
-            token = self._token_of_user(connection, user)
-        return self._begin(Session(token.name, ALL_SCOPES, token.id, None))
+        return self._begin(token, token_id=token.id)
 
     def sign_out(self, cookie: str) -> None:
         """End a session: its cookie opens nothing any more."""
-        with self._writing() as connection:
-            tokens.end_session(connection, tokens.session_hash(self._key, cookie))
+        with self._connections.writing() as connection:
+            connection.execute(_END_SESSION, (self._hash(_SESSION_WORD, cookie),))
 
     # ---- links
 
@@ -216,35 +231,40 @@ class Principals:
 
         Its session may do what the token of that name may; all, where the name has no token.
         """
-        code, now_ns = new_code(), self._clock()
-        with self._writing() as connection:
+        code = secrets.token_urlsafe(_RANDOM_BYTES)
+        with self._connections.writing() as connection:
             token = self._token_of_user(connection, user)
-            add_link(
-                connection,
-                link_hash(self._key, code),
-                server=server,
-                token_id=token.id,
-                is_once=is_once,
-                now_ns=now_ns,
-            )
+            parameters = {
+                "hash": self._hash(_LINK_WORD, code),
+                "server": server,
+                "token": token.id,
+                "once": is_once,
+                "now": self._clock(),
+            }
+            connection.execute(_ADD_LINK, parameters)
+            connection.execute(_REMOVE_OLD_LINKS, {"most": _MOST_LINKS})
         return code
 
     def use_link(self, code: str, *, server: str) -> SignedIn | None:
         """Begin the session that a link is for; None where it is none of this server."""
-        with self._writing() as connection:
-            hash = link_hash(self._key, code)
+        hash = self._hash(_LINK_WORD, code)
+        with self._connections.writing() as connection:
             is_forged = _is_forged(connection, "sign_in_link", "hash", hash)
-            token_id = take_link(connection, hash, server=server)
+            row: Any = connection.execute(_FIND_LINK, {"hash": hash, "server": server}).fetchone()
+            token_id, is_once = row or (None, False)
+            if is_once:
+                connection.execute(_REMOVE_LINK, (hash,))
             is_forged |= _is_forged(connection, "principal_token", "id", token_id)
-            found = [one for one in tokens.list_tokens(connection) if one.id == token_id]
+            found = [one for one in _tokens(connection, _ALL_TOKENS) if one.id == token_id]
         if is_forged or not found or not found[0].is_in_force:
             return None
-        return self._begin(Session(found[0].name, found[0].scopes, found[0].id, None))
+        token = found[0]
+        return self._begin(token, token_id=token.id)
 
     def end_links(self, server: str) -> None:
         """End the links of a server that stops."""
-        with self._writing() as connection:
-            remove_links_of_server(connection, server)
+        with self._connections.writing() as connection:
+            connection.execute(_REMOVE_LINKS_OF_SERVER, (server,))
 
     # ---- managing tokens
 
@@ -257,17 +277,17 @@ class Principals:
         name, now_ns = check_name(name), self._clock()
         if Scope.DECIDE in scopes:
             scopes |= {Scope.READ}
-        secret = tokens.new_secret()
-        hash = tokens.token_hash(self._key, secret)
-        with self._writing() as connection:
-            known = tokens.find_by_name(connection, name)
+        secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+        with self._connections.writing() as connection:
+            known = _named(connection, name)
             if known is not None and known.has_secret:
                 raise TokenExists(name)
             if (other := _alike(connection, name)) is not None:
                 raise TokenNameConfusable(name, other)
             if known is not None:  # of links alone: from now on the name has a secret too
                 self._end(connection, known, by=by.name or who, now_ns=now_ns)
-            tokens.add_token(connection, name, scopes, hash=hash, by=by.name or who, now_ns=now_ns)
+            hash = self._hash(_TOKEN_WORD, secret)
+            _add_token(connection, name, scopes, hash=hash, by=by.name or who, now_ns=now_ns)
             body = {"scopes": scopes_text(scopes)}
             self._tell(connection, EventType.TOKEN_ADDED, name, by, who, body)
         return secret
@@ -275,8 +295,8 @@ class Principals:
     def revoke(self, name: str, *, by: Principal, who: str = "") -> NamedToken:
         """End a token with its sessions and links. Raises UnknownToken."""
         now_ns = self._clock()
-        with self._writing() as connection:
-            token = tokens.find_by_name(connection, name)
+        with self._connections.writing() as connection:
+            token = _named(connection, name)
             if token is None:
                 raise UnknownToken(name)
             self._end(connection, token, by=by.name or who, now_ns=now_ns)
@@ -287,11 +307,11 @@ class Principals:
         """Return all named tokens, revoked ones too, in the order of adding."""
         self.flush_uses()
         with self._reading() as connection:
-            return tokens.list_tokens(connection)
+            return _tokens(connection, _ALL_TOKENS)
 
     def configured(self) -> list[Principal]:
         """Return the principals of the configuration's tokens."""
-        return [one.principal for one in self._configured]
+        return list(self._configured.values())
 
     def flush_uses(self) -> None:
         """Write down which tokens were used; held in memory meanwhile, one id a token."""
@@ -299,65 +319,73 @@ class Principals:
             used, self._used = self._used, {}
         if not used:
             return
-        with self._writing() as connection:
-            for token_id, used_ns in used.items():
-                tokens.note_use(connection, token_id, now_ns=used_ns)
+        with self._connections.writing() as connection:
+            rows = [{"id": token_id, "now": used_ns} for token_id, used_ns in used.items()]
+            connection.executemany(_USED, rows)
 
     # ---- inside
 
-    def _of_configuration(self, secret: str, scopes: frozenset[Scope]) -> _Configured:
-        hash = tokens.keyed(self._key, _CONFIGURED_WORD, secret)
+    def _of_configuration(self, secret: str, scopes: frozenset[Scope]) -> tuple[bytes, Principal]:
+        hash = self._hash(_CONFIGURED_WORD, secret)
         # No name of a token has a colon, so it is nobody else's.
         name = f"config:{scopes_text(scopes)}:{hash.hex()[:_SHOWN_DIGITS]}"
-        return _Configured(hash, Principal(name, scopes, "token"))
-
-    def _find_configured(self, secret: str) -> _Configured | None:
-        digest, found = tokens.keyed(self._key, _CONFIGURED_WORD, secret), None
-        for one in self._configured:
-            if hmac.compare_digest(one.hash, digest):
-                found = one
-        return found
+        return hash, Principal(name, scopes, "token")
 
     def _find_token(self, secret: str) -> NamedToken | None:
-        if not secret.startswith(tokens.PREFIX):
+        if not secret.startswith(PREFIX):
             return None
         with self._reading() as connection:
-            found = tokens.find_by_hash(connection, tokens.token_hash(self._key, secret))
-            if found is not None and _is_forged(connection, "principal_token", "id", found.id):
-                return None
-            return found
+            for found in _tokens(connection, _TOKEN_OF_HASH, self._hash(_TOKEN_WORD, secret)):
+                if not _is_forged(connection, "principal_token", "id", found.id):
+                    return found
+        return None
 
-    def _is_in_force(self, session: Session) -> bool:
-        """Say whether the configuration still has the token; one of a named token ends with it."""
-        known = [one.hash for one in self._configured]
-        return session.token_id is not None or session.configured in known
+    def _begin(
+        self,
+        one: Principal | NamedToken,
+        *,
+        token_id: int | None = None,
+        configured: bytes | None = None,
+    ) -> SignedIn:
+        """Begin a session of a named token, or of one of the configuration by its keyed hash.
 
-    def _begin(self, session: Session) -> SignedIn:
-        cookie = tokens.new_cookie()
-        hash = tokens.session_hash(self._key, cookie)
-        with self._writing() as connection:
-            tokens.add_session(connection, hash, session, now_ns=self._clock())
-        return SignedIn(cookie, Principal(session.name, session.scopes, "session"))
+        Those that are over are removed.
+        """
+        cookie, now_ns = secrets.token_urlsafe(_RANDOM_BYTES), self._clock()
+        parameters = {
+            "hash": self._hash(_SESSION_WORD, cookie),
+            "name": one.name,
+            "scopes": scopes_text(one.scopes),
+            "token": token_id,
+            "configured": configured,
+            "now": now_ns,
+            "expires": now_ns + SESSION_S * 1_000_000_000,
+        }
+        old = {"now": now_ns, "name": one.name, "most": _MOST_SESSIONS}
+        with self._connections.writing() as connection:
+            connection.execute(_ADD_SESSION, parameters)
+            connection.execute(_END_OLD_SESSIONS, old)
+        return SignedIn(cookie, Principal(one.name, one.scopes, "session"))
 
     def _token_of_user(self, connection: apsw.Connection, user: str) -> NamedToken:
         """Return the token of a name, made without a secret where there is none."""
         name = as_name(user)
         if _alike(connection, name) is not None:
             name = f"user-{name}"
-        found, now_ns = tokens.find_by_name(connection, name), self._clock()
+        found, now_ns = _named(connection, name), self._clock()
         if found is not None and _is_forged(connection, "principal_token", "id", found.id):
             self._end(connection, found, by=name, now_ns=now_ns)
             found = None
         if found is None:
-            tokens.add_token(connection, name, ALL_SCOPES, hash=None, by=name, now_ns=now_ns)
-            found = tokens.find_by_name(connection, name)
+            _add_token(connection, name, ALL_SCOPES, hash=None, by=name, now_ns=now_ns)
+            found = _named(connection, name)
             assert found is not None
         return found
 
     def _end(self, connection: apsw.Connection, token: NamedToken, *, by: str, now_ns: int) -> None:
-        tokens.revoke_token(connection, token, by=by, now_ns=now_ns)
-        tokens.end_sessions_of(connection, token.id)
-        remove_links_of_token(connection, token.id)
+        connection.execute(_REVOKE, {"id": token.id, "now": now_ns, "by": by})
+        connection.execute(_END_SESSIONS_OF_TOKEN, (token.id,))
+        connection.execute(_REMOVE_LINKS_OF_TOKEN, (token.id,))
 
     def _tell(
         self,
@@ -387,6 +415,10 @@ class Principals:
             with self._lock:
                 self._used[token.id] = now_ns
 
+    def _hash(self, word: bytes, secret: str) -> bytes:
+        """Return what is stored of a secret: without the store's key no guess can be tested."""
+        return hmac.digest(self._key, word + secret.encode("utf-8", "surrogateescape"), "sha256")
+
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
         """Lend this thread's connection; raises SchemaAlteredError where credentials are altered.
@@ -400,12 +432,6 @@ class Principals:
                 raise SchemaAlteredError([str(one) for one in altered])
             yield connection
 
-    @contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
-        connection = self._connections.get()
-        with transaction(connection):
-            yield connection
-
 
 def _is_forged(connection: apsw.Connection, table: str, column: str, value: object) -> bool:
     """Return whether a credential is not as Hansard wrote it, which is logged: it is none then."""
@@ -417,5 +443,38 @@ def _is_forged(connection: apsw.Connection, table: str, column: str, value: obje
 
 def _alike(connection: apsw.Connection, name: str) -> str | None:
     """Return the name of a token in force that is read as another name; None for none."""
-    names = [one.name for one in tokens.list_tokens(connection) if one.is_in_force]
+    names = [one.name for one in _tokens(connection, _ALL_TOKENS) if one.is_in_force]
     return next((one for one in names if looks_like(one, name) and not is_same(one, name)), None)
+
+
+def _add_token(
+    connection: apsw.Connection,
+    name: str,
+    scopes: frozenset[Scope],
+    *,
+    hash: bytes | None,
+    by: str,
+    now_ns: int,
+) -> None:
+    """Add a token in the caller's transaction; None for a name that only links sign in with."""
+    parameters = {
+        "name": name,
+        "scopes": scopes_text(scopes),
+        "hash": hash,
+        "now": now_ns,
+        "by": by,
+    }
+    connection.execute(_ADD_TOKEN, parameters)
+
+
+def _named(connection: apsw.Connection, name: str) -> NamedToken | None:
+    """Return the token in force of a name, in letters of either case."""
+    return next(iter(_tokens(connection, _TOKEN_OF_NAME, name)), None)
+
+
+def _tokens(connection: apsw.Connection, sql: str, *bindings: str | bytes) -> list[NamedToken]:
+    rows: list[Any] = connection.execute(sql, bindings).fetchall()
+    return [
+        NamedToken(number, name, read_scopes(scopes), bool(has_secret), *rest)
+        for number, name, scopes, has_secret, *rest in rows
+    ]

@@ -6,39 +6,140 @@ its event alone (record.py): anybody who can write to the folder can change one.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import apsw
+import orjson
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError, NotFoundError
-from hansard_store.approvals.unit_of_work import Who
+from hansard_store.approvals.unit_of_work import SYSTEM, Who
+from hansard_store.audit.event_types import Event, EventType
+from hansard_store.audit.events import append
+from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.data_folder import DataFolder, make_private
+from hansard_store.database.readers import open_reader
+from hansard_store.database.stored_json import object_of
+from hansard_store.database.transactions import store_errors
 from hansard_store.ids import short_id
-from hansard_store.principals.model import is_same
-from hansard_store.reports.audit_events import (
-    NOT_RECORDED,
-    Ack,
-    ReportRecord,
-    State,
-    read_records,
-    record_acknowledged,
-    record_removed,
-    record_written,
-    recording,
-    records_of,
-)
+from hansard_store.principals.model import CLAIMED, is_same
 from hansard_store.times import time_text
+
+# What the audit log holds of reports: the digest of each file, and who acknowledged it.
+#
+# The order of file and event makes what a kill leaves in between explicable. A new report is a file
+# before it is an event: without one it is *not recorded*, as reports of earlier versions are. What
+# changes or removes a file, and an acknowledgement, is an event before it is done: then the file is
+# as it was before, or the line of the person is missing.
+
+State = Literal["recorded", "altered", "not_recorded"]
+
+_KIND: Final = "report:"
+_OF_SOME: Final = """
+SELECT seq, type, subject, who, time_ns, body FROM event INDEXED BY event_subject
+WHERE subject IN (SELECT value FROM json_each(?)) ORDER BY seq
+"""
+_WRITTEN: Final = """
+SELECT DISTINCT subject FROM event INDEXED BY event_type
+WHERE type = 'report.written' AND type NOT IN ('tool.called', 'tool.returned')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """Who acknowledged a report, when, and how the name is known."""
+
+    who: str
+    at_ns: int
+    method: str  # token, session: authenticated; claimed: a name without a credential
+
+    def line(self) -> str:
+        fields = {"who": self.who, "at_ns": str(self.at_ns), "method": self.method}
+        return orjson.dumps(fields).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRecord:
+    """What events say of one report."""
+
+    digests: tuple[tuple[int, str], ...] = ()  # number of the event and sha256, the newest last
+    removed_seq: int | None = None
+    acks: tuple[Ack, ...] = ()  # the first of each person
+
+    @property
+    def seq(self) -> int:
+        """The event of the newest digest; 0 where the report is not recorded."""
+        return self.digests[-1][0] if self.digests else 0
+
+    def state_of(self, content: bytes) -> State:
+        """Return whether a file is as its events have it.
+
+        Bytes of an earlier event are no alteration: the words that the later one removed may be
+        in them, which `hansard verify` says.
+        """
+        if not self.digests:
+            return "not_recorded"
+        found = digest_of(content)
+        return "recorded" if any(found == one for _, one in self.digests) else "altered"
+
+
+NOT_RECORDED: Final = ReportRecord()
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def records_of(connection: apsw.Connection, names: Sequence[str]) -> Mapping[str, ReportRecord]:
+    """Return what the log holds of some reports, by name; nothing of those that it has not."""
+    subjects = orjson.dumps([f"{_KIND}{name}" for name in names]).decode()
+    found: dict[str, list[Any]] = {}
+    for row in connection.execute(_OF_SOME, (subjects,)):
+        found.setdefault(str(row[2]).removeprefix(_KIND), []).append(row)
+    return {name: _record(rows) for name, rows in found.items()}
+
+
+def recorded_names(connection: apsw.Connection) -> list[str]:
+    """Return the names of all reports that were ever recorded."""
+    return [str(subject).removeprefix(_KIND) for (subject,) in connection.execute(_WRITTEN)]
+
+
+def read_records(folder: DataFolder, names: Sequence[str]) -> Mapping[str, ReportRecord]:
+    """Return what the store of a folder holds of some reports, by name."""
+    if not names or not folder.has_store:
+        return {}
+    with store_errors(), closing(open_reader(folder)) as connection:
+        return records_of(connection, names)
+
+
+def _record(rows: Sequence[Any]) -> ReportRecord:
+    digests: list[tuple[int, str]] = []
+    acks: list[Ack] = []
+    removed: int | None = None
+    for seq, type, _, who, time_ns, text in rows:
+        body = object_of(text)
+        if type == EventType.REPORT_WRITTEN:
+            digests.append((seq, str(body.get("sha256"))))
+            removed = None
+        elif type == EventType.REPORT_REMOVED:
+            removed = seq
+        elif type == EventType.REPORT_ACKNOWLEDGED and not any(
+            is_same(one.who, who) for one in acks
+        ):
+            acks.append(Ack(who, time_ns, str(body.get("auth_method"))))
+    return ReportRecord(tuple(digests), removed, tuple(acks))
+
 
 # What can be wrong with a report or an acknowledgement.
 
@@ -112,10 +213,10 @@ class Reports:
         """Write a report, and remove the oldest ones beyond the most that are stored."""
         try:
             make_private(self._folder)
-            with recording(self._store) as connection:
+            with accountability_transaction(self._store) as connection:
                 name = self._write_new(text, now_ns=now_ns)
                 content = self.path(name).read_bytes()
-                record_written(connection, name, content, source=self._source, now_ns=now_ns)
+                self._tell_written(connection, name, content, now_ns=now_ns)
             self._prune(now_ns=now_ns)
         except OSError as error:
             raise self._unusable(error) from None
@@ -158,12 +259,14 @@ class Reports:
             raise InvalidAcknowledgement(
                 f"say who acknowledges it: a name of 1 to {MOST_NAME_CHARS} characters"
             )
-        with recording(self._store) as connection:
+        with accountability_transaction(self._store) as connection:
             record = records_of(connection, [name]).get(name, NOT_RECORDED)
             earlier = next((one for one in record.acks if is_same(one.who, who.name)), None)
-            ack = earlier or record_acknowledged(
-                connection, name, who, content, source=self._source, now_ns=now_ns
-            )
+            ack = earlier or Ack(who.name, now_ns, who.method or CLAIMED.method)
+            if earlier is None:
+                body = {"sha256": digest_of(content), "auth_method": ack.method, **who.proof}
+                type = EventType.REPORT_ACKNOWLEDGED
+                self._tell(connection, type, name, body, who=who, now_ns=now_ns)
         try:
             if ack not in _acks(self._ack_path(name)):  # a kill after the event leaves it out
                 _append(self._ack_path(name), ack.line())
@@ -210,12 +313,38 @@ class Reports:
             text = "\n".join(lines) + "\n"
             record = read_records(self._store, [name]).get(name, NOT_RECORDED)
             if record.state_of(before) == "recorded":
-                with recording(self._store) as connection:
-                    record_written(
-                        connection, name, text.encode(), source=self._source, now_ns=time.time_ns()
-                    )
+                with accountability_transaction(self._store) as connection:
+                    self._tell_written(connection, name, text.encode(), now_ns=time.time_ns())
             _write_whole(self.path(name), text, may_replace=True)
         return len(held)
+
+    def _tell_written(
+        self, connection: apsw.Connection, name: str, content: bytes, *, now_ns: int
+    ) -> None:
+        body = {"sha256": digest_of(content), "bytes": len(content)}
+        self._tell(connection, EventType.REPORT_WRITTEN, name, body, now_ns=now_ns)
+
+    def _tell(
+        self,
+        connection: apsw.Connection,
+        type: EventType,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        who: Who = SYSTEM,
+        now_ns: int,
+    ) -> None:
+        event = Event(
+            type=type,
+            actor=who.actor,
+            who=who.name,
+            action=str(type),
+            source=self._source,
+            subject=f"{_KIND}{name}",
+            time_ns=now_ns,
+            body=body,
+        )
+        append(connection, event)
 
     def _content(self, name: str) -> bytes:
         try:
@@ -251,10 +380,10 @@ class Reports:
     def _prune(self, *, now_ns: int) -> None:
         names = sorted(self._names(), key=_order)[:-MOST_REPORTS]
         if records := read_records(self._store, names):
-            with recording(self._store) as connection:
+            with accountability_transaction(self._store) as connection:
                 for name, record in records.items():
                     if record.digests and record.removed_seq is None:
-                        record_removed(connection, name, source=self._source, now_ns=now_ns)
+                        self._tell(connection, EventType.REPORT_REMOVED, name, {}, now_ns=now_ns)
         for name in names:
             self.path(name).unlink(missing_ok=True)
             self._ack_path(name).unlink(missing_ok=True)

@@ -13,10 +13,9 @@ from hansard_store.approvals.rows import count_by_status
 from hansard_store.audit.event_types import EventType
 from hansard_store.database.row_order import first_memory_since
 from hansard_store.database.transactions import snapshot
-from hansard_store.detection.components import HEARTBEAT_AGENT
 from hansard_store.detection.failed_steps import errors_by_kind
 from hansard_store.detection.rules import HOUR_NS, Occurrence, SubjectKind
-from hansard_store.heartbeat import CycleRecord, PhaseRecord, list_cycles
+from hansard_store.heartbeat import HEARTBEAT_AGENT, CycleRecord, PhaseRecord, list_cycles
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
 from hansard_store.memory.records import Memory, words_of
 from hansard_store.tasks.rows import Task, count_tasks, list_tasks
@@ -35,9 +34,8 @@ SELECT time_ns, late FROM event INDEXED BY event_type
 WHERE type = ? AND type NOT IN ('tool.called', 'tool.returned') ORDER BY seq DESC
 """
 _VERDICTS: Final = """
-SELECT lower(hex(trace_id)), lower(hex(span_id)), side, name, label, created_ns
-FROM annotation INDEXED BY annotation_kind
-WHERE kind = 'score' AND ended_ns IS NULL AND id > :above ORDER BY id DESC LIMIT :limit
+SELECT label, created_ns FROM annotation INDEXED BY annotation_kind
+WHERE kind = 'score' AND ended_ns IS NULL ORDER BY id DESC LIMIT :limit
 """
 _MOST_SCORES: Final = 20_000  # the newest that are looked at for verdicts
 _VERDICT_LABELS: Final = frozenset({"confirmed", "contradicted", "claimed", "unknown"})
@@ -78,25 +76,6 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A record of type decision in memory."""
-
-    memory_id: str
-    subject: str
-    says: str
-    created_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A claim of a step that evaluation contradicted."""
-
-    step_id: str
-    name: str
-    created_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class MemoryState:
     """Counts of memory; notes of the heartbeat about itself do not count."""
 
@@ -116,13 +95,12 @@ class SystemState:
     error_count: int
     cycle: CycleRecord | None  # the last one
     phases: tuple[PhaseRecord, ...]  # the newest result of each, in the order of a cycle
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Memory, ...]
     decision_count: int
     decided: Mapping[str, int]  # approved, rejected, expired; tasks: decided by people
     corrections: tuple[Correction, ...]
     correction_count: int
     verdicts: Mapping[str, int]  # by label: confirmed, contradicted, claimed, unknown
-    contradicted: tuple[Verdict, ...]
     blocked: tuple[Task, ...]  # tasks that wait for a person
     blocked_count: int
     approvals_awaiting: int
@@ -137,7 +115,6 @@ def read_state(connection: apsw.Connection, *, now_ns: int, window_ns: int) -> S
         cycles = list_cycles(connection, limit=_MOST_CYCLES)
         corrections, correction_count = _recent(connection, "correction", since_ns, now_ns)
         decisions, decision_count = _recent(connection, "decision", since_ns, now_ns)
-        verdicts, contradicted = _verdicts(connection, since_ns, now_ns)
         blocked = list_tasks(connection, state="blocked", limit=_MOST).items
         return SystemState(
             now_ns=now_ns,
@@ -146,13 +123,12 @@ def read_state(connection: apsw.Connection, *, now_ns: int, window_ns: int) -> S
             error_count=sum(one.count for one in errors),
             cycle=cycles[0] if cycles else None,
             phases=tuple(newest_phases(cycles)),
-            decisions=tuple(map(_decision, decisions)),
+            decisions=tuple(decisions),
             decision_count=decision_count,
             decided=_decided(connection, since_ns, now_ns),
             corrections=tuple(map(correction_of, corrections)),
             correction_count=correction_count,
-            verdicts=verdicts,
-            contradicted=tuple(contradicted),
+            verdicts=_verdicts(connection, since_ns, now_ns),
             blocked=tuple(blocked),
             blocked_count=count_tasks(connection)["blocked"],
             approvals_awaiting=count_by_status(connection).get("awaiting", 0),
@@ -183,7 +159,7 @@ def correction_of(one: Memory) -> Correction:
     return Correction(
         memory_id=one.memory_id,
         subject=one.subject,
-        says=_says(one),
+        says=says(one),
         claim_id=str(corrects) if corrects else None,
         evidence=tuple(str(step) for step in steps),
         created_ns=one.created_ns,
@@ -202,18 +178,18 @@ def recent_corrections(
 _SUMMARY: Final = "SELECT summary FROM span WHERE id = ?"
 
 
-def _message(connection: apsw.Connection, failed: Occurrence) -> str:
-    return connection.execute(_SUMMARY, (failed.number,)).get or ""
-
-
 def _errors(connection: apsw.Connection, since_ns: int, now_ns: int) -> list[ErrorKind]:
     found = errors_by_kind(connection, since_ns=since_ns, now_ns=now_ns)
+
+    def summary_of(failed: Occurrence) -> str:
+        return connection.execute(_SUMMARY, (failed.number,)).get or ""
+
     most = sorted(found.items(), key=lambda one: (-len(one[1]), -one[1][0].at_ns, one[0].subject))
     return [
         ErrorKind(
             kind.subject_kind,
             kind.subject,
-            _message(connection, times[0]) if position < _MOST else kind.signature,
+            summary_of(times[0]) if position < _MOST else kind.signature,
             len(times),
             times[-1].at_ns,
             times[0].at_ns,
@@ -243,11 +219,8 @@ WHERE memory_type = :type AND id >= :first AND created_ns > :since AND state = '
 """
 
 
-def _decision(one: Memory) -> Decision:
-    return Decision(one.memory_id, one.subject, _says(one), one.created_ns)
-
-
-def _says(one: Memory) -> str:
+def says(one: Memory) -> str:
+    """Return the words of a record's content."""
     return " ".join(words_of(one.content))
 
 
@@ -270,22 +243,15 @@ def _count_since(rows: Iterable[Any], since_ns: int, now_ns: int) -> int:
     return count
 
 
-def _verdicts(
-    connection: apsw.Connection, since_ns: int, now_ns: int
-) -> tuple[Mapping[str, int], list[Verdict]]:
+def _verdicts(connection: apsw.Connection, since_ns: int, now_ns: int) -> Mapping[str, int]:
     counts = dict.fromkeys(sorted(_VERDICT_LABELS), 0)
-    contradicted: list[Verdict] = []
-    rows: Any = connection.execute(_VERDICTS, {"above": 0, "limit": _MOST_SCORES})
-    for trace, span, side, name, label, created_ns in rows:
+    rows: Any = connection.execute(_VERDICTS, {"limit": _MOST_SCORES})
+    for label, created_ns in rows:
         if created_ns <= since_ns:
             break
-        if label not in _VERDICT_LABELS or created_ns > now_ns:
-            continue
-        counts[label] += 1
-        if label == "contradicted" and len(contradicted) < _MOST:
-            step_id = f"{trace}-{span}{'.server' if side else ''}" if span else trace
-            contradicted.append(Verdict(step_id, name, created_ns))
-    return MappingProxyType(counts), contradicted
+        if label in counts and created_ns <= now_ns:
+            counts[label] += 1
+    return MappingProxyType(counts)
 
 
 def _memory(connection: apsw.Connection, now_ns: int) -> MemoryState:

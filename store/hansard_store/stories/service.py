@@ -15,7 +15,6 @@ from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import transaction
 from hansard_store.errors import StoreError
 from hansard_store.memory.access_log import record
 from hansard_store.memory.errors import MemoryNotRetained
@@ -70,10 +69,11 @@ class StoryService:
 
         Of every namespace, at most 200.
         """
-        connection, now_ns = self._connections.get(), self._clock()
+        now_ns = self._clock()
         filters = MemoryFilter(memory_type="interest")
+        connection = self._connections.get()
         found = list_memories(connection, filters, now_ns=now_ns, limit=MOST_INTERESTS).items
-        with transaction(connection):
+        with self._connections.writing() as connection:
             who = Toucher(self._origin, agent=SCANNER)
             record(connection, "read", [one.id for one in found], who, now_ns=now_ns)
         return list(found)
@@ -94,7 +94,7 @@ class StoryService:
         Raises AlreadyProcessed, SubjectConflict, StoreBusyError.
         """
         if interest is None or not judged.is_accepted:
-            with transaction(connection := self._connections.get()):
+            with self._connections.writing() as connection:
                 stories.add(connection, judged, memory=None, now_ns=self._clock())
             return None
 

@@ -9,7 +9,7 @@ TaskRefused
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hansard_store.errors import StoreError
@@ -22,7 +22,7 @@ class TaskRefused(StoreError):
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
-        self.details: Mapping[str, Any] = details
+        self.details = details
 
 
 class InvalidDecision(TaskRefused):

@@ -70,7 +70,10 @@ def task_json(connection: apsw.Connection, task: Task) -> Json:
         "threshold": task.threshold,
         "window_ns": str(task.window_ns),
         "activity": list(task.activity),
-        "evidence": [_evidence_json(one) for one in task.evidence],
+        "evidence": [
+            {"kind": one.kind, "id": one.id, "at": time_text(one.at_ns), "ns": str(one.at_ns)}
+            for one in task.evidence
+        ],
         **_times("created", task.created_ns),
         **_times("updated", task.updated_ns),
         "proposes": [supersession_json(one) for one in of_task(connection, task.task_id)],
@@ -129,10 +132,6 @@ def _rule_json(rule: Rule) -> Json:
         "least": rule.least or None,
         "looks_for": rule.looks_for,
     }
-
-
-def _evidence_json(one: Evidence) -> Json:
-    return {"kind": one.kind, "id": one.id, "at": time_text(one.at_ns), "ns": str(one.at_ns)}
 
 
 def _times(name: str, at_ns: int) -> dict[str, Any]:

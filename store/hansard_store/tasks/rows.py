@@ -10,7 +10,7 @@ import apsw
 
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
-from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.stored_json import json_of
 from hansard_store.detection.rules import EvidenceKind, Level
 
@@ -80,15 +80,6 @@ _ADD: Final = f"""
 INSERT INTO task ({", ".join(_NAMES[1:])}) VALUES ({", ".join(f":{name}" for name in _NAMES[1:])})
 """
 _BY_ID: Final = f"{_SELECT} WHERE task_id = ?"
-_BEGINNING: Final = """
-SELECT task_id FROM task WHERE task_id >= :low AND task_id <= :high
-ORDER BY task_id LIMIT :limit
-"""
-_ENDING = """
-SELECT task_id FROM task WHERE substr(hex(task_id), -8) = :tail
-  AND hex(task_id) LIKE :ending
-LIMIT :limit
-"""
 _OPEN: Final = f"""
 {_SELECT} INDEXED BY task_pattern WHERE pattern = ? AND state IN ('blocked', 'approved')
 """
@@ -131,8 +122,8 @@ def get_task(connection: apsw.Connection, task_id: str) -> Task:
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    (whole_id,) = find_row(connection, _BEGINNING, "task", task_id, ending=_ENDING)
-    return _task(connection.execute(_BY_ID, (whole_id,)).fetchone())
+    key = find_key(connection, "task", task_id)
+    return _task(connection.execute(_BY_ID, (key,)).fetchone())
 
 
 def list_tasks(

@@ -28,7 +28,7 @@ from hansard_store.audit.events import append
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import snapshot, transaction
+from hansard_store.database.transactions import snapshot
 from hansard_store.detection.rules import REVIEW_RULES, Finding, Occurrence
 from hansard_store.ids import new_id, short_id
 from hansard_store.memory.maintenance import reviewed_supersessions
@@ -77,8 +77,6 @@ class _Weighed:
     fresh: Sequence[Occurrence]
 
 
-# Rules whose tasks are done by approving them.
-APPLIED: Final = tuple(rule.name for rule in REVIEW_RULES)
 _VERBS: Final = {"approved": "approve", "dismissed": "dismiss", "done": "done"}
 _WOULD: Final[Mapping[Outcome, Outcome]] = {"opened": "would_open", "counted": "would_count"}
 
@@ -129,8 +127,7 @@ class TaskService:
         writes what must stand or fall with each of them, in the same transaction.
         """
         now_ns = self._clock()
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             recorded = [self._record(connection, one, now_ns=now_ns) for one in findings]
             for one in recorded:
                 along(connection, one)
@@ -140,7 +137,10 @@ class TaskService:
         """Return what `record` would do, and change nothing."""
         connection = self._connections.get()
         with snapshot(connection):
-            return [self._foreseen(self._weigh(connection, one)) for one in findings]
+            weighed = [self._weigh(connection, one) for one in findings]
+        return [
+            Recorded(one.finding, _WOULD.get(one.outcome, one.outcome), one.task) for one in weighed
+        ]
 
     def decide(self, task_id: str, request: Decide, *, by: str = "") -> Task:
         """Approve or dismiss a blocked task, or close an approved one as done.
@@ -150,8 +150,7 @@ class TaskService:
         """
         author = self._authority.decider(self._retention.clean_text(request.by or by))
         note = self._note(request.note)
-        connection = self._connections.get()
-        with transaction(connection):
+        with self._connections.writing() as connection:
             task = get_task(connection, task_id)
             if request.decision == "done":
                 self._finish(connection, task, by=author)
@@ -196,10 +195,6 @@ class TaskService:
             needed = finding.rule.threshold if finding.opens_at is None else finding.opens_at
             outcome = "opened" if len(fresh) >= needed else "decided"
         return _Weighed(finding, outcome, task, pattern, fresh)
-
-    def _foreseen(self, weighed: _Weighed) -> Recorded:
-        outcome = _WOULD.get(weighed.outcome, weighed.outcome)
-        return Recorded(weighed.finding, outcome, weighed.task)
 
     def _pattern(self, finding: Finding) -> bytes:
         """Return the name of a pattern: keyed, as recorded words may be in its signature."""
@@ -285,7 +280,7 @@ def decision_of(task: Task) -> Json | None:
 def _was_applied(task: Task, state: Decided, by: Who) -> bool:
     """Say whether an approval is repeated that did, and finished, what the task proposes."""
     is_same = (task.decided_by, task.done_by) == (by.name, by.name)
-    return is_same and state == "approved" and task.rule in APPLIED
+    return is_same and state == "approved" and task.rule in {rule.name for rule in REVIEW_RULES}
 
 
 def _decided_already(task: Task) -> TaskDecided:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.transcripts.errors import NothingToFold
 from hansard_compiler.transcripts.ids import ConversationId
 from hansard_compiler.transcripts.messages import Row
-from hansard_store.database.connections import open_for_accountability
+from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import snapshot, transaction
+from hansard_store.database.transactions import snapshot
 from hansard_store.errors import StoreCorruptError, StoreError
 from hansard_store.transcripts.rows import get_conversation, list_folds, read_rows
 
@@ -68,12 +68,16 @@ def write_archive(
         head = {"form": _FORM, "conversation_id": str(conversation), "name": stored.name,
                 "last_position": last}  # fmt: skip
         rows = read_rows(connection, conversation, limit=last + 1)
-    data = b"".join(_lines(head, rows))
+    data = b"".join((canonical_bytes(head) + b"\n", *map(_line, rows)))
     _write(path, data)
     if path.read_bytes() != data:
         raise StoreCorruptError(f"{path} is not what was written to it")
     made = Archive(conversation, last, hashlib.sha256(data).hexdigest(), len(data))
-    _note(folder, made, actor=actor, now_ns=clock())
+    row = (
+        conversation.digest, last, bytes.fromhex(made.sha256), made.size_bytes, actor, clock(),
+    )  # fmt: skip
+    with accountability_transaction(folder) as to:
+        to.execute(_ADD, row)
     return made
 
 
@@ -100,12 +104,6 @@ def check_archive(connection: apsw.Connection, path: Path) -> Archive:
         if line + b"\n" != _line(row):
             raise StoreCorruptError(f"the message at position {row.position} is another one here")
     return Archive(conversation, found[1], digest.hexdigest(), len(data))
-
-
-def _lines(head: dict[str, Any], rows: list[Row]) -> Iterator[bytes]:
-    yield canonical_bytes(head) + b"\n"
-    for row in rows:
-        yield _line(row)
 
 
 def _line(row: Row) -> bytes:
@@ -138,16 +136,3 @@ def _write(path: Path, data: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise StoreError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _note(folder: DataFolder, made: Archive, *, actor: str, now_ns: int) -> None:
-    connection = open_for_accountability(folder)
-    row = (
-        made.conversation.digest, made.last_position, bytes.fromhex(made.sha256), made.size_bytes,
-        actor, now_ns,
-    )  # fmt: skip
-    try:
-        with transaction(connection):
-            connection.execute(_ADD, row)
-    finally:
-        connection.close()

@@ -150,12 +150,6 @@ def list_transcripts(
     return Page(tuple(items), encode_cursor(_KIND, items[-1].conversation.number) if more else None)
 
 
-def get_transcript(connection: apsw.Connection, conversation: ConversationId) -> TranscriptItem:
-    """Return one transcript; raises NotFoundError."""
-    with snapshot(connection):
-        return _item(connection, get_conversation(connection, conversation))
-
-
 def find_transcript(connection: apsw.Connection, name: str) -> TranscriptItem | None:
     """Return the transcript of the conversation that spans call `name`."""
     items = list_transcripts(connection, name=name, limit=1).items

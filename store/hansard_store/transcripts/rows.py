@@ -6,7 +6,7 @@ A conversation's line and a sub-agent's log are the same statements over tables 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import apsw
@@ -29,9 +29,7 @@ class Tables:
     mark: str
 
     def sql(self, text: str) -> str:
-        return text.format(
-            owner=self.owner, message=self.message, checkpoint=self.checkpoint, mark=self.mark
-        )
+        return text.format(**asdict(self))
 
 
 LINE: Final = Tables("conversation_id", "transcript_message", "checkpoint", "transcript_mark")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -49,14 +49,13 @@ from hansard_store.content.payloads import (
     write_file,
 )
 from hansard_store.content.retention import Retention
-from hansard_store.database.connections import open_for_accountability, open_for_ingest
+from hansard_store.database.connections import accountability_transaction, open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from hansard_store.database.transactions import (
     latest_version,
     schema_version,
     snapshot,
-    transaction,
 )
 from hansard_store.errors import StoreBusyError, StoreError
 from hansard_store.transcripts import rows
@@ -91,11 +90,8 @@ def open_transcripts(
 def _is_current(folder: DataFolder) -> bool:
     if not folder.database.exists():
         return False
-    connection = open_reader(folder)
-    try:
+    with closing(open_reader(folder)) as connection:
         return schema_version(connection) == latest_version()
-    finally:
-        connection.close()
 
 
 class SqliteTranscripts:
@@ -363,22 +359,13 @@ class SqliteTranscripts:
         Raises StoreBusyError when it cannot be had in time, or the disk refuses.
         """
         for left in reversed(range(_TRIES)):
-            connection = open_for_accountability(self._folder)
             try:
-                with transaction(connection):
-                    made = work(connection)
-                return made
+                with accountability_transaction(self._folder) as connection:
+                    return work(connection)
             except StoreBusyError as error:
                 if not left or not isinstance(error.__cause__, apsw.BusyError):
                     raise
-            finally:
-                connection.close()
         raise AssertionError("the last try returns or raises")
 
-    @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
-        connection = open_reader(self._folder)
-        try:
-            yield connection
-        finally:
-            connection.close()
+    def _reading(self) -> AbstractContextManager[apsw.Connection]:
+        return closing(open_reader(self._folder))

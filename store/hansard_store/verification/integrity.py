@@ -34,14 +34,16 @@ from hansard_store.ingest.otlp_records import (
     restore_span,
 )
 from hansard_store.maintenance.rebuild_state import read_progress
-from hansard_store.reports.audit_events import (
+from hansard_store.reports.files import (
     NOT_RECORDED,
     ReportRecord,
+    Reports,
     digest_of,
+    lines_of,
+    names_in,
     recorded_names,
     records_of,
 )
-from hansard_store.reports.files import Reports, lines_of, names_in
 from hansard_store.transcripts.queries import decode_all
 from hansard_store.verification.approvals import check_approvals
 from hansard_store.verification.compiles import check_compiles

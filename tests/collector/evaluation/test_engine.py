@@ -8,7 +8,7 @@ import pytest
 
 from hansard_collector.evaluation.settings import load_rules
 from hansard_store.database.connections import open_for_maintenance
-from hansard_store.evaluation.verdicts import verdicts_of_memory
+from hansard_store.evaluation.verdicts import VerdictFilter, list_verdicts
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.memory.rows import find_number
 from tests.collector.evaluation.evaluating import Evaluating, says, tool
@@ -249,7 +249,8 @@ def test_a_purge_takes_the_words_of_a_claim_and_its_correction(evaluating: Evalu
     evaluating.purge(claim["memory_id"])
 
     number = find_number(evaluating.ingesting.db, claim["memory_id"])
-    (verdict,) = verdicts_of_memory(evaluating.ingesting.db, number)
+    filters = VerdictFilter(memory=number)
+    (verdict,) = list_verdicts(evaluating.ingesting.db, filters).items
     assert (verdict.said, verdict.verdict) == ("", "contradicted")
     states = evaluating.ingesting.all("SELECT memory_type, state FROM memory ORDER BY id")
     assert states == [("fact", "purged"), ("correction", "purged")]

@@ -22,8 +22,7 @@ from hansard_collector.reports import (
 from hansard_collector.trends.model import Trend
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.heartbeat import CycleLog, PhaseRecord
-from hansard_store.reports.audit_events import Ack
-from hansard_store.reports.files import Report
+from hansard_store.reports.files import Ack, Report
 from hansard_store.reports.state import read_state
 from hansard_web.reports.page import with_links
 from hansard_web.ui.markdown import to_html

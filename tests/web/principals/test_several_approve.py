@@ -18,7 +18,7 @@ from hansard_store.principals.model import CLAIMED, Scope, is_same, looks_like, 
 from hansard_store.principals.service import Principals
 from hansard_web.app.config import WebSettings
 from tests.journeys.processes import hansard as run_command
-from tests.signing import add_token, bearer, session_of
+from tests.signing import add_token, bearer, session_of, sign_in_user
 from tests.store.empty import empty_store
 from tests.web.approvals import ask, read, send, store_of
 from tests.web.conftest import MakeClient, Served
@@ -249,7 +249,7 @@ def test_a_link_of_a_user_whose_name_reads_like_a_token_is_of_another_name(
 ) -> None:
     principals.add("r0ot", frozenset({Scope.DECIDE}), by=CLAIMED)
 
-    assert principals.sign_in_user("root").principal.name == "user-root"
+    assert sign_in_user(principals, "root").principal.name == "user-root"
 
 
 @pytest.mark.parametrize(

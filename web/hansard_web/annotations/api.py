@@ -24,8 +24,12 @@ from hansard_compiler.models.annotations import (
 )
 from hansard_compiler.models.json_schema import any_of
 from hansard_compiler.models.memory import Name, StepId
-from hansard_store.annotations.json import annotation_json
-from hansard_store.annotations.queries import count_pruned, get_annotation, list_annotations
+from hansard_store.annotations.queries import (
+    annotation_json,
+    count_pruned,
+    get_annotation,
+    list_annotations,
+)
 from hansard_store.annotations.service import AnnotationService
 from hansard_store.errors import InvalidQueryError
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset

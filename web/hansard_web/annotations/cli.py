@@ -12,8 +12,7 @@ import click
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models.annotations import KINDS
-from hansard_store.annotations.json import annotation_json
-from hansard_store.annotations.queries import list_annotations
+from hansard_store.annotations.queries import annotation_json, list_annotations
 from hansard_store.annotations.rows import Annotation
 from hansard_store.annotations.service import AnnotationService
 from hansard_store.runs.queries import get_run

@@ -17,10 +17,9 @@ from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_compiler.errors import NotFoundError
 from hansard_store.annotations.queries import (
     MarkCondition,
-    first_call,
-    last_call,
     mark_conditions,
     marked_targets,
+    outer_calls,
     read_scores,
     read_tags,
     standing_on,
@@ -144,7 +143,7 @@ def _of_step(connection: apsw.Connection, step: StepSkeleton) -> Body:
 
 def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
     """Of a whole run: the input of its first model call, and the output of its last one."""
-    first, last = first_call(connection, run.id), last_call(connection, run.id)
+    first, last = outer_calls(connection, run.id)
     content: dict[str, Any] = {"input": [], "tools": [], "output": []}
     model = None
     if first is not None and last is not None:

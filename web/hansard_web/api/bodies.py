@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hansard_store.annotations.json import marks_json
+from hansard_store.annotations.queries import marks_json
 from hansard_store.runs.queries import RunItem
 from hansard_store.runs.usage import UsageRow
 from hansard_store.search.full_text import USES_COUNTED, SearchHit

@@ -42,6 +42,7 @@ from hansard_store.errors import (
     SchemaAlteredError,
     StaleCursorError,
     StoreBusyError,
+    StoreError,
     VersionConflictError,
 )
 from hansard_store.memory import errors as memory_errors
@@ -266,22 +267,8 @@ def _details_of(error: HansardError) -> dict[str, Any]:
             return _tombstone_json(error.tombstone)
         case AmbiguousIdError():
             return {"matches": error.matches}
-        case ApprovalConflict() | task_errors.TaskRefused():
+        case StoreError() if error.details:
             return dict(error.details)
-        case ActionBlocked():
-            return {"tool": error.tool, "reason": error.reason, "rule_ids": list(error.rule_ids)}
-        case InvalidQueryError() | InvalidProposal():
-            return {"parameter": error.name}
-        case annotation_errors.AnnotationNotCurrent():
-            return {"annotation_id": error.annotation_id, "state": error.state}
-        case annotation_errors.InvalidAnnotation():
-            return {"problems": list(error.problems)}
-        case memory_errors.NotCurrent():
-            return {"memory_id": error.memory_id, "state": error.state}
-        case memory_errors.TooLarge():
-            return {"found_bytes": error.found_bytes, "most_bytes": error.most_bytes}
-        case VersionConflictError():
-            return {"expected": error.expected, "found": error.found}
         case NotReplayable():
             details = {"reason": error.reason.value, "replay_id": error.replay_id}
             return {**error.facts, **details}

@@ -26,8 +26,7 @@ from hansard_compiler.errors import HansardError
 from hansard_store.principals.errors import CredentialsRequired
 from hansard_store.principals.model import Principal
 from hansard_store.principals.model import Scope as TokenScope
-from hansard_store.principals.service import Principals
-from hansard_store.principals.tokens import PREFIX
+from hansard_store.principals.service import PREFIX, Principals
 from hansard_web.app.config import WebSettings
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.dependencies import SESSION_COOKIE, FormTokens

@@ -11,8 +11,7 @@ from hansard_compiler.calls import Json
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.model import CLAIMED, Scope, scopes_text
-from hansard_store.principals.service import Principals
-from hansard_store.principals.tokens import NamedToken
+from hansard_store.principals.service import NamedToken, Principals
 from hansard_store.times import time_text
 from hansard_web.cli.base import (
     Group,

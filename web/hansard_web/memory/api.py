@@ -18,8 +18,8 @@ from hansard_compiler.models.memory import (
     WriteMemory,
 )
 from hansard_store.errors import InvalidQueryError
-from hansard_store.memory.json import memory_json
 from hansard_store.memory.queries import Sort, list_memories
+from hansard_store.memory.rows import memory_json
 from hansard_store.memory.service import MemoryService
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, SearchText, TimeText, one_of, read_limit

@@ -19,9 +19,9 @@ from hansard_compiler.models.memory import (
 )
 from hansard_store.ids import short_id
 from hansard_store.maintenance.garbage import purge as purge_store
-from hansard_store.memory.json import memory_json
 from hansard_store.memory.queries import list_memories
 from hansard_store.memory.records import Memory
+from hansard_store.memory.rows import memory_json
 from hansard_store.memory.service import MemoryService
 from hansard_store.principals.model import is_same, person_text
 from hansard_web.api.queries import limit_of

@@ -19,8 +19,8 @@ from starlette.responses import RedirectResponse, Response
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.memory import AcceptMemory, EndMemory, UnsupersedeMemory
 from hansard_store.database.cursors import Page
-from hansard_store.detection.components import HEARTBEAT_AGENT
 from hansard_store.errors import InvalidQueryError
+from hansard_store.heartbeat import HEARTBEAT_AGENT
 from hansard_store.memory.errors import MemoryRefused
 from hansard_store.memory.queries import Facets, Sort, facets, has_memory_of, list_memories
 from hansard_store.memory.records import Memory

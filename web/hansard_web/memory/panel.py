@@ -9,7 +9,7 @@ import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.compilations.receipts import FoundReceipt
-from hansard_store.memory.access_log import accesses_in_run, accesses_in_step
+from hansard_store.memory.access_log import accesses_in
 from hansard_store.memory.records import Access, Memory
 from hansard_store.memory.rows import find_number, memories_by_number
 from hansard_web.compile_view.labels import DECISIONS
@@ -44,7 +44,7 @@ class MemoryPanel:
 
 def panel_of_run(connection: apsw.Connection, run_id: str, *, now_ns: int) -> MemoryPanel | None:
     """Return the panel of a run; None where it touched no memory."""
-    touched = accesses_in_run(connection, bytes.fromhex(run_id))
+    touched = accesses_in(connection, bytes.fromhex(run_id))
     used = uses_in_run(connection, run_id)
     return _panel(connection, run_id, touched, used, now_ns=now_ns)
 
@@ -54,7 +54,7 @@ def panel_of_step(
 ) -> MemoryPanel | None:
     """Return the panel of a step and of the compile it was made by; None where there is nothing."""
     trace_id = bytes.fromhex(run_id)
-    touched = accesses_in_step(connection, trace_id, bytes.fromhex(step_id[33:49]))
+    touched = accesses_in(connection, trace_id, bytes.fromhex(step_id[33:49]))
     used: list[FoundReceipt] = []
     if compile_step:
         used = [one for one in uses_in_run(connection, run_id) if one.step_id == compile_step]

@@ -29,14 +29,13 @@ from hansard_compiler.models.memory import (
     ReadMemory,
     WriteMemory,
 )
-from hansard_store.approvals.rows import find_id
+from hansard_store.database.id_prefixes import find_key
 from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.access_log import accesses_of
-from hansard_store.memory.json import access_json, memory_json
 from hansard_store.memory.maintenance.reviewed_supersessions import links_of, supersession_json
 from hansard_store.memory.queries import MemoryFilter
 from hansard_store.memory.retrieval import contradicted_by
-from hansard_store.memory.rows import get_memory, versions_of
+from hansard_store.memory.rows import access_json, get_memory, memory_json, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import read_times
@@ -198,7 +197,7 @@ def read_memory_filter(
     return MemoryFilter(
         **filters,
         run=_trace_id(connection, run) if run else None,
-        approval=find_id(connection, approval).hex() if approval else None,
+        approval=find_key(connection, "approval", approval).hex() if approval else None,
         min_confidence=min_confidence,
         fresh_since_ns=fresh_ns,
         unread_since_ns=unread_ns,

@@ -11,8 +11,7 @@ from fastapi import APIRouter, Form, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_store.principals.service import SignedIn
-from hansard_store.principals.tokens import SESSION_S
+from hansard_store.principals.service import SESSION_S, SignedIn
 from hansard_web.app.addresses import way_back
 from hansard_web.app.security import address_of, hold_back
 from hansard_web.app.site import Site, SiteDep

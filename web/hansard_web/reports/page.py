@@ -22,8 +22,7 @@ from hansard_store.heartbeat import CycleRecord, PhaseRecord, list_cycles, phase
 from hansard_store.memory.records import words_of
 from hansard_store.memory.rows import get_memory
 from hansard_store.principals.model import person_text
-from hansard_store.reports.audit_events import State
-from hansard_store.reports.files import InvalidAcknowledgement, Report
+from hansard_store.reports.files import InvalidAcknowledgement, Report, State
 from hansard_store.reports.state import Correction, recent_corrections
 from hansard_store.tasks.rows import Task, count_tasks, list_tasks
 from hansard_web.app.site import Site, SiteDep

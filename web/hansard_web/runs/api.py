@@ -8,7 +8,7 @@ from typing import Annotated
 import apsw
 from fastapi import Depends, Query
 
-from hansard_store.annotations.json import standing_json
+from hansard_store.annotations.queries import standing_json
 from hansard_store.annotations.rows import Target
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, StaleCursorError

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from hansard_collector.otlp.json_codec import encode_json
 from hansard_collector.otlp.reexport import Reexport, slices
 from hansard_collector.transfer import ANNOTATIONS
-from hansard_store.annotations.json import annotation_json
-from hansard_store.annotations.queries import written_in_run
+from hansard_store.annotations.queries import annotation_json, written_in_run
 from hansard_store.errors import InvalidQueryError
 from hansard_store.maintenance.export import is_sent, log_ids, span_ids
 from hansard_store.runs.queries import get_run

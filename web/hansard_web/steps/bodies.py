@@ -10,7 +10,7 @@ from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.payloads import NamedPayload, named_payloads
 from hansard_compiler.calls import Call, CallError, Message, Tool, message_json
 from hansard_compiler.renamed import current_attributes
-from hansard_store.annotations.json import standing_json
+from hansard_store.annotations.queries import standing_json
 from hansard_store.compilations.receipts import receipts_of
 from hansard_store.ingest.redactions import redactions_of
 from hansard_store.runs.queries import get_run

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
-import orjson
+
+from hansard_store.database.stored_json import json_text
 
 # What states something that a newer record can contradict. Corrections are linked, notes and
 # interests state nothing about the world.
@@ -136,7 +137,7 @@ WITH near AS (
   WHERE same_subject AND share >= :of_subject OR same_attribute AND share >= :of_attribute
     OR share >= :of_words
 )
-SELECT min(mine, other), max(mine, other), same_subject, same_attribute, min(share, 1.0)
+SELECT min(mine, other), max(mine, other)
 FROM ranked WHERE place <= :most ORDER BY 2, 1
 """
 _RARE: Final = 40  # records of a namespace; a stem in more of them tells nothing apart
@@ -147,26 +148,14 @@ _OF_ATTRIBUTE: Final = 0.2
 _OF_WORDS: Final = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class CandidatePair:
-    """Two records, by number, that a classifier is to judge."""
-
-    first: int  # the lower number
-    second: int
-    same_subject: bool
-    same_attribute: bool
-    share: float  # of the weight of one's words, how much the other has; 0 to 1
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.first, self.second
+Pair = tuple[int, int]  # numbers of two records, the lower first
 
 
 @dataclass(frozen=True, slots=True)
 class Prefiltered:
     """What the first stage found."""
 
-    pairs: Sequence[CandidatePair]
+    pairs: Sequence[Pair]
     entries: int  # records that were considered
     new: int  # those among them that were not compared before
     took_ms: float  # in SQL
@@ -178,12 +167,7 @@ def prefilter(connection: apsw.Connection, *, judge: str, now_ns: int) -> Prefil
     Needs a connection that may write temporary tables, outside of a transaction.
     """
     began = time.perf_counter()
-    parameters = {
-        "judge": judge,
-        "now": now_ns,
-        "types": orjson.dumps(COMPARED_TYPES).decode(),
-        "origins": orjson.dumps(LEFT_ORIGINS).decode(),
-    }
+    parameters = _entry_parameters(judge, now_ns)
     connection.execute(_DROP)
     try:
         connection.execute(_ENTRIES)
@@ -198,19 +182,19 @@ def prefilter(connection: apsw.Connection, *, judge: str, now_ns: int) -> Prefil
 
 def new_entries(connection: apsw.Connection, *, judge: str, now_ns: int) -> list[int]:
     """Return the numbers of the records that a judge has not compared, the oldest first."""
-    parameters = {
-        "judge": judge,
-        "now": now_ns,
-        "types": orjson.dumps(COMPARED_TYPES).decode(),
-        "origins": orjson.dumps(LEFT_ORIGINS).decode(),
-    }
+    parameters = _entry_parameters(judge, now_ns)
     rows: Any = connection.execute(
         f"SELECT doc FROM ({_ENTRY_ROWS}) WHERE is_new ORDER BY 1", parameters
     )
     return [number for (number,) in rows]
 
 
-def _pairs(connection: apsw.Connection) -> list[CandidatePair]:
+def _entry_parameters(judge: str, now_ns: int) -> dict[str, Any]:
+    types, origins = json_text(COMPARED_TYPES), json_text(LEFT_ORIGINS)
+    return {"judge": judge, "now": now_ns, "types": types, "origins": origins}
+
+
+def _pairs(connection: apsw.Connection) -> list[Pair]:
     for sql in (_INDEX_ENTRIES, _NEW_TERMS, _POSTINGS, _OVERLAPS):
         connection.execute(sql)
     connection.execute(_ADD_OVERLAPS, {"rare": _RARE})
@@ -220,8 +204,4 @@ def _pairs(connection: apsw.Connection) -> list[CandidatePair]:
         "of_attribute": _OF_ATTRIBUTE,
         "of_words": _OF_WORDS,
     }
-    rows: Any = connection.execute(_PAIRS, parameters)
-    return [
-        CandidatePair(first, second, bool(subject), bool(attribute), share)
-        for first, second, subject, attribute, share in rows
-    ]
+    return [*connection.execute(_PAIRS, parameters)]

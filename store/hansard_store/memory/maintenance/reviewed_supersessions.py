@@ -5,8 +5,8 @@ Every function runs in the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 import apsw
@@ -14,11 +14,8 @@ import orjson
 
 from hansard_compiler.calls import Json
 from hansard_store.approvals.unit_of_work import Who
-from hansard_store.audit.event_types import Event, EventType
-from hansard_store.audit.events import append
-from hansard_store.memory.access_log import record
+from hansard_store.memory.access_log import record_change
 from hansard_store.memory.errors import NotCurrent
-from hansard_store.memory.maintenance import verdicts
 from hansard_store.memory.records import AccessKind, Origin, Toucher
 from hansard_store.principals.model import CLAIMED
 from hansard_store.times import time_text
@@ -33,28 +30,24 @@ iif(link.task IS NULL, NULL, lower(hex(link.task))), link.created_ns, link.span,
 link.decided_by, link.decided_method, link.decided_ns, link.undone_by, link.undone_method,
 link.undone_ns, link.undone_reason
 """
-_JOINED: Final = """
+_LIST: Final = f"""
+SELECT {_COLUMNS}
+FROM memory_supersession AS link INDEXED BY memory_supersession_{{column}}
 LEFT JOIN memory AS older ON older.id = link.older
 LEFT JOIN memory AS newer ON newer.id = link.newer
+WHERE link.{{column}} {{meets}} ORDER BY link.id DESC
 """
-_OF_OLDER: Final = f"""
-SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_older {_JOINED}
-WHERE link.older IN (SELECT value FROM json_each(?)) ORDER BY link.id DESC
-"""
-_OF_NEWER: Final = f"""
-SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_newer {_JOINED}
-WHERE link.newer IN (SELECT value FROM json_each(?)) ORDER BY link.id DESC
-"""
-_OF_TASK: Final = f"""
-SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_task {_JOINED}
-WHERE link.task = ? ORDER BY link.id
-"""
+_OF_OLDER, _OF_NEWER = (
+    _LIST.format(column=column, meets="IN (SELECT value FROM json_each(?))")
+    for column in ("older", "newer")
+)
+_OF_TASK: Final = _LIST.format(column="task", meets="= ?")
 _ADD: Final = """
 INSERT INTO memory_supersession (
   older, newer, cause, state, rationale, score, judge, task, created_ns, span, decided_by,
   decided_method, decided_ns
 ) VALUES (
-  :older, :newer, :cause, :state, :rationale, :score, :judge, :task, :created_ns, :span,
+  :older, :newer, :cause, :state, :rationale, :score, :judge, :task, :created_ns, :step_id,
   :decided_by, :decided_method, :decided_ns
 ) RETURNING id
 """
@@ -83,7 +76,11 @@ WHERE link.state IN ('proposed', 'refused', 'undone')
 _FORGET: Final = (
     "UPDATE memory_supersession SET rationale = '', undone_reason = NULL WHERE older = ?",
     "UPDATE memory_supersession SET rationale = '', undone_reason = NULL WHERE newer = ?",
+    "DELETE FROM memory_pair WHERE first = ?",
+    "DELETE FROM memory_pair WHERE second = ?",
 )
+# Every judge compares a record that stands again; judged pairs stay so.
+_COMPARE_AGAIN: Final = "DELETE FROM memory_compared WHERE memory = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +132,11 @@ def add(
     task: bytes | None = None,
 ) -> int:
     """Record a supersession and return its number; `by` is a person who decided it."""
-    parameters: Mapping[str, Any] = {
-        "older": new.older,
-        "newer": new.newer,
-        "cause": new.cause,
+    parameters = {
+        **asdict(new),
         "state": state,
-        "rationale": new.rationale,
-        "score": new.score,
-        "judge": new.judge,
         "task": task,
         "created_ns": now_ns,
-        "span": new.step_id,
         "decided_by": None if by is None else by.name,
         "decided_method": None if by is None else by.method,
         "decided_ns": None if by is None else now_ns,
@@ -174,20 +165,16 @@ def superseding(connection: apsw.Connection, numbers: Sequence[int]) -> list[Sup
     return _read(connection, _OF_OLDER, orjson.dumps(list(numbers)).decode())
 
 
-def superseded_by(connection: apsw.Connection, numbers: Sequence[int]) -> list[Supersession]:
-    """Return what these records superseded, or were to, the newest first."""
-    return _read(connection, _OF_NEWER, orjson.dumps(list(numbers)).decode())
-
-
 def links_of(connection: apsw.Connection, numbers: Sequence[int]) -> list[Supersession]:
     """Return what these records supersede and are superseded by, the newest first."""
-    found = [*superseding(connection, numbers), *superseded_by(connection, numbers)]
+    newer = _read(connection, _OF_NEWER, orjson.dumps(list(numbers)).decode())
+    found = [*superseding(connection, numbers), *newer]
     return sorted({one.id: one for one in found}.values(), key=lambda one: -one.id)
 
 
 def of_task(connection: apsw.Connection, task_id: str) -> list[Supersession]:
-    """Return what a task for review proposes."""
-    return _read(connection, _OF_TASK, bytes.fromhex(task_id))
+    """Return what a task for review proposes, the oldest first."""
+    return _read(connection, _OF_TASK, bytes.fromhex(task_id))[::-1]
 
 
 def settled_pairs(
@@ -200,7 +187,7 @@ def settled_pairs(
 
 
 def forget_words(connection: apsw.Connection, number: int) -> None:
-    """Remove the words beside the supersessions of a record that is purged."""
+    """Remove the words beside a purged record's supersessions, and the verdicts on it."""
     for sql in _FORGET:
         connection.execute(sql, (number,))
 
@@ -259,7 +246,7 @@ SELECT id, memory_id FROM memory INDEXED BY memory_current WHERE key = ? AND sta
 _STAND: Final = """
 UPDATE memory SET state = 'current', superseded_by = NULL WHERE id = ? AND state = 'superseded'
 """
-_ID: Final = "SELECT lower(hex(memory_id)) FROM memory WHERE id = ?"
+_ID: Final = "SELECT memory_id FROM memory WHERE id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +258,12 @@ class Applying:
     by: Who
     step_id: str | None = None
 
-    @property
-    def toucher(self) -> Toucher:
-        return Toucher(self.origin, step_id=self.step_id)
+    def record(
+        self, connection: apsw.Connection, kind: AccessKind, memory: tuple[int, bytes], body: Json
+    ) -> None:
+        """Record who changed a record, by number and id, and append the event."""
+        who = Toucher(self.origin, step_id=self.step_id)
+        record_change(connection, kind, memory, who, self.by, body, now_ns=self.now_ns)
 
 
 def supersede(connection: apsw.Connection, link: NewSupersession, applying: Applying) -> bool:
@@ -334,8 +324,8 @@ def unsupersede(
             step_id=applying.step_id,
         )  # fmt: skip
         add(connection, taken_back, state="applied", now_ns=now_ns, by=by)
-    verdicts.compare_again(connection, number)
-    _tell(connection, "unsupersede", number, memory_id.hex(), applying, body)
+    connection.execute(_COMPARE_AGAIN, (number,))
+    applying.record(connection, "unsupersede", (number, memory_id), body)
 
 
 def _change(
@@ -356,41 +346,13 @@ def _change(
         "score": link.score,
         "task_id": task_id,
     }
-    older_id = _id_of(connection, link.older)
-    assert older_id is not None
-    _tell(connection, "supersede", link.older, older_id, applying, body)
+    older_id = bytes(connection.execute(_ID, (link.older,)).get)
+    applying.record(connection, "supersede", (link.older, older_id), body)
     return True
-
-
-def _tell(
-    connection: apsw.Connection,
-    kind: AccessKind,
-    number: int,
-    memory_id: str,
-    applying: Applying,
-    body: Mapping[str, Any],
-) -> None:
-    """Record who changed it, and append the event."""
-    who = applying.toucher
-    record(connection, kind, [number], who, now_ns=applying.now_ns)
-    written = {**body, **applying.by.proof}
-    event = Event(
-        type=EventType.MEMORY_WRITTEN if kind == "unsupersede" else EventType.MEMORY_INVALIDATED,
-        actor=applying.by.actor,
-        who=applying.by.name,
-        action=f"memory.{kind}",
-        source=applying.origin,
-        subject=f"memory:{memory_id}",
-        time_ns=applying.now_ns,
-        trace_id=who.trace_id,
-        span_id=who.span_id,
-        body={name: value for name, value in written.items() if value not in (None, [], "")},
-    )
-    append(connection, event)
 
 
 def _id_of(connection: apsw.Connection, number: int | None) -> str | None:
     if number is None:
         return None
-    found: str | None = connection.execute(_ID, (number,)).get
-    return found
+    found: bytes | None = connection.execute(_ID, (number,)).get
+    return None if found is None else found.hex()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 import apsw
 
@@ -21,21 +21,24 @@ from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.database.transactions import snapshot, transaction
-from hansard_store.detection.rules import (
-    DOUBTFUL_CORRECTION,
-    DOUBTFUL_SUPERSESSION,
-    Finding,
-    Occurrence,
+from hansard_store.database.stored_json import json_text
+from hansard_store.database.transactions import snapshot
+from hansard_store.detection.rules import Finding, Occurrence, rule_named
+from hansard_store.memory.maintenance import reviewed_supersessions
+from hansard_store.memory.maintenance.candidate_pairs import (
+    COMPARED_TYPES,
+    LEFT_ORIGINS,
+    Pair,
+    Prefiltered,
+    new_entries,
+    prefilter,
 )
-from hansard_store.memory.maintenance import reviewed_supersessions, vectors, verdicts
-from hansard_store.memory.maintenance.candidate_pairs import Prefiltered, new_entries, prefilter
 from hansard_store.memory.maintenance.reviewed_supersessions import (
     Applying,
     NewSupersession,
     supersede,
 )
-from hansard_store.memory.maintenance.verdicts import PairOutcome, Waiting
+from hansard_store.memory.maintenance.vectors import packed, unpacked
 from hansard_store.memory.records import Memory, Origin
 from hansard_store.memory.rows import memories_by_number
 from hansard_store.tasks.service import Recorded, TaskService
@@ -64,19 +67,66 @@ class Stale:
     longest: tuple[str, ...]  # ids, those first that were not retrieved for longest; at most 20
 
 
-def count_stale(connection: apsw.Connection, *, length_ns: int, now_ns: int) -> Stale:
-    """Return the records that were neither written nor read in the last `length_ns`.
+# Pairs that a classifier has judged, and records that a judge is through with.
 
-    A read is one by an agent, with its step or without; looking at pages and lists is none.
-    """
-    parameters = {"before": now_ns - length_ns, "now": now_ns}
-    row: Any = connection.execute(_COUNT, parameters).fetchone()
-    names: Any = connection.execute(_NAMES, {**parameters, "limit": _MOST_NAMED})
-    return Stale(row[0], row[1], tuple(memory_id for (memory_id,) in names))
+_KNOWN_PAIRS: Final = """
+SELECT pair.first, pair.second FROM json_each(:pairs) AS wanted
+CROSS JOIN memory_pair AS pair
+  ON pair.first = wanted.value ->> 0 AND pair.second = wanted.value ->> 1
+  AND pair.classifier = :classifier
+"""
+_ADD_PAIR: Final = """
+INSERT OR REPLACE INTO memory_pair (
+  first, second, classifier, label, score, reason, outcome, judged_ns
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_WAITING: Final = """
+SELECT first, second, score, reason FROM memory_pair INDEXED BY memory_pair_waiting
+WHERE classifier = ? AND outcome = 'waiting' ORDER BY judged_ns LIMIT ?
+"""
+_COMPARED: Final = """
+INSERT OR REPLACE INTO memory_compared (memory, judge, compared_ns)
+SELECT value, ?, ? FROM json_each(?)
+"""
 
+# What corrections are compared with, by the vectors of what it says.
 
-Pair = tuple[int, int]  # numbers of two records, the lower first
-_AT_ONCE: Final = 500
+_ADD_VECTOR: Final = (
+    "INSERT OR REPLACE INTO memory_embedding (memory, embedder, embedding) VALUES (?, ?, ?)"
+)
+_VECTORS: Final = """
+SELECT memory, embedding FROM memory_embedding
+WHERE embedder = ? AND memory IN (SELECT value FROM json_each(?))
+"""
+# What a correction may correct: what stands in its namespace.
+_CORRECTABLE: Final = """
+SELECT memory.id, memory.freshness_ns FROM memory INDEXED BY memory_state
+CROSS JOIN memory_body AS body ON body.memory = memory.id
+WHERE memory.state = 'current' AND memory.memory_type IN (SELECT value FROM json_each(:types))
+  AND memory.project = :project AND memory.user = :user AND memory.agent = :agent
+  AND body.scope = :scope
+  AND (memory.expires_ns IS NULL OR memory.expires_ns > :now)
+  AND coalesce(json_extract(body.metadata, '$.origin'), '') NOT IN (
+    SELECT value FROM json_each(:origins))
+ORDER BY memory.id
+"""
+# Corrections that stand, name nothing that they correct, and were not looked at by an embedder.
+_UNLINKED: Final = """
+SELECT memory.id FROM memory INDEXED BY memory_state
+JOIN memory_body AS body ON body.memory = memory.id
+WHERE memory.state = 'current' AND memory.memory_type = 'correction'
+  AND (memory.expires_ns IS NULL OR memory.expires_ns > :now)
+  AND json_extract(body.metadata, '$.corrects') IS NULL
+  AND coalesce(json_extract(body.metadata, '$.origin'), '') NOT IN ('diagnostic', 'external')
+  AND NOT EXISTS (
+    SELECT 1 FROM memory_supersession AS link INDEXED BY memory_supersession_newer
+    WHERE link.newer = memory.id AND link.cause = 'correction')
+  AND NOT EXISTS (
+    SELECT 1 FROM memory_compared AS done WHERE done.memory = memory.id AND done.judge = :judge)
+ORDER BY memory.id LIMIT :most
+"""
+
+PairOutcome = Literal["superseded", "review", "waiting", "none"]
 _MOST_REASON: Final = 300  # characters of what a classifier gives as its reason
 
 
@@ -87,6 +137,15 @@ class Judged:
     pair: Pair
     classifier: str
     verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A doubtful pair for which no task was opened yet."""
+
+    pair: Pair
+    score: float
+    reason: str
 
 
 class MaintenanceService:
@@ -129,16 +188,18 @@ class MaintenanceService:
         In their order.
         """
         connection = self._connections.get()
-        known: set[Pair] = set()
-        for at in range(0, len(pairs), _AT_ONCE):
-            part = pairs[at : at + _AT_ONCE]
-            known |= verdicts.known_pairs(connection, judge, part)
-            known |= reviewed_supersessions.settled_pairs(connection, part)
+        known = reviewed_supersessions.settled_pairs(connection, pairs)
+        parameters = {"pairs": json_text([list(pair) for pair in pairs]), "classifier": judge}
+        known.update(connection.execute(_KNOWN_PAIRS, parameters))
         return [pair for pair in pairs if pair not in known]
 
     def waiting(self, judge: str, *, most: int) -> list[Waiting]:
-        """Return doubtful pairs for which no task was opened yet; no classifier is called again."""
-        return verdicts.waiting(self._connections.get(), judge, most=most)
+        """Return doubtful pairs for which no task was opened yet, the longest waiting first.
+
+        No classifier is called again.
+        """
+        rows: Any = self._connections.get().execute(_WAITING, (judge, most))
+        return [Waiting((first, second), score, why) for first, second, score, why in rows]
 
     def new_entries(self, judge: str) -> list[int]:
         """Return the numbers of the records that a classifier has not compared."""
@@ -146,18 +207,22 @@ class MaintenanceService:
 
     def records(self, numbers: Sequence[int]) -> dict[int, Memory]:
         """Return records by their numbers. Looking at them is not recorded as reading."""
-        connection, now_ns = self._connections.get(), self._clock()
-        found: dict[int, Memory] = {}
-        distinct = list(dict.fromkeys(numbers))
+        connection = self._connections.get()
         with snapshot(connection):
-            for at in range(0, len(distinct), _AT_ONCE):
-                part = distinct[at : at + _AT_ONCE]
-                found |= memories_by_number(connection, part, now_ns=now_ns)
-        return found
+            return memories_by_number(
+                connection, list(dict.fromkeys(numbers)), now_ns=self._clock()
+            )
 
     def stale(self, length_ns: int) -> Stale:
-        """Return the records that were not retrieved for so long."""
-        return count_stale(self._connections.get(), length_ns=length_ns, now_ns=self._clock())
+        """Return the records that were neither written nor read in the last `length_ns`.
+
+        A read is one by an agent, with its step or without; looking at pages and lists is none.
+        """
+        connection, now_ns = self._connections.get(), self._clock()
+        parameters = {"before": now_ns - length_ns, "now": now_ns}
+        row: Any = connection.execute(_COUNT, parameters).fetchone()
+        names: Any = connection.execute(_NAMES, {**parameters, "limit": _MOST_NAMED})
+        return Stale(row[0], row[1], tuple(memory_id for (memory_id,) in names))
 
     def clean(self, text: str) -> str:
         """Return a text as a classifier may have it, which may be remote: without secrets."""
@@ -167,33 +232,38 @@ class MaintenanceService:
 
     def unlinked_corrections(self, judge: str, *, most: int) -> list[Memory]:
         """Return corrections that name nothing they correct and that a judge has not looked at."""
-        numbers = vectors.unlinked_corrections(
-            self._connections.get(), judge=judge, now_ns=self._clock(), most=most
-        )
-        return list(self.records(numbers).values())
+        parameters = {"judge": judge, "now": self._clock(), "most": most}
+        rows: Any = self._connections.get().execute(_UNLINKED, parameters)
+        return list(self.records([number for (number,) in rows]).values())
 
     def correctable(self, correction: Memory) -> dict[int, int]:
-        """Return what stands in a correction's namespace: numbers, and as of when each is so."""
-        return vectors.correctable(
-            self._connections.get(),
-            (correction.project, correction.user, correction.agent),
-            scope=canonical_json(dict(correction.scope)),
-            now_ns=self._clock(),
-        )
+        """Return what stands in a correction's namespace: numbers, and as of when each is so.
+
+        One look at all that stands: some 50 ms of 10,000 records.
+        """
+        parameters = {
+            "project": correction.project,
+            "user": correction.user,
+            "agent": correction.agent,
+            "scope": canonical_json(dict(correction.scope)),
+            "now": self._clock(),
+            "types": json_text(COMPARED_TYPES),
+            "origins": json_text(LEFT_ORIGINS),
+        }
+        rows: Any = self._connections.get().execute(_CORRECTABLE, parameters)
+        return dict(rows.fetchall())
 
     def vectors(self, numbers: Sequence[int], embedder: str) -> dict[int, Sequence[float]]:
         """Return the stored vectors of records."""
-        found: dict[int, Sequence[float]] = {}
-        for at in range(0, len(numbers), _AT_ONCE):
-            part = numbers[at : at + _AT_ONCE]
-            found |= vectors.read_vectors(self._connections.get(), part, embedder=embedder)
-        return found
+        bindings = (embedder, json_text(list(numbers)))
+        rows: Any = self._connections.get().execute(_VECTORS, bindings)
+        return {number: unpacked(vector) for number, vector in rows}
 
     def add_vectors(self, made: Mapping[int, Sequence[float]], embedder: str) -> None:
         """Store vectors by the numbers of their records."""
-        connection = self._connections.get(in_full=False)
-        with transaction(connection):
-            vectors.add_vectors(connection, made, embedder=embedder)
+        rows = [(number, embedder, packed(vector)) for number, vector in made.items()]
+        with self._connections.writing(in_full=False) as connection:
+            connection.executemany(_ADD_VECTOR, rows)
 
     # ---- writing
 
@@ -201,23 +271,23 @@ class MaintenanceService:
         self, judged: Sequence[Judged], outcome: PairOutcome = "none", *, reason: str = ""
     ) -> None:
         """Remember verdicts that change nothing now."""
-        connection, now_ns = self._connections.get(in_full=False), self._clock()
+        now_ns = self._clock()
         clean = self._redactor.redact_text(reason).text[:_MOST_REASON]
-        with transaction(connection):
+        with self._connections.writing(in_full=False) as connection:
             for one in judged:
                 _remember(connection, one, outcome, now_ns=now_ns, reason=clean)
 
     def set_compared(self, numbers: Sequence[int], judge: str) -> None:
         """Remember that a judge is through with these records."""
-        connection, now_ns = self._connections.get(in_full=False), self._clock()
-        with transaction(connection):
-            verdicts.set_compared(connection, numbers, judge=judge, now_ns=now_ns)
+        now_ns = self._clock()
+        with self._connections.writing(in_full=False) as connection:
+            connection.execute(_COMPARED, (judge, now_ns, json_text(list(numbers))))
 
     def supersede(self, link: NewSupersession, judged: Judged | None = None) -> bool:
         """Let one record supersede another; False where one of both does not stand any more."""
-        connection, now_ns = self._connections.get(), self._clock()
+        now_ns = self._clock()
         applying = Applying(self._origin, now_ns, self._by, self._step_id)
-        with transaction(connection):
+        with self._connections.writing() as connection:
             is_applied = supersede(connection, self._clean(link), applying)
             if judged is not None and is_applied:
                 _remember(connection, judged, "superseded", now_ns=now_ns)
@@ -243,10 +313,7 @@ class MaintenanceService:
     def _clean(self, link: NewSupersession) -> NewSupersession:
         """Return a link whose rationale is short and without secrets: a model may have made it."""
         rationale = self._redactor.redact_text(link.rationale).text[:_MOST_REASON]
-        return NewSupersession(
-            link.older, link.newer, link.cause, rationale, link.judge, link.score,
-            link.step_id or self._step_id,
-        )  # fmt: skip
+        return replace(link, rationale=rationale, step_id=link.step_id or self._step_id)
 
 
 def _remember(
@@ -257,18 +324,17 @@ def _remember(
     now_ns: int,
     reason: str = "",
 ) -> None:
+    """Remember a classifier's verdict on a pair, and what came of it."""
     verdict = judged.verdict
-    verdicts.add_verdict(
-        connection, judged.pair, classifier=judged.classifier, label=verdict.label,
-        score=verdict.score, outcome=outcome, now_ns=now_ns, reason=reason,
-    )  # fmt: skip
+    row = (judged.classifier, verdict.label, verdict.score, reason, outcome, now_ns)
+    connection.execute(_ADD_PAIR, (*sorted(judged.pair), *row))
 
 
 def _finding(link: NewSupersession, known: Mapping[int, Memory]) -> Finding:
     older, newer = known[link.older], known[link.newer]
-    rule = DOUBTFUL_CORRECTION if link.cause == "correction" else DOUBTFUL_SUPERSESSION
+    kind = "correction" if link.cause == "correction" else "supersession"
     found: list[Any] = [
         Occurrence(one.id, one.created_ns, "memory", one.memory_id) for one in (older, newer)
     ]
     signature = f"{older.memory_id}:{newer.memory_id}"
-    return Finding(rule, "memory", newer.memory_type, signature, found)
+    return Finding(rule_named(f"doubtful_{kind}"), "memory", newer.memory_type, signature, found)

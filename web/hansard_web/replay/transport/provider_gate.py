@@ -72,7 +72,7 @@ class ReplayGate:
             return self._store.propose(proposal).approval.approval_id
         except ActionBlocked as blocked:
             raise NotReplayable(
-                Reason.POLICY_DENIED, str(blocked), rule_ids=list(blocked.rule_ids)
+                Reason.POLICY_DENIED, str(blocked), rule_ids=blocked.details["rule_ids"]
             ) from None
         except InvalidProposal as wrong:
             raise NotReplayable(Reason.APPROVAL_REFUSED, str(wrong)) from None
