@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hansard import semconv
 from hansard._context.compiled_step import NOT_RECORDED, RecordedCompile
+from hansard._tracing.context import address_of
 from hansard._tracing.observation import Observation, begin, clean_attribute
 from hansard._tracing.open_span import quietly
 from hansard_compiler.compile.record import (
@@ -58,12 +59,7 @@ class CompileSpan:
     @property
     def address(self) -> tuple[str, str] | None:
         """Run id and step id of the span; None where there is none."""
-        if self._observation is None:
-            return None
-        found = self._observation.span.get_span_context()
-        if not found.is_valid:
-            return None
-        return f"{found.trace_id:032x}", f"{found.trace_id:032x}-{found.span_id:016x}"
+        return None if self._observation is None else address_of(self._observation.span)
 
     @property
     def step_id(self) -> str:

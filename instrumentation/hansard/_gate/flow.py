@@ -22,7 +22,6 @@ from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, get_origin
 
 from hansard._runtime.warnings import warn_once
@@ -178,12 +177,7 @@ class _OwnLoop:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._runner is not None:
             self._runner.close()
 

@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from hansard._backend import backend_of_this_process
@@ -186,12 +185,7 @@ class Gate(EnteredEitherWay):
         _entered.set((*_entered.get(), self))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _entered.set(_entered.get()[:-1])
 
 

@@ -6,21 +6,19 @@ of the proposal has ended, the span that runs the call is linked to it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from opentelemetry.trace import Link, SpanContext, TraceFlags
+from opentelemetry.trace import Link
 
 from hansard import semconv
 from hansard._gate.arguments import Json
 from hansard._gate.tools import GatedTool
 from hansard._runtime import recorder as _state
+from hansard._tracing.context import address_of, remote_step
 from hansard._tracing.observation import Observation, begin, log_failure
 from hansard.errors import GateError
 from hansard.results import approver_names
-
-_STEP_ID: Final = re.compile("([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
 
 
 class Mirror:
@@ -49,9 +47,7 @@ class Mirror:
         """Run id and step id, as the store knows them; neither where nothing is recorded."""
         if self._observed is None or not self._observed.is_recording:
             return None, None
-        context = self._observed.span.get_span_context()
-        run_id = f"{context.trace_id:032x}"
-        return run_id, f"{run_id}-{context.span_id:016x}"
+        return address_of(self._observed.span) or (None, None)
 
     def approval(self, approval: Mapping[str, Any]) -> None:
         """Record id, status and hash of the approval."""
@@ -130,9 +126,5 @@ def _record_call(observed: Observation, tool: GatedTool, arguments: Json) -> Non
 
 
 def _links_to(step_id: str | None) -> tuple[Link, ...]:
-    found = _STEP_ID.fullmatch(step_id or "")
-    if found is None:
-        return ()
-    trace_id, span_id = (int(digits, 16) for digits in found.groups())
-    proposal = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(1))
-    return (Link(proposal, {semconv.LINK_TYPE: "approval_request"}),) if proposal.is_valid else ()
+    proposal = remote_step(step_id)
+    return () if proposal is None else (Link(proposal, {semconv.LINK_TYPE: "approval_request"}),)

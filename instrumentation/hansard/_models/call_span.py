@@ -36,6 +36,7 @@ from hansard._models.call_attributes import (
     of_request,
     server_of,
 )
+from hansard._tracing.context import address_of
 from hansard._tracing.observation import Observation, begin, put_content
 from hansard._tracing.serialization import dumps
 from hansard_compiler.calls import (
@@ -347,9 +348,9 @@ class CallSpan:
     def _recorded(self) -> RecordedCall:
         if self._observation is None:
             return RecordedCall()
-        found = self._observation.span.get_span_context()
+        _, step_id = address_of(self._observation.span) or ("", "")
         return RecordedCall(
-            f"{found.trace_id:032x}-{found.span_id:016x}" if found.is_valid else "",
+            step_id,
             *(
                 self._refs.get(key, "")
                 for key in (semconv.REQUEST, semconv.RESPONSE, semconv.RECIPE)

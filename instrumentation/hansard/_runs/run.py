@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from weakref import WeakSet
 
@@ -19,15 +17,13 @@ from opentelemetry.trace import (
     INVALID_SPAN,
     Link,
     NonRecordingSpan,
-    Span,
-    SpanContext,
     TraceFlags,
     get_current_span,
     set_span_in_context,
 )
 
 from hansard import semconv
-from hansard._runs.step import Step, StepKind
+from hansard._runs.step import Open, Step, StepKind
 from hansard._runs.tool_steps import ToolSteps
 from hansard._runtime import recorder as _state
 from hansard._runtime.durations import Duration
@@ -40,15 +36,12 @@ from hansard._tracing.attributes import (
     text_or_none,
 )
 from hansard._tracing.context import (
-    EnteredContext,
-    EnteredEitherWay,
     current_context,
-    enter,
     entered,
-    leave,
+    remote_step,
     with_agent,
 )
-from hansard._tracing.open_span import Ended, OpenSpan, Outcome, Status, outcome_of, quietly
+from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of, quietly
 from hansard._tracing.propagation import MAX_BAGGAGE_CHARS, with_run
 from hansard._tracing.serialization import to_json
 
@@ -66,7 +59,7 @@ _RUN: Final = otel.create_key("hansard-run")
 _open_runs: WeakSet[Run] = WeakSet()
 
 
-class Run(EnteredEitherWay):
+class Run(Open):
     """A run that is open until `end()`, or until its `with` or `async with` block ends.
 
     An exception that leaves the block makes it failed and goes on; a cancellation makes it
@@ -89,11 +82,9 @@ class Run(EnteredEitherWay):
     ) -> None:
         self.agent_name = agent_name
         self.conversation_id = conversation_id
-        self._made = made
-        self._status: Status = "running"
+        super().__init__(made)
         self._steps: dict[int, Step] = {}  # open ones, by id()
         self._step_numbers = itertools.count()
-        self._entered: EnteredContext | None = None
         self._context = base if made is None else self._inner_context(base, made)
         self.tools = ToolSteps(self.context)
         if made is not None:
@@ -111,20 +102,6 @@ class Run(EnteredEitherWay):
         """The trace id, 32 hex digits; None where nothing is recorded."""
         return None if self._made is None else self._made.trace_id
 
-    @property
-    def step_id(self) -> str | None:
-        """The address of the run's own span among its steps."""
-        return None if self._made is None else f"{self._made.trace_id}-{self._made.span_id}"
-
-    @property
-    def span(self) -> Span:
-        """The OpenTelemetry span of the run, for further attributes and events."""
-        return INVALID_SPAN if self._made is None else self._made.span
-
-    @property
-    def status(self) -> Status:
-        return self._status
-
     def context(self) -> Context:
         """Return the context of what comes next: the current one inside the run."""
         current = current_context()
@@ -132,12 +109,8 @@ class Run(EnteredEitherWay):
 
     # ---- where the run is the current one
 
-    def enter(self) -> Self:
-        """Make the run the current one of this thread or task, until it ends."""
-        if self._made is not None and self._entered is None:
-            with quietly("place"):
-                self._entered = enter(self._context)
-        return self
+    def _inside(self, made: OpenSpan) -> Context:
+        return self._context
 
     @contextmanager
     def activate(self) -> Iterator[Self]:
@@ -280,30 +253,11 @@ class Run(EnteredEitherWay):
         self.tools.close(outcome)
         for step in reversed(list(self._steps.values())):
             step.close(Outcome(left, left_open=True))
-        entered, self._entered = self._entered, None
-        if entered is not None:
-            leave(entered)
-        if self._status == "running" and (self._made is None or self._made.claim()):
-            self._status = outcome.status
-            if self._made is not None:
-                _open_runs.discard(self)
-                if output is not None:
-                    self._made.keep(semconv.OUTPUT, output)
-                self._made.close(outcome)
+        if self._finish(outcome, semconv.OUTPUT, output):
+            _open_runs.discard(self)
 
     def _note_end(self, step: Step) -> None:
         self._steps.pop(id(step), None)
-
-    def __enter__(self) -> Self:
-        return self.enter()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end(error=error)
 
     def __del__(self) -> None:
         if self._made is not None and self._made.is_open:
@@ -322,9 +276,6 @@ def open_runs() -> list[Run]:
     return list(_open_runs)
 
 
-_STEP_ID: Final = re.compile("([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
-
-
 def context_of(run: Run | str | None, step: Step | str | None) -> Context:
     """Return the context of a step: the parent of spans that belong to it.
 
@@ -335,15 +286,9 @@ def context_of(run: Run | str | None, step: Step | str | None) -> Context:
     base = current_context() if found is None else found.context()
     if isinstance(step, Step):
         return set_span_in_context(step.span, base) if step.is_recorded else base
-    match = _STEP_ID.fullmatch(step or "")
-    if match is None:
-        return base
-    trace_id, span_id = (int(digits, 16) for digits in match.groups())
-    if not trace_id or not span_id:
-        return base
     flags = get_current_span(base).get_span_context().trace_flags | TraceFlags.SAMPLED
-    remote = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
-    return set_span_in_context(NonRecordingSpan(remote), base)
+    remote = remote_step(step, flags)
+    return base if remote is None else set_span_in_context(NonRecordingSpan(remote), base)
 
 
 def _run_of(run: Run | str | None) -> Run | None:
@@ -352,14 +297,6 @@ def _run_of(run: Run | str | None) -> Run | None:
     if run is None:
         return current_run()
     return next((one for one in open_runs() if one.run_id == run), None)
-
-
-def address_in(context: Context) -> tuple[str, str] | None:
-    """Return run id and step id of a context's span; None where it has none."""
-    span = get_current_span(context).get_span_context()
-    if not span.is_valid:
-        return None
-    return f"{span.trace_id:032x}", f"{span.trace_id:032x}-{span.span_id:016x}"
 
 
 # Recorded where no run is current: in a decorated agent, or in a span of someone else.

@@ -119,6 +119,10 @@ class OpenSpan:
     def span_id(self) -> str:
         return f"{self.span.get_span_context().span_id:016x}"
 
+    @property
+    def step_id(self) -> str:
+        return f"{self.trace_id}-{self.span_id}"
+
     def claim(self) -> bool:
         """Return whether the caller is the one who ends it: the first, and not a forked child."""
         if self._pid != os.getpid():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from opentelemetry.trace import INVALID_SPAN, Span
@@ -11,7 +10,7 @@ from opentelemetry.trace import INVALID_SPAN, Span
 from hansard import semconv
 from hansard._decorators.function_spec import Kind
 from hansard._runtime import recorder as _state
-from hansard._tracing.context import EnteredEitherWay
+from hansard._tracing.context import EnteredEitherWay, address_of
 from hansard._tracing.observation import Observation, begin
 
 
@@ -49,12 +48,7 @@ class SpanHandle(EnteredEitherWay):
             observed.enter()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         observed = self._observed.pop() if self._observed else None
         if observed is None:
             return
@@ -75,8 +69,8 @@ class SpanHandle(EnteredEitherWay):
     @property
     def step_id(self) -> str:
         """The step's id in Hansard, `<trace_id>-<span_id>`; empty where no span is open."""
-        context = self.otel.get_span_context()
-        return f"{context.trace_id:032x}-{context.span_id:016x}" if context.is_valid else ""
+        address = address_of(self.otel)
+        return "" if address is None else address[1]
 
     def set_attribute(self, key: str, value: object) -> None:
         """Set an attribute; secrets are cut out of it, and what is no attribute value is JSON."""
