@@ -6,8 +6,8 @@ the package is replaced: clients that were made before and those made later are 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -80,8 +80,7 @@ def switch_on(library: str) -> None:
             raise AttributeError(f"{library}.{name} has no method request")
         found.append(_Replaced(owner, vars(owner)["request"]))
     for one, name in zip(found, _CLIENTS[library], strict=True):
-        make = _async_request if name.startswith("Async") else _sync_request
-        one.ours = make(one, library)
+        one.ours = _recorded_request(one, library, is_async=name.startswith("Async"))
         one.owner.request = one.ours  # type: ignore[attr-defined]  # looked for above
     _replaced[library] = found
 
@@ -94,23 +93,11 @@ def switch_off(library: str) -> None:
             one.owner.request = one.original  # type: ignore[attr-defined]
 
 
-def _sync_request(one: _Replaced, library: str) -> Callable[..., Any]:
-    @functools.wraps(one.original)
-    def request(client: Any, *args: Any, **kwargs: Any) -> Any:
+def _recorded_request(one: _Replaced, library: str, *, is_async: bool) -> Callable[..., Any]:
+    def watching(client: Any, *args: Any, **kwargs: Any) -> AbstractContextManager[list[Any]]:
         if not one.is_on or client_patch.is_recorded(client):
-            return one.original(client, *args, **kwargs)
-        client_patch.watch_client(client, is_async=False)
-        return client_patch.record_call(client, library, one.original, args, kwargs)
+            return nullcontext([])
+        client_patch.watch_client(client, is_async=is_async)
+        return client_patch.recorded_call(client, library, args, kwargs)
 
-    return request
-
-
-def _async_request(one: _Replaced, library: str) -> Callable[..., Any]:
-    @functools.wraps(one.original)
-    async def request(client: Any, *args: Any, **kwargs: Any) -> Any:
-        if not one.is_on or client_patch.is_recorded(client):
-            return await one.original(client, *args, **kwargs)
-        client_patch.watch_client(client, is_async=True)
-        return await client_patch.record_async_call(client, library, one.original, args, kwargs)
-
-    return request
+    return client_patch.around(one.original, one.original, watching, is_async=is_async)

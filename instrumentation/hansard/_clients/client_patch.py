@@ -13,10 +13,10 @@ import os
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from queue import SimpleQueue
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from opentelemetry import trace
 from opentelemetry.trace import Span
@@ -35,25 +35,16 @@ from hansard_compiler.providers.formats.fields import integer, mapping, text
 # Bodies that are watched while the client reads them, and the end of those that are not read.
 
 
-class Watcher(Protocol):
-    """The attributes of a body; none of these functions raises."""
-
-    def chunk(self, data: bytes) -> None: ...
-    def ended(self) -> None: ...
-    def failed(self, error: BaseException) -> None: ...
-    def closed(self) -> None: ...
-
-
-def watch(response: Any, watcher: Watcher, *, is_async: bool) -> None:
-    """Let a watcher see the body of a response as the client reads it, byte for byte.
+def watch(response: Any, exchange: Exchange, *, is_async: bool) -> None:
+    """Let a exchange see the body of a response as the client reads it, byte for byte.
 
     A body that is dropped without being read or closed counts as closed: when it is collected, or
     at the latest when the process ends.
     """
     package = type(response).__module__.partition(".")[0]
     inner = response.stream
-    stream = (_async_type if is_async else _sync_type)(package)(inner, watcher)
-    _reaper.expect(stream, watcher)
+    stream = (_async_type if is_async else _sync_type)(package)(inner, exchange)
+    _reaper.expect(stream, exchange)
     response.stream = stream
 
 
@@ -63,27 +54,27 @@ def _sync_type(package: str) -> type[Any]:
     base: Any = import_module(package).SyncByteStream
 
     class WatchedStream(base):  # type: ignore[misc]  # the base is only known at run time
-        def __init__(self, inner: Any, watcher: Watcher) -> None:
+        def __init__(self, inner: Any, exchange: Exchange) -> None:
             self._inner = inner
-            self._watcher = watcher
+            self._exchange = exchange
 
         def __iter__(self) -> Iterator[bytes]:
             try:
                 for chunk in self._inner:
-                    self._watcher.chunk(chunk)
+                    self._exchange.chunk(chunk)
                     yield chunk
             except GeneratorExit:  # the reader went away; it closes the response next
                 raise
             except BaseException as error:
-                self._watcher.failed(error)
+                self._exchange.failed(error)
                 raise
-            self._watcher.ended()
+            self._exchange.ended()
 
         def close(self) -> None:
             try:
                 self._inner.close()
             finally:
-                self._watcher.closed()
+                self._exchange.closed()
 
     return WatchedStream
 
@@ -93,27 +84,27 @@ def _async_type(package: str) -> type[Any]:
     base: Any = import_module(package).AsyncByteStream
 
     class WatchedAsyncStream(base):  # type: ignore[misc]  # the base is only known at run time
-        def __init__(self, inner: Any, watcher: Watcher) -> None:
+        def __init__(self, inner: Any, exchange: Exchange) -> None:
             self._inner = inner
-            self._watcher = watcher
+            self._exchange = exchange
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             try:
                 async for chunk in self._inner:
-                    self._watcher.chunk(chunk)
+                    self._exchange.chunk(chunk)
                     yield chunk
             except GeneratorExit:
                 raise
             except BaseException as error:
-                self._watcher.failed(error)
+                self._exchange.failed(error)
                 raise
-            self._watcher.ended()
+            self._exchange.ended()
 
         async def aclose(self) -> None:
             try:
                 await self._inner.aclose()
             finally:
-                self._watcher.closed()
+                self._exchange.closed()
 
     return WatchedAsyncStream
 
@@ -131,11 +122,11 @@ class _Reaper:
 
     def reset(self) -> None:
         self._dropped: SimpleQueue[int] = SimpleQueue()
-        self._open: dict[int, Watcher] = {}
+        self._open: dict[int, Exchange] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # one thread is started, by whichever thread comes first
 
-    def expect(self, stream: object, watcher: Watcher) -> None:
+    def expect(self, stream: object, exchange: Exchange) -> None:
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -143,8 +134,8 @@ class _Reaper:
                 )
                 self._thread.start()
                 self._end_with_process()
-        key = id(watcher)
-        self._open[key] = watcher
+        key = id(exchange)
+        self._open[key] = exchange
         end = weakref.finalize(stream, self._dropped.put, key)
         end.atexit = False  # `close_all` does it, at a known time
 
@@ -159,9 +150,9 @@ class _Reaper:
             self._close(self._dropped.get())
 
     def _close(self, key: int) -> None:
-        watcher = self._open.pop(key, None)
-        if watcher is not None:
-            watcher.closed()
+        exchange = self._open.pop(key, None)
+        if exchange is not None:
+            exchange.closed()
 
     def close_all(self) -> None:
         """Close what is still open when the process ends."""
@@ -218,6 +209,8 @@ def provider_of(library: str, *, client: type, host: str) -> str:
 
 
 ClientT = TypeVar("ClientT")
+# The context of a call, made of its arguments; the result is put into the list that it gives.
+Watching: TypeAlias = Callable[..., AbstractContextManager[list[Any]]]
 
 _MARK: Final = "_hansard_records"
 _COPIES: Final = ("copy", "with_options")
@@ -277,7 +270,15 @@ def _attach(client: Any, library: str) -> None:
     fields = vars(client)
     before = {key: fields[key] for key in (_OWN_TRACER,) if key in fields}
     watch_client(client, is_async=is_async)
-    fields["request"] = (_async_request if is_async else _sync_request)(client, library)
+
+    def request(*args: Any, **kwargs: Any) -> Any:
+        # Looked up on the class at each call: an instrumentor may have wrapped it since.
+        return type(client).request(client, *args, **kwargs)
+
+    def watching(*args: Any, **kwargs: Any) -> AbstractContextManager[list[Any]]:
+        return recorded_call(client, library, args, kwargs)
+
+    fields["request"] = around(type(client).request, request, watching, is_async=is_async)
     for name in _COPIES:
         fields[name] = _recorded_copy(client, name)
     fields[_MARK] = before
@@ -313,67 +314,44 @@ def _recorded_copy(client: Any, name: str) -> Callable[..., Any]:
 # ---- one call
 
 
-def _sync_request(client: Any, library: str) -> Callable[..., Any]:
-    """Return the client's `request`, recorded.
+def around(
+    like: Callable[..., Any], call: Callable[..., Any], watching: Watching, *, is_async: bool
+) -> Callable[..., Any]:
+    """Return a method like another one that calls it in a context, which gets its result."""
+    if is_async:
 
-    The method is looked up on the class at each call: an instrumentor may have wrapped it since.
-    """
+        @functools.wraps(like)
+        async def method(*args: Any, **kwargs: Any) -> Any:
+            with watching(*args, **kwargs) as came:
+                came.append(await call(*args, **kwargs))
+            return came[0]
 
-    @functools.wraps(type(client).request)
-    def request(*args: Any, **kwargs: Any) -> Any:
-        return record_call(client, library, type(client).request, args, kwargs)
+    else:
 
-    return request
+        @functools.wraps(like)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            with watching(*args, **kwargs) as came:
+                came.append(call(*args, **kwargs))
+            return came[0]
 
-
-def _async_request(client: Any, library: str) -> Callable[..., Any]:
-    @functools.wraps(type(client).request)
-    async def request(*args: Any, **kwargs: Any) -> Any:
-        return await record_async_call(client, library, type(client).request, args, kwargs)
-
-    return request
+    return method
 
 
-def record_call(
-    client: Any,
-    library: str,
-    request: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    """Return what `request(client, …)` returns, and record the call."""
+@contextmanager
+def recorded_call(
+    client: Any, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[list[Any]]:
+    """Record the call `request(client, …)` that is made in the block."""
     call = _begin(client, library, args, kwargs)
     with _place_of(call):
         try:
-            result = request(client, *args, **kwargs)
+            yield []
         except BaseException as error:
             if call is not None:
                 call.raised(error)
             raise
     if call is not None:
         call.returned()
-    return result
-
-
-async def record_async_call(
-    client: Any,
-    library: str,
-    request: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    """Do what `record_call` does, for a client whose `request` is awaited."""
-    call = _begin(client, library, args, kwargs)
-    with _place_of(call):
-        try:
-            result = await request(client, *args, **kwargs)
-        except BaseException as error:
-            if call is not None:
-                call.raised(error)
-            raise
-    if call is not None:
-        call.returned()
-    return result
 
 
 def _place_of(call: RecordedCall | None) -> AbstractContextManager[None]:
@@ -460,48 +438,30 @@ def _watch_http(http: Any, *, is_async: bool) -> None:
 
     What is sent outside of a recorded call is not looked at, so it may stay for good.
     """
+
+    def send(*args: Any, **kwargs: Any) -> Any:
+        return type(http).send(http, *args, **kwargs)
+
     fields = vars(http)
     if "send" not in fields:
-        fields["send"] = (_async_send if is_async else _sync_send)(http)
+        watching = functools.partial(_sending, is_async=is_async)
+        fields["send"] = around(type(http).send, send, watching, is_async=is_async)
 
 
-def _sync_send(http: Any) -> Callable[..., Any]:
-    @functools.wraps(type(http).send)
-    def send(request: Any, *args: Any, **kwargs: Any) -> Any:
-        exchange = _sending(request)
-        try:
-            response = type(http).send(http, request, *args, **kwargs)
-        except BaseException as error:
-            if exchange is not None:
-                exchange.error = error
-            raise
-        if exchange is not None:
-            _answered(exchange, response, is_async=False)
-        return response
-
-    return send
-
-
-def _async_send(http: Any) -> Callable[..., Any]:
-    @functools.wraps(type(http).send)
-    async def send(request: Any, *args: Any, **kwargs: Any) -> Any:
-        exchange = _sending(request)
-        try:
-            response = await type(http).send(http, request, *args, **kwargs)
-        except BaseException as error:
-            if exchange is not None:
-                exchange.error = error
-            raise
-        if exchange is not None:
-            _answered(exchange, response, is_async=True)
-        return response
-
-    return send
-
-
-def _sending(request: Any) -> Exchange | None:
+@contextmanager
+def _sending(request: Any, *_: Any, is_async: bool, **__: Any) -> Iterator[list[Any]]:
+    """Watch one try, which is made in the block; its response is put into the list."""
     call = current_call()
-    return None if call is None else call.sending(request)
+    exchange = None if call is None else call.sending(request)
+    came: list[Any] = []
+    try:
+        yield came
+    except BaseException as error:
+        if exchange is not None:
+            exchange.error = error
+        raise
+    if exchange is not None:
+        _answered(exchange, came[0], is_async=is_async)
 
 
 def _answered(exchange: Exchange, response: Any, *, is_async: bool) -> None:

@@ -171,21 +171,20 @@ def trace(
 
 
 def _decorate(word: str, function: Any, make_plan: _MakePlan, options: dict[str, Any]) -> Any:
-    if function is None:
-        return lambda found: _decorated(word, found, make_plan, options)
-    return _decorated(word, function, make_plan, options)
+    def wrap(found: Callable[..., Any], *, receives: bool | None) -> Callable[..., Any]:
+        return with_span(found, make_plan(found, receives=receives, **options))
+
+    decorate = functools.partial(decorated, word, wrap)
+    return decorate if function is None else decorate(function)
 
 
-def _decorated(word: str, found: Any, make_plan: _MakePlan, options: dict[str, Any]) -> Any:
+def decorated(word: str, wrap: Callable[..., Callable[..., Any]], found: Any) -> Any:
     """Wrap a function; a classmethod or staticmethod is opened, wrapped and closed again."""
     if isinstance(found, staticmethod | classmethod):
-        function: Callable[..., Any] = found.__func__
-        receives = isinstance(found, classmethod)
-        wrapped = with_span(function, make_plan(function, receives=receives, **options))
-        return type(found)(wrapped)
+        return type(found)(wrap(found.__func__, receives=isinstance(found, classmethod)))
     if not callable(found) or isinstance(found, type):
         raise NotDecoratable(word, found)
-    return with_span(found, make_plan(found, receives=None, **options))
+    return wrap(found, receives=None)
 
 
 def with_span(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -248,14 +247,8 @@ def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., An
         observed = None if recorder is None else _start(recorder, plan, args, kwargs)
         if observed is None:
             return function(*args, **kwargs)
-        observed.enter()
-        try:
+        with observed:
             result = function(*args, **kwargs)
-        except BaseException as error:
-            observed.leave()
-            observed.fail(error)
-            raise
-        observed.leave()
         if is_pending(result):
             return _to_come(observed, plan, result)
         _finish(observed, plan, result)
@@ -270,14 +263,8 @@ def _wrapped_coroutine(function: Callable[..., Any], plan: Plan) -> Callable[...
         observed = None if recorder is None else _start(recorder, plan, args, kwargs)
         if observed is None:
             return await function(*args, **kwargs)
-        observed.enter()
-        try:
+        with observed:
             result = await function(*args, **kwargs)
-        except BaseException as error:
-            observed.leave()
-            observed.fail(error)
-            raise
-        observed.leave()
         _finish(observed, plan, result)
         return result
 
@@ -312,14 +299,8 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
 
 
 async def _observed_coroutine(made: Coroutine[Any, Any, Any], observed: Any, plan: Plan) -> Any:
-    observed.enter()
-    try:
+    with observed:
         result = await made
-    except BaseException as error:
-        observed.leave()
-        observed.fail(error)
-        raise
-    observed.leave()
     _finish(observed, plan, result)
     return result
 

@@ -88,6 +88,14 @@ class Observation:
         finally:
             self.leave()
 
+    # Around the work itself: what it raises ends the span as failed, or cancelled.
+    __enter__ = enter
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.leave()
+        if error is not None:
+            self.fail(error)
+
     def pause(self) -> None:
         """Leave, and remember what is current now: the spans that a generator holds open."""
         self._context = otel_context.get_current()
