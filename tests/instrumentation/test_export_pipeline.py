@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Tracer
 
 from hansard import semconv
 from hansard._config.settings import load_settings
 from hansard._export.dropped import load_losses
 from hansard._export.otlp.exporter import Answer, HttpSender
+from hansard._export.otlp.log_records import make_record
 from hansard._export.processor import SpanPipeline
-from hansard._export.spool import files_of, process_folders, refused_files
+from hansard._export.spool import Kind, files_of, process_folders, refused_files
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.collectors import Collector, collecting
@@ -53,6 +54,11 @@ class Program:
     def spans(self, *names: str, **attributes: Any) -> None:
         for name in names:
             self.tracer.start_span(name, attributes=attributes).end()
+
+    def log(self, event_name: str, body: bytes) -> None:
+        """Queue a record of the SDK's own, as the end of a program does."""
+        record = make_record(self.pipeline._resource, event_name, body, {})
+        self.pipeline._worker.put(Kind.LOGS, record, 1_024)
 
     def flush(self) -> bool:
         return self.pipeline.force_flush(20_000)
@@ -262,7 +268,7 @@ def test_two_programs_that_start_at_once_replay_once(program: MakeProgram) -> No
 def test_an_endpoint_without_logs_still_gets_its_spans(program: MakeProgram) -> None:
     with collecting(lambda path, _body: "404" if path == "/v1/logs" else "200") as collector:
         made = program(collector.url)
-        made.pipeline.emit_log("hansard.payload", b"bytes", {})
+        made.log("hansard.payload", b"bytes")
         made.spans("a")
         made.flush()
         made.spans("b")
@@ -276,7 +282,7 @@ def test_log_records_of_the_sdk_go_the_same_way(program: MakeProgram) -> None:
     switch = Switch()
     with collecting(switch) as collector:
         made = program(collector.url)
-        made.pipeline.emit_log("hansard.payload", b"\0\xff", {"hansard.payload.digest": "x"})
+        made.log("hansard.payload", b"\0\xff")
         made.flush()
         assert [name.rpartition(".")[2] for name in spooled(made.data)] == ["logs"]
 
@@ -367,14 +373,14 @@ def test_an_error_of_the_sdk_itself_loses_no_batch(
     program: MakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = iter([True])
-    send = HttpSender.send_spans
+    send = HttpSender.send
 
-    def fail_once(self: HttpSender, spans: Sequence[ReadableSpan]) -> Answer:
+    def fail_once(self: HttpSender, kind: Kind, items: Sequence[Any]) -> Answer:
         if next(failures, False):
             raise RuntimeError("no")
-        return send(self, spans)
+        return send(self, kind, items)
 
-    monkeypatch.setattr(HttpSender, "send_spans", fail_once)
+    monkeypatch.setattr(HttpSender, "send", fail_once)
     with collecting() as collector:
         made = program(collector.url)
         made.spans("first")

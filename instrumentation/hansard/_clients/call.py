@@ -17,7 +17,7 @@ from hansard._clients.bodies import Attributes, Failure, Response, Route, body_o
 from hansard._clients.exchange import Exchange
 from hansard._clients.guard import observing
 from hansard._tracing.context import entered, parent_context
-from hansard._tracing.observation import clean_attribute, tell_error
+from hansard._tracing.observation import clean_attribute, put_content, tell_error
 from hansard._tracing.serialization import dumps, type_name
 from hansard_compiler.providers.formats.fields import known
 from hansard_compiler.retention_modes import RetentionMode
@@ -183,10 +183,8 @@ class RecordedCall:
 
     @observing
     def _content(self, key: str, value: list[Any]) -> None:
-        from hansard._payloads.store import set_content
-
         if value:
-            set_content(self.span, key, dumps(value), recorder=self._recorder)
+            put_content(self._recorder, self.span, key, dumps(value))
 
     def _note_failed_try(self, exchange: Exchange) -> None:
         """A try that the client made again, as an event; the call goes on."""

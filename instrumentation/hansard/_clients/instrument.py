@@ -18,6 +18,7 @@ from hansard._clients import class_patch, instrumentor_packages, langchain, llam
 from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import PlacedProvider
 from hansard._runtime.recorder import active
+from hansard._tracing.observation import put_content
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -131,8 +132,6 @@ class ContentHook:
         recorder = active()
         if recorder is None or span is None or not span.is_recording():
             return
-        from hansard._payloads.store import set_content
-
         present = getattr(span, "attributes", None) or {}
         content = {
             semconv.INPUT_MESSAGES: inputs,
@@ -142,7 +141,7 @@ class ContentHook:
         }
         for key, value in content.items():
             if value and key not in present:
-                set_content(span, key, _json(value), recorder=recorder)
+                put_content(recorder, span, key, _json(value))
 
 
 def _json(value: object) -> str:

@@ -113,13 +113,6 @@ class Waiting:
         lane.since_s = time.monotonic()
         return Batch(kind, items, size_bytes, len(items))
 
-    def clear(self) -> int:
-        """Forget all items; return how many they were."""
-        count = len(self)
-        self._lanes = {kind: _Lane() for kind in self._lanes}
-        self._size_bytes = 0
-        return count
-
 
 def span_bytes(span: ReadableSpan) -> int:
     """Return about how large a span is, in about a microsecond."""

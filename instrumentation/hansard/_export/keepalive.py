@@ -38,7 +38,6 @@ class OpenSpans:
         self._open: dict[tuple[int, int], _Open] = {}
         self._sent_keepalive_s: float | None = None  # when the last keepalive was made
         self._look_s = 0.0  # until then the worker looks again, on the monotonic clock
-        self._traces: set[int] = set()
 
     def start(self, span: ReadableSpan) -> bool:
         """Follow a span; return whether the worker must be woken to look at `next_due_s`."""
@@ -114,7 +113,6 @@ class OpenSpans:
                 self._sent_keepalive_s = None
                 return []
             self._sent_keepalive_s = now_s
-            self._traces |= traces
         return keepalives(traces, interval_s=self.interval_s)
 
     def last_words(self) -> list[dict[str, Any]]:

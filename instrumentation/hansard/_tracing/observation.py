@@ -6,10 +6,9 @@ its span. The exception of the program itself is looked at and never touched.
 
 from __future__ import annotations
 
-import functools
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, cast
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.redaction.redactor import Redactor
 
+INLINE_BYTES = 1024  # UTF-8; up to there content stands in its attribute
 _MAX_MESSAGE_CHARS = 4_096
 _MAX_STACKTRACE_CHARS = 32_768
 _MAX_LOOKED_AT_CHARS = 1 << 20
@@ -196,23 +196,25 @@ def begin(
 
 
 def put_content(recorder: Recorder, span: Span, key: str, text: str) -> None:
-    """Set content on a span: by value when small, else as a reference to a payload.
+    """Set content on a span as the retention mode allows: by value up to 1 KiB, else by reference.
 
-    Without a payload store (a recorder of a test) all of it is in the attribute.
+    By reference: `<key>_ref` with the digest, `<key>_size` in bytes. In metadata_only the size
+    alone. Without a payload store (a recorder of a test) all of it is in the attribute.
     """
-    if recorder.payloads is not None:
-        _set_content()(span, key, text, recorder=recorder)
-    elif recorder.settings.retention is RetentionMode.METADATA_ONLY:
-        span.set_attribute(key + semconv.SIZE_SUFFIX, len(text.encode()))
-    else:
-        span.set_attribute(key, clean_attribute(recorder, key, text))
-
-
-@functools.cache
-def _set_content() -> Callable[..., None]:
-    from hansard._payloads.store import set_content  # with all that sends: `init()` has it imported
-
-    return set_content
+    if not span.is_recording():
+        return
+    data = text.encode("utf-8", "backslashreplace")
+    mode = recorder.settings.retention
+    if mode is RetentionMode.REDACTED_PAYLOADS:
+        data = recorder.redactor.redact_bytes(data, key=key).data
+    if mode is not RetentionMode.METADATA_ONLY:
+        if len(data) <= INLINE_BYTES or recorder.payloads is None:
+            span.set_attribute(key, data.decode())
+            return
+        ref = recorder.payloads.put(data, media_type="application/json", is_clean=True)
+        if ref:
+            span.set_attribute(key + semconv.REF_SUFFIX, ref)
+    span.set_attribute(key + semconv.SIZE_SUFFIX, len(data))
 
 
 def add_event(recorder: Recorder, span: Span, name: str, attributes: Mapping[str, object]) -> None:

@@ -103,9 +103,8 @@ class Courier:
                 self._sender = make_sender(self._settings)
         if kind is Kind.PAYLOADS and items:
             return self._send_payloads(self._sender, items)
-        if kind in (Kind.LOGS, Kind.PAYLOADS):
-            return self._sender.send_logs(items)
-        return self._sender.send_spans(items)
+        is_logs = kind in (Kind.LOGS, Kind.PAYLOADS)
+        return self._sender.send(Kind.LOGS if is_logs else Kind.TRACES, items)
 
     def _send_payloads(self, sender: Sender, payloads: Sequence[Payload]) -> Answer:
         """Send payloads as log records, which pass any collector in between, or upload a large one.

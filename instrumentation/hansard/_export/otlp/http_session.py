@@ -10,17 +10,13 @@ from __future__ import annotations
 import netrc  # noqa: F401, which `requests` would import with its first request: see `forking`
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import requests
 
 from hansard._export.otlp.exporter import Answer, Outcome, of_status
 
-if TYPE_CHECKING:
-    pass
-
 _PAGE: Final = "text/html"
-_OTLP: Final = "OTEL_EXPORTER_OTLP_"
 
 
 class NotSent(Exception):
