@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from hansard._backend.http_client import Answer, HttpClient, credential, error_of
-from hansard._backend.protocol import Decisions, Memory, Once, checked
+from hansard._backend.protocol import Parts, checked
 from hansard._gate.arguments import Json
 from hansard._gate.redaction import Veil
 from hansard._runtime import recorder as _state
@@ -46,21 +46,12 @@ _REPLAY_WAIT_S: Final = 50.0  # of one request; a replay may take many
 _IDS: Final = frozenset({"run_id", "step_id", "memory_id", "source_run_id", "source_step_ids"})
 
 
-class HttpBackend:
+class HttpBackend(Parts):
     """One server as a Backend."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._decisions = Once(lambda: HttpDecisions(settings))
-        self._memory = Once(lambda: HttpMemory(settings))
-
-    @property
-    def decisions(self) -> Decisions:
-        return self._decisions.get()
-
-    @property
-    def memory(self) -> Memory:
-        return self._memory.get()
+        super().__init__(lambda: HttpDecisions(settings), lambda: HttpMemory(settings))
 
     def transcripts(self, redactor: Redactor) -> Transcripts:
         from hansard._backend.http_transcripts import transcripts_at
@@ -87,10 +78,6 @@ class HttpBackend:
             message = f"no replay can be made by {self._settings.endpoint}: {error}"
             raise ReplayUnavailable(message) from error
         return found
-
-    def close(self) -> None:
-        self._decisions.close()
-        self._memory.close()
 
 
 # ---- approvals

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hansard._clients import client_patch
 
 # Public classes of each package; the base that has their `request` is looked for.
-_CLIENTS: Final = {
+CLIENTS: Final = {
     "openai": ("OpenAI", "AsyncOpenAI"),
     "anthropic": ("Anthropic", "AsyncAnthropic"),
 }
@@ -35,14 +35,9 @@ class _Replaced:
 _replaced: dict[str, list[_Replaced]] = {}
 
 
-def needs_no_instrumentor(library: str) -> bool:
-    """Whether the library is one whose HTTP client can be recorded, once it is installed."""
-    return library in _CLIENTS
-
-
 def can_record(library: str) -> bool:
     """Whether the library is one whose HTTP client can be recorded, and is installed."""
-    if library not in _CLIENTS:
+    if library not in CLIENTS:
         return False
     try:
         return find_spec(library) is not None
@@ -52,7 +47,7 @@ def can_record(library: str) -> bool:
 
 def recordable() -> list[str]:
     """Return the installed libraries whose HTTP clients can be recorded; imports none."""
-    return [library for library in _CLIENTS if can_record(library)]
+    return [library for library in CLIENTS if can_record(library)]
 
 
 def is_on(library: str) -> bool:
@@ -73,13 +68,13 @@ def switch_on(library: str) -> None:
     """
     package = import_module(library)
     found = []
-    for name in _CLIENTS[library]:
+    for name in CLIENTS[library]:
         client = getattr(package, name)
         owner = next((base for base in client.__mro__ if "request" in vars(base)), None)
         if owner is None:
             raise AttributeError(f"{library}.{name} has no method request")
         found.append(_Replaced(owner, vars(owner)["request"]))
-    for one, name in zip(found, _CLIENTS[library], strict=True):
+    for one, name in zip(found, CLIENTS[library], strict=True):
         one.ours = _recorded_request(one, library, is_async=name.startswith("Async"))
         one.owner.request = one.ours  # type: ignore[attr-defined]  # looked for above
     _replaced[library] = found

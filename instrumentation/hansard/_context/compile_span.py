@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from hansard import semconv
-from hansard._context.compiled_step import NOT_RECORDED, RecordedCompile
+from hansard._context.compiled_step import RecordedCompile
 from hansard._tracing.context import address_of
-from hansard._tracing.observation import Observation, begin, clean_attribute
+from hansard._tracing.observation import UNRECORDED, Observation, begin, clean_attribute
 from hansard._tracing.open_span import quietly
 from hansard_compiler.compile.record import (
     CHECKS_MEDIA_TYPE,
@@ -44,22 +44,21 @@ _JSON = "application/json"
 class CompileSpan:
     """One compile while it runs; without a recorder it does nothing."""
 
-    def __init__(self, recorder: Recorder | None, observation: Observation | None) -> None:
-        self._recorder = recorder
+    def __init__(self, observation: Observation) -> None:
         self._observation = observation
 
     @classmethod
     def begin(cls, recorder: Recorder | None) -> CompileSpan:
         """Start the span in the current context."""
         if recorder is None:
-            return cls(None, None)
+            return cls(UNRECORDED)
         attributes = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
-        return cls(recorder, begin(recorder, semconv.SPAN_COMPILE, attributes))
+        return cls(begin(recorder, semconv.SPAN_COMPILE, attributes) or UNRECORDED)
 
     @property
     def address(self) -> tuple[str, str] | None:
         """Run id and step id of the span; None where there is none."""
-        return None if self._observation is None else address_of(self._observation.span)
+        return address_of(self._observation.span)
 
     @property
     def step_id(self) -> str:
@@ -67,12 +66,10 @@ class CompileSpan:
 
     def running(self) -> AbstractContextManager[None]:
         """Make the span current: the call of a compressor is inside it."""
-        return nullcontext() if self._observation is None else self._observation.running()
+        return self._observation.running()
 
     def fail(self, error: BaseException, *, checks: Sequence[PolicyCheck]) -> None:
         """Record how the compile failed, and the policy's decisions until then; nothing else."""
-        if self._observation is None:
-            return
         with quietly("policy checks"):
             self._keep_checks(checks)
         if isinstance(error, HansardError):
@@ -83,8 +80,6 @@ class CompileSpan:
         self, result: CompileResult, ports: Ports, *, checks: Sequence[PolicyCheck]
     ) -> RecordedCompile:
         """Store payloads and columns, and end the span; `ports` are those without rules."""
-        if self._observation is None:
-            return NOT_RECORDED
         recorded = RecordedCompile(step_id=self.step_id)
         with quietly("compile"):
             if self._observation.is_recording:
@@ -94,9 +89,7 @@ class CompileSpan:
         return recorded
 
     def _keep(self, result: CompileResult, ports: Ports) -> RecordedCompile:
-        assert self._recorder is not None
-        assert self._observation is not None
-        recorder = self._recorder
+        recorder = self._observation.recorder
         columns = attributes_of(result, ports)
         request, request_ref, result_ref = stored_request(result), "", ""
         policy_ref, rules = "", policy_bytes(ports)
@@ -127,21 +120,19 @@ class CompileSpan:
 
         The compile has cut secrets out of texts; under the key of a JSON member there may be more.
         """
-        assert self._recorder is not None
         moved: dict[str, str] = {}
         for ref, data in result.payloads().items():
             is_json = data[:1] in (b"{", b"[")
-            stored = put(self._recorder, data, _JSON if is_json else _TEXT)
+            stored = put(self._observation.recorder, data, _JSON if is_json else _TEXT)
             if stored and stored != ref:
                 moved[ref] = stored
         return moved
 
     def _keep_checks(self, checks: Sequence[PolicyCheck]) -> None:
         """Record every check of policy in a span of its own, inside this one."""
-        if not checks:
+        if not checks or not self._observation.is_recording:
             return
-        assert self._recorder is not None
-        recorder = self._recorder
+        recorder = self._observation.recorder
         with self.running():
             attributes = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
             span = begin(recorder, semconv.SPAN_POLICY_CHECK, attributes)
@@ -195,19 +186,14 @@ def clean_columns(recorder: Recorder, columns: Mapping[str, Any]) -> dict[str, A
 
 
 def _clean(recorder: Recorder, key: str, value: Any, mode: RetentionMode) -> Any:
-    is_text = isinstance(value, str) or (value and isinstance(value, list) and _is_texts(value))
-    if not is_text:
-        return value
     texts = [value] if isinstance(value, str) else value
+    if not texts or not isinstance(texts, list) or not isinstance(texts[0], str):
+        return value
     if mode is RetentionMode.METADATA_ONLY:
         cleaned = [_withheld(recorder, key, text) for text in texts]
     else:
         cleaned = _redacted(recorder, key, texts, mode)
     return cleaned[0] if isinstance(value, str) else cleaned
-
-
-def _is_texts(values: list[Any]) -> bool:
-    return isinstance(values[0], str)
 
 
 def _redacted(recorder: Recorder, key: str, texts: list[str], mode: RetentionMode) -> list[str]:

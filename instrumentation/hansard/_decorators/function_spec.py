@@ -115,8 +115,8 @@ def agent_plan(function: Callable[..., Any], *, name: str | None, **more: Any) -
 def tool_plan(
     function: Callable[..., Any],
     *,
-    name: str | None,
-    description: str | None,
+    name: str | None = None,
+    description: str | None = None,
     **more: Any,
 ) -> Plan:
     """Return how a tool's calls are recorded: `execute_tool {name}`."""
@@ -144,8 +144,8 @@ def _plan(
     attributes: Mapping[str, AttributeValue],
     *,
     receives: bool | None,
-    capture_input: bool,
-    capture_output: bool,
+    capture_input: bool = True,
+    capture_output: bool = True,
     call_id: str | None = None,
     keys: tuple[str, str] = (semconv.INPUT, semconv.OUTPUT),
     description: str | None = None,

@@ -300,15 +300,7 @@ def _classified(function: Callable[..., Any], effect: str) -> GatedTool:
         if tool.effect != effect:
             raise ValueError(f"tool {tool.name!r} was decorated as {tool.effect}, not {effect}")
         return tool
-    plan = function_spec.tool_plan(
-        function,
-        receives=False,
-        name=None,
-        description=None,
-        call_id=None,
-        capture_input=True,
-        capture_output=True,
-    )
+    plan = function_spec.tool_plan(function, receives=False)
     return make_tool(function, plan, name=function_spec.name_of(function), effect=effect)
 
 

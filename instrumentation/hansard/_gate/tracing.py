@@ -16,7 +16,7 @@ from hansard._gate.arguments import Json
 from hansard._gate.tools import GatedTool
 from hansard._runtime import recorder as _state
 from hansard._tracing.context import address_of, remote_step
-from hansard._tracing.observation import Observation, begin, log_failure
+from hansard._tracing.observation import UNRECORDED, Observation, begin, log_failure
 from hansard.errors import GateError
 from hansard.results import approver_names
 
@@ -24,7 +24,7 @@ from hansard.results import approver_names
 class Mirror:
     """The span of one gated call; without a recorder, nothing. Never raises."""
 
-    def __init__(self, observed: Observation | None, tool: GatedTool) -> None:
+    def __init__(self, observed: Observation, tool: GatedTool) -> None:
         self._observed = observed
         self._plan = tool.plan
 
@@ -33,19 +33,19 @@ class Mirror:
         """Begin the span of a call and make it the current one."""
         recorder = _state.active()
         if recorder is None:
-            return cls(None, tool)
+            return cls(UNRECORDED, tool)
         attributes = {**tool.plan.attributes_for(recorder), semconv.TOOL_EFFECT: tool.effect}
-        observed = begin(recorder, tool.plan.span_name, attributes, links=_links_to(proposed_in))
-        if observed is not None:
-            if observed.is_recording:
-                _record_call(observed, tool, arguments)
-            observed.enter()
+        links = _links_to(proposed_in)
+        observed = begin(recorder, tool.plan.span_name, attributes, links=links) or UNRECORDED
+        if observed.is_recording:
+            _record_call(observed, tool, arguments)
+        observed.enter()
         return cls(observed, tool)
 
     @property
     def step_id(self) -> tuple[str, str] | tuple[None, None]:
         """Run id and step id, as the store knows them; neither where nothing is recorded."""
-        if self._observed is None or not self._observed.is_recording:
+        if not self._observed.is_recording:
             return None, None
         return address_of(self._observed.span) or (None, None)
 
@@ -57,11 +57,8 @@ class Mirror:
 
     def event(self, name: str, **attributes: object) -> None:
         """Add an event; attributes that are None or empty are left out."""
-        if self._observed is not None:
-            values = {
-                _key(name, key): one for key, one in attributes.items() if one not in (None, [], "")
-            }
-            self._observed.add_event(name, values)
+        told = {key: one for key, one in attributes.items() if one not in (None, [], "")}
+        self._observed.add_event(name, {_key(key): one for key, one in told.items()})
 
     def decided(self, approval: Mapping[str, Any]) -> None:
         """Record who decided, and how."""
@@ -80,35 +77,30 @@ class Mirror:
 
     def pause(self) -> None:
         """Leave the span: the rest of the call is awaited in another context."""
-        if self._observed is not None:
-            self._observed.pause()
+        self._observed.pause()
 
     def enter(self) -> None:
         """Make the span the current one again."""
-        if self._observed is not None:
-            self._observed.enter()
+        self._observed.enter()
 
     def done(self, result: Any) -> None:
         """End the span with the result for the model."""
-        observed = self._observed
-        if observed is not None:
-            observed.leave()
-            if self._plan.output_key is not None and result is not None:
-                observed.put(self._plan.output_key, result)
-            observed.end()
+        self._observed.leave()
+        if self._plan.output_key is not None and result is not None:
+            self._observed.put(self._plan.output_key, result)
+        self._observed.end()
 
     def failed(self, error: BaseException) -> None:
         """End the span with the error that the caller gets."""
-        if self._observed is not None:
-            self._observed.leave()
-            self._observed.fail(error)
+        self._observed.leave()
+        self._observed.fail(error)
 
     def _set(self, key: str, value: object) -> None:
-        if self._observed is not None and value is not None:
+        if value is not None:
             self._observed.set_attribute(key, value)
 
 
-def _key(event: str, name: str) -> str:
+def _key(name: str) -> str:
     return {
         "approval_id": semconv.APPROVAL_ID,
         "status": semconv.APPROVAL_STATUS,

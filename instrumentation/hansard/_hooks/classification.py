@@ -39,7 +39,7 @@ def classify(text: str, settings: HookSettings) -> Classified:
 
 
 def _by_object(text: str, settings: HookSettings) -> Classified:
-    from hansard._hooks.redaction import redactor_of
+    from hansard._hooks.record import redactor_of
     from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, Question
 
     classifier = _load(settings.classifier)

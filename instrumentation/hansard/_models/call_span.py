@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import Link, SpanKind
@@ -37,7 +37,7 @@ from hansard._models.call_attributes import (
     server_of,
 )
 from hansard._tracing.context import address_of
-from hansard._tracing.observation import Observation, begin, put_content
+from hansard._tracing.observation import UNRECORDED, Observation, begin
 from hansard._tracing.serialization import dumps
 from hansard_compiler.calls import (
     MediaPart,
@@ -136,8 +136,7 @@ class CallSpan:
         self._request = request
         self._adapter = adapter
         self._compiled = compiled
-        self._recorder: Recorder | None = None
-        self._observation: Observation | None = None
+        self._observation: Observation = UNRECORDED
         self._start_s = time.perf_counter()
         self._refs: dict[str, str] = {}
         self._is_exact = False
@@ -159,13 +158,12 @@ class CallSpan:
 
     @observing
     def _start(self, recorder: Recorder) -> None:
-        self._recorder = recorder
         name = f"chat {self._request.model}"
         values = of_request(self._request, self._adapter.provider, recorder) | of_compile(
             self._compiled
         )
-        self._observation = begin(recorder, name, values, kind=SpanKind.CLIENT)
-        if self._observation is not None and self._observation.is_recording:
+        self._observation = begin(recorder, name, values, kind=SpanKind.CLIENT) or UNRECORDED
+        if self._observation.is_recording:
             request = self._request
             self._content(semconv.INPUT_MESSAGES, plain_messages(request.messages))
             self._content(semconv.SYSTEM_INSTRUCTIONS, instructions(request.system))
@@ -174,18 +172,14 @@ class CallSpan:
     @observing
     def mark(self, attributes: Mapping[str, AttributeValue], *, links: Sequence[Link] = ()) -> None:
         """Say more of the call: what it is a replay of."""
-        if self._is_recording and self._observation is not None:
+        if self._observation.is_recording:
             self._observation.span.set_attributes(attributes)
             for link in links:
                 self._observation.span.add_link(link.context, link.attributes)
 
     def running(self) -> AbstractContextManager[None]:
         """Make the span current."""
-        return nullcontext() if self._observation is None else self._observation.running()
-
-    @property
-    def _is_recording(self) -> bool:
-        return self._observation is not None and self._observation.is_recording
+        return self._observation.running()
 
     @property
     def step_id(self) -> str:
@@ -195,7 +189,7 @@ class CallSpan:
     @property
     def _has_open_span(self) -> bool:
         """Whether there is a span that is still open, and recorded."""
-        return bool(self._open) and self._is_recording
+        return bool(self._open) and self._observation.is_recording
 
     # ---- calls of the transport
 
@@ -208,7 +202,7 @@ class CallSpan:
     @observing
     def exchanged(self, exchange: Exchange) -> None:
         """Keep what came back; a question for a count of tokens is an event."""
-        if not self._has_open_span or self._observation is None:
+        if not self._has_open_span:
             return
         if exchange.path != self._adapter.format.path:
             self._note_count(exchange)
@@ -248,7 +242,6 @@ class CallSpan:
             self._event(semconv.EVENT_TOKEN_COUNT, exchange.last, {"url.path": exchange.path})
 
     def _event(self, event: str, attempt: Attempt, more: Attributes) -> None:
-        assert self._observation is not None
         self._observation.span.add_event(event, attempt_attributes(attempt) | more)
 
     # ---- its end
@@ -256,20 +249,20 @@ class CallSpan:
     def finish(self, raw: Answer) -> RecordedCall:
         """Record the response and end the span."""
         recorded = self._recorded()
-        if self._claim() and self._observation is not None:
+        if self._claim():
             self._record_answer(raw)
             self._observation.end()
         return recorded
 
     def fail(self, error: BaseException) -> None:
         """Record how the call failed, and end the span."""
-        if self._claim() and self._observation is not None:
+        if self._claim():
             self._tell_failure(error)
             self._observation.fail(error)
 
     def cancel(self) -> None:
         """End the span of a cancelled call."""
-        if self._claim() and self._observation is not None:
+        if self._claim():
             self._observation.cancel()
 
     def _claim(self) -> bool:
@@ -280,7 +273,7 @@ class CallSpan:
 
     @observing
     def _record_answer(self, raw: Answer) -> None:
-        if not self._is_recording or self._observation is None:
+        if not self._observation.is_recording:
             return
         self._observation.span.set_attributes(answered(raw))
         reason = finish_reason_of(raw.call)
@@ -292,7 +285,7 @@ class CallSpan:
 
     @observing
     def _tell_failure(self, error: BaseException) -> None:
-        if not self._is_recording or self._observation is None:
+        if not self._observation.is_recording:
             return
         estimate = self._adapter.estimate(self._request)
         values: Attributes = {
@@ -304,16 +297,12 @@ class CallSpan:
     # ---- payloads
 
     def _content(self, key: str, value: list[Any]) -> None:
-        assert self._recorder is not None
-        assert self._observation is not None
         if value:
-            put_content(self._recorder, self._observation.span, key, dumps(value))
+            self._observation.put_text(key, dumps(value))
 
     def _put(self, key: str, data: bytes, *, media_type: str) -> bool:
         """Keep exact bytes and name them; returns whether nothing was cut out of them."""
-        assert self._recorder is not None
-        assert self._observation is not None
-        ref = put(self._recorder, data, media_type)
+        ref = put(self._observation.recorder, data, media_type)
         if not ref:
             return False
         self._refs[key] = ref
@@ -325,8 +314,7 @@ class CallSpan:
         return exact
 
     def _keep_recipe(self, exchange: Exchange) -> None:
-        assert self._recorder is not None
-        if self._recorder.settings.retention is RetentionMode.METADATA_ONLY:
+        if self._observation.recorder.settings.retention is RetentionMode.METADATA_ONLY:
             return
         request_ref = self._refs.get(semconv.REQUEST, "")
         if not request_ref:
@@ -346,8 +334,6 @@ class CallSpan:
         self._put(semconv.RECIPE, data, media_type=RECIPE_MEDIA_TYPE)
 
     def _recorded(self) -> RecordedCall:
-        if self._observation is None:
-            return RecordedCall()
         _, step_id = address_of(self._observation.span) or ("", "")
         return RecordedCall(
             step_id,

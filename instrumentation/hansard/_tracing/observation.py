@@ -11,11 +11,19 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Token
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry import context as otel_context
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    Link,
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    set_span_in_context,
+)
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
@@ -39,10 +47,10 @@ _CANCELLATIONS = frozenset({("asyncio", "CancelledError"), ("trio", "Cancelled")
 class Observation:
     """A span that is open, and the context in which its work runs."""
 
-    __slots__ = ("_context", "_ended", "_pid", "_recorder", "_token", "span")
+    __slots__ = ("_context", "_ended", "_pid", "_token", "recorder", "span")
 
     def __init__(self, recorder: Recorder, span: Span) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._ended = False
         self._pid = os.getpid()
         self.span = span
@@ -107,39 +115,42 @@ class Observation:
         """Keep a value under this attribute, as JSON, in the way the retention mode allows."""
         if self.span.is_recording():
             try:
-                most = self._recorder.settings.capture_max_bytes
-                put_content(self._recorder, self.span, key, to_json(value, max_bytes=most))
+                most = self.recorder.settings.capture_max_bytes
+                put_content(self.recorder, self.span, key, to_json(value, max_bytes=most))
             except Exception as error:
                 log_failure("capture", error)
 
     def put_text(self, key: str, text: str) -> None:
         """Keep content that is JSON text already."""
-        try:
-            put_content(self._recorder, self.span, key, text)
-        except Exception as error:
-            log_failure("capture", error)
+        if self.span.is_recording():
+            try:
+                put_content(self.recorder, self.span, key, text)
+            except Exception as error:
+                log_failure("capture", error)
 
     @property
     def most_bytes(self) -> int:
         """The most bytes of content of one attribute."""
-        return self._recorder.settings.capture_max_bytes
+        return self.recorder.settings.capture_max_bytes
 
     def set_attribute(self, key: str, value: object) -> None:
         """Set an attribute as the retention mode lets it out; other values become JSON."""
-        try:
-            self.span.set_attribute(key, clean_attribute(self._recorder, key, value))
-        except Exception as error:
-            log_failure("attribute", error)
+        if self.span.is_recording():
+            try:
+                self.span.set_attribute(key, clean_attribute(self.recorder, key, value))
+            except Exception as error:
+                log_failure("attribute", error)
 
     def add_event(self, name: str, attributes: Mapping[str, object]) -> None:
         """Add an event, its attributes as the retention mode lets them out."""
-        add_event(self._recorder, self.span, name, attributes)
+        if self.span.is_recording():
+            add_event(self.recorder, self.span, name, attributes)
 
     def tell_error(self, error: BaseException) -> None:
         """Record an exception that the program handled: an event, and no status."""
         try:
             if self.span.is_recording():
-                self.span.add_event(semconv.EVENT_EXCEPTION, exception_event(self._recorder, error))
+                self.span.add_event(semconv.EVENT_EXCEPTION, exception_event(self.recorder, error))
         except Exception as trouble:
             log_failure("exception", trouble)
 
@@ -147,7 +158,7 @@ class Observation:
         """Record how the work failed, or that it was cancelled, and end the span."""
         try:
             if self.span.is_recording():
-                tell_error(self._recorder, self.span, error)
+                tell_error(self.recorder, self.span, error)
         except Exception as trouble:
             log_failure("exception", trouble)
         self.end()
@@ -174,6 +185,25 @@ class Observation:
         # A generator that is dropped half-way after its event loop is gone is never notified.
         if not self._ended:
             self.cancel()
+
+
+class _Unrecorded(Observation):
+    """Work that is not recorded: nothing is entered, and nothing kept."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._ended = True
+        self._token = None
+        self.span = INVALID_SPAN
+
+    def enter(self) -> None: ...
+    def pause(self) -> None: ...
+
+    __enter__ = enter
+
+
+UNRECORDED: Final = _Unrecorded()
 
 
 def begin(

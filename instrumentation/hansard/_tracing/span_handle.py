@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from opentelemetry.trace import INVALID_SPAN, Span
+from opentelemetry.trace import Span
 
 from hansard import semconv
 from hansard._decorators.function_spec import Kind
 from hansard._runtime import recorder as _state
 from hansard._tracing.context import EnteredEitherWay, address_of
-from hansard._tracing.observation import Observation, begin
+from hansard._tracing.observation import UNRECORDED, Observation, begin
 
 
 class SpanHandle(EnteredEitherWay):
@@ -28,43 +28,31 @@ class SpanHandle(EnteredEitherWay):
         self._kind = kind
         self._input = input
         self._attributes = attributes
-        self._observed: list[Observation | None] = []  # one for each `with` that is open
+        self._observed: list[Observation] = []  # one for each `with` that is open
 
     def __enter__(self) -> Self:
         recorder = _state.active()
-        observed = None
-        if recorder is not None:
-            known = {
-                semconv.KIND: self._kind,
-                semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
-            }
-            observed = begin(recorder, self._name, known)
-        self._observed.append(observed)
-        if observed is not None:
-            if self._attributes:
-                self.set_attributes(self._attributes)
-            if self._input is not None:
-                observed.put(semconv.INPUT, self._input)
-            observed.enter()
+        known = {semconv.KIND: self._kind, semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
+        observed = None if recorder is None else begin(recorder, self._name, known)
+        self._observed.append(observed or UNRECORDED)
+        if self._attributes:
+            self.set_attributes(self._attributes)
+        if self._input is not None:
+            self.set_input(self._input)
+        self._current().enter()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        observed = self._observed.pop() if self._observed else None
-        if observed is None:
-            return
-        observed.leave()
-        if error is None:
-            observed.end()
-        else:
-            observed.fail(error)
+        observed = self._observed.pop() if self._observed else UNRECORDED
+        observed.__exit__(kind, error, trace)
+        observed.end()
 
     # ---- what may be said
 
     @property
     def otel(self) -> Span:
         """OpenTelemetry's span; one that records nothing if none is open."""
-        observed = self._current()
-        return INVALID_SPAN if observed is None else observed.span
+        return self._current().span
 
     @property
     def step_id(self) -> str:
@@ -74,9 +62,7 @@ class SpanHandle(EnteredEitherWay):
 
     def set_attribute(self, key: str, value: object) -> None:
         """Set an attribute; secrets are cut out of it, and what is no attribute value is JSON."""
-        observed = self._current()
-        if observed is not None and observed.is_recording:
-            observed.set_attribute(key, value)
+        self._current().set_attribute(key, value)
 
     def set_attributes(self, attributes: Mapping[str, object]) -> None:
         """Set several attributes."""
@@ -85,31 +71,22 @@ class SpanHandle(EnteredEitherWay):
 
     def set_input(self, value: Any) -> None:
         """Record the step's input, like the arguments of a decorated function."""
-        self._put(semconv.INPUT, value)
+        self._current().put(semconv.INPUT, value)
 
     def set_output(self, value: Any) -> None:
         """Record the step's output, like the result of a decorated function."""
-        self._put(semconv.OUTPUT, value)
+        self._current().put(semconv.OUTPUT, value)
 
     def add_event(self, name: str, attributes: Mapping[str, object] | None = None) -> None:
         """Record something that happened now."""
-        observed = self._current()
-        if observed is not None and observed.is_recording:
-            observed.add_event(name, attributes or {})
+        self._current().add_event(name, attributes or {})
 
     def record_error(self, error: BaseException) -> None:
         """Record an exception that the block handles itself: the step has not failed."""
-        observed = self._current()
-        if observed is not None:
-            observed.tell_error(error)
+        self._current().tell_error(error)
 
-    def _put(self, key: str, value: Any) -> None:
-        observed = self._current()
-        if observed is not None:
-            observed.put(key, value)
-
-    def _current(self) -> Observation | None:
-        return self._observed[-1] if self._observed else None
+    def _current(self) -> Observation:
+        return self._observed[-1] if self._observed else UNRECORDED
 
 
 def span(
