@@ -122,18 +122,13 @@ def _called(gate: Gate, call: Json, answers: Answers) -> Any:
     name, arguments = str(call["name"]), call["arguments"]
     with gate.turn() as turn:
         result = _run(gate, name, lambda: gate.call(name, arguments))
-    # A call that waited, and was approved within that time, has run.
-    waits = [one for one in turn.pending if _is_open(gate, str(one["approval_id"]))]
+    # A call that waited, and was approved within that time, has run: what was claimed is forgotten.
+    waits = [one for one in turn.pending if gate.waiting.find(str(one["approval_id"]))]
     if not waits:
         return result.for_model()
     approval_id = str(waits[0]["approval_id"])
     _hold(call, answers, _PENDING, waits[0].get("description"), approval_id)
     return _HELD
-
-
-def _is_open(gate: Gate, approval_id: str) -> bool:
-    """Whether a call that was proposed has not run: forgotten by the gate is what was claimed."""
-    return gate.waiting.find(approval_id) is not None
 
 
 def _run(gate: Gate, name: str, run: Callable[[], Any]) -> Any:

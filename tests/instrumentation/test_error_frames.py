@@ -15,7 +15,6 @@ import trio
 
 import hansard
 from hansard._gate.flow import Step, _in_a_thread, adrive, in_thread
-from hansard._models.call import _in_thread
 from tests.instrumentation.gating.gates import desk
 
 
@@ -65,7 +64,6 @@ def without_a_loop() -> str:
 
 
 WAYS: dict[str, Callable[[], str]] = {
-    "acall_model": lambda: asyncio.run(handled(lambda: _in_thread(fail, on_cancel=lambda: None))),
     "gate, asyncio": lambda: asyncio.run(handled(lambda: adrive(slow_flow()))),
     "gate, await": lambda: asyncio.run(handled(lambda: in_thread(fail))),
     "gate, trio": lambda: str(trio.run(handled, lambda: in_thread(fail))),

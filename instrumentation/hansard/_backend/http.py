@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from hansard._backend.http_client import Answer, HttpClient, credential, error_of
@@ -15,7 +15,7 @@ from hansard._backend.protocol import Parts, checked
 from hansard._gate.arguments import Json
 from hansard._gate.redaction import Veil
 from hansard._runtime import recorder as _state
-from hansard._runtime.data_folder import Keys, read_or_make_key
+from hansard._runtime.data_folder import Keys, key_or_random, read_or_make_key
 from hansard.errors import (
     CallRefused,
     DecisionConflict,
@@ -95,7 +95,7 @@ class HttpDecisions:
     def __init__(self, settings: Settings) -> None:
         self._http = HttpClient.of(settings)
         self._keys = Keys(settings.data)
-        self._veil = Veil.of(settings.retention, _key_of(settings))
+        self._veil = Veil.of(settings.retention, key_or_random(settings.data))
 
     def propose(self, proposal: Json) -> Json:
         # With a key of our own choice the same proposal, sent twice, is one.
@@ -188,13 +188,6 @@ def _without_nulls(message: Json) -> Json:
     return {name: value for name, value in message.items() if value is not None}
 
 
-def _key_of(settings: Settings) -> bytes:
-    try:
-        return read_or_make_key(settings.data)
-    except OSError:
-        return secrets.token_bytes(32)  # marks compare within this process only
-
-
 def _address(approval_id: str) -> str:
     return f"{_APPROVALS}/{quote(approval_id, safe='')}"
 
@@ -261,7 +254,10 @@ class HttpMemory:
         for key, value in arguments.items():
             text = value if isinstance(value, str) else canonical_json(value)
             found = text if key in _IDS else self._redactor.redact_text(text).text
-            clean[key] = value if found == text else _as_it_was(found, value)
+            if found == text:
+                clean[key] = value
+            else:
+                clean[key] = found if isinstance(value, str) else json.loads(found)
         return clean
 
     @cached_property
@@ -273,10 +269,6 @@ class HttpMemory:
 
     def close(self) -> None:
         self._client.close()
-
-
-def _as_it_was(text: str, value: Any) -> Any:
-    return text if isinstance(value, str) else json.loads(text)
 
 
 # ---- replays

@@ -8,7 +8,7 @@ import importlib.metadata
 import json
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -215,7 +215,8 @@ def instrument(*libraries: str) -> list[Instrumentation]:
     logged on the logger `hansard`, with the package to install.
     """
     there = installed()
-    names = [named(one) for one in libraries] or _of_models(there)
+    names = [named(one) for one in libraries]
+    names = names or sorted({*_OF_MODELS.intersection(there), *class_patch.recordable()})
     if not names:
         _log.warning(
             "hansard.instrument() found nothing to record: no instrumentor is installed, and "
@@ -250,10 +251,6 @@ def instrumentations() -> list[Instrumentation]:
     ]
     without = [library for library in class_patch.recordable() if library not in there]
     return found + [_over_http(library) for library in without]
-
-
-def _of_models(there: Iterable[str]) -> list[str]:
-    return sorted({*_OF_MODELS.intersection(there), *class_patch.recordable()})
 
 
 def all_on() -> list[str]:

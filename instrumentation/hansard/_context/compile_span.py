@@ -5,7 +5,6 @@ Nothing here raises into the program.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from hansard import semconv
 from hansard._context.compiled_step import RecordedCompile
 from hansard._tracing.context import address_of
-from hansard._tracing.observation import UNRECORDED, Observation, begin, clean_attribute
+from hansard._tracing.observation import (
+    UNRECORDED,
+    Observation,
+    begin,
+    clean_attribute,
+    is_exact,
+    put_bytes,
+)
 from hansard._tracing.open_span import quietly
 from hansard_compiler.compile.record import (
     CHECKS_MEDIA_TYPE,
@@ -96,9 +102,11 @@ class CompileSpan:
         if recorder.settings.retention is not RetentionMode.METADATA_ONLY:
             moved = self._keep_contents(result)
             columns = {key: _renamed(value, moved) for key, value in columns.items()}
-            request_ref = put(recorder, request.data, REQUEST_MEDIA_TYPE)
-            result_ref = put(recorder, _renamed_in(result_bytes(result), moved), RESULT_MEDIA_TYPE)
-            policy_ref = "" if rules is None else put(recorder, rules, POLICY_MEDIA_TYPE)
+            request_ref = put_bytes(recorder, request.data, REQUEST_MEDIA_TYPE)
+            result_ref = put_bytes(
+                recorder, _renamed_in(result_bytes(result), moved), RESULT_MEDIA_TYPE
+            )
+            policy_ref = "" if rules is None else put_bytes(recorder, rules, POLICY_MEDIA_TYPE)
         is_whole = request.is_whole and is_exact(request_ref, request.data)
         refs = {
             semconv.COMPILE_REQUEST_REF: request_ref,
@@ -123,7 +131,7 @@ class CompileSpan:
         moved: dict[str, str] = {}
         for ref, data in result.payloads().items():
             is_json = data[:1] in (b"{", b"[")
-            stored = put(self._observation.recorder, data, _JSON if is_json else _TEXT)
+            stored = put_bytes(self._observation.recorder, data, _JSON if is_json else _TEXT)
             if stored and stored != ref:
                 moved[ref] = stored
         return moved
@@ -141,23 +149,11 @@ class CompileSpan:
         try:
             if span.is_recording:
                 columns = attributes_of_checks(checks)
-                ref = put(recorder, checks_bytes(checks), CHECKS_MEDIA_TYPE)
+                ref = put_bytes(recorder, checks_bytes(checks), CHECKS_MEDIA_TYPE)
                 columns |= _known({semconv.POLICY_CHECKS_REF: ref})
                 span.span.set_attributes(clean_columns(recorder, columns))
         finally:
             span.end()
-
-
-def put(recorder: Recorder, data: bytes, media_type: str) -> str:
-    """Keep bytes and return their reference; empty where nothing is stored."""
-    if recorder.payloads is None:
-        return ""
-    return recorder.payloads.put(data, media_type=media_type)
-
-
-def is_exact(ref: str, data: bytes) -> bool:
-    """Whether a reference names these very bytes: nothing was cut out of them."""
-    return ref == f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def _known(refs: Mapping[str, str]) -> dict[str, str]:

@@ -168,12 +168,6 @@ def sender_of(folder: SpoolFolder) -> Sender:
     return Sender("", folder.path.name)
 
 
-def _orphaned(root: Path) -> Iterator[OrphanedSpool]:
-    """Yield the folders of ended processes, one after the other, each locked."""
-    for folder in abandoned(root):
-        yield OrphanedSpool(folder)
-
-
 _Entry: TypeAlias = tuple[OrphanedSpool, SpoolFile]
 
 
@@ -182,7 +176,8 @@ class OrphanedSpools:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folders: Iterator[OrphanedSpool] = _orphaned(root)
+        # Those of ended processes, one after the other, each locked.
+        self._folders: Iterator[OrphanedSpool] = map(OrphanedSpool, abandoned(root))
         self._held: deque[OrphanedSpool] = deque()  # locked; their files are sent in order
         self._singly = 0  # files to send one by one: of a request that was not taken whole
         self.due_s = 0.0  # when there may be something, on the monotonic clock
@@ -191,7 +186,7 @@ class OrphanedSpools:
         """Send files, or report what a process lost, or look; None: nothing was sent."""
         self._hold_more()
         if not self._held:
-            self._folders = _orphaned(self._root)
+            self._folders = map(OrphanedSpool, abandoned(self._root))
             self.due_s = time.monotonic() + _LOOK_S
             return None
         first = self._held[0]

@@ -148,7 +148,8 @@ class BatchExportWorker:
             self._flushing += 1
             self._news.notify_all()
             try:
-                return self._wait_for(lambda: self._is_flushed(target), until_s) and self._is_sent()
+                is_flushed = self._wait_for(lambda: self._is_flushed(target), until_s)
+                return is_flushed and not self._contact.is_ill and self._spool.is_empty
             finally:
                 self._flushing -= 1
 
@@ -228,14 +229,7 @@ class BatchExportWorker:
         return True
 
     def _is_flushed(self, target: int) -> bool:
-        return self._settled >= target and (self._contact.is_ill or not self._is_left())
-
-    def _is_sent(self) -> bool:
-        return not self._contact.is_ill and not self._is_left()
-
-    def _is_left(self) -> bool:
-        """Something waits on disk."""
-        return not self._spool.is_empty
+        return self._settled >= target and (self._contact.is_ill or self._spool.is_empty)
 
     def _are_orphans_sent(self) -> bool:
         return self._contact.is_ill or self._orphans.due_s > time.monotonic()
@@ -244,7 +238,7 @@ class BatchExportWorker:
         """Nothing is to be sent any more, or nothing can be."""
         if self._contact.is_ill:
             return True
-        is_empty = not len(self._waiting) and self._flight is None and not self._is_left()
+        is_empty = not len(self._waiting) and self._flight is None and self._spool.is_empty
         return is_empty and not self._is_spooling and not self._spool.unreported()
 
     # ---- the thread that sends
@@ -483,7 +477,7 @@ class BatchExportWorker:
         with self._writing:
             if flight is not None and flight.file is None and not flight.is_settled:
                 rest.insert(0, flight.batch)
-            if rest or self._is_left():
+            if rest or not self._spool.is_empty:
                 self._contact.complain("it did not take everything before the program ended")
             for batch in rest:
                 items = [one for one in batch.items if not _is_own_news(one)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -159,11 +159,9 @@ class Gate(EnteredEitherWay):
             else:
                 self.seen.add(one)
 
-    @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self) -> AbstractContextManager[Turn]:
         """Collect the pending calls of one turn of an agent."""
-        with current_turn() as turn:
-            yield turn
+        return current_turn()
 
     @contextmanager
     def batch(self) -> Iterator[str]:

@@ -101,11 +101,7 @@ class Mirror:
 
 
 def _key(name: str) -> str:
-    return {
-        "approval_id": semconv.APPROVAL_ID,
-        "status": semconv.APPROVAL_STATUS,
-        "arguments_hash": semconv.APPROVAL_ARGUMENTS_HASH,
-    }.get(name, f"hansard.approval.{name}")
+    return semconv.APPROVAL_ID if name == "approval_id" else f"hansard.approval.{name}"
 
 
 def _record_call(observed: Observation, tool: GatedTool, arguments: Json) -> None:

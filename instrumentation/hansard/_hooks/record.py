@@ -141,16 +141,10 @@ def redactor_of(settings: HookSettings) -> Redactor:
     """Return the redactor of the data folder; about 150 ms in a new process."""
     from pathlib import Path
 
-    from hansard._runtime.data_folder import read_or_make_key
+    from hansard._runtime.data_folder import key_or_random
     from hansard_compiler.redaction.redactor import Redactor
 
-    try:
-        key = read_or_make_key(Path(settings.data))
-    except OSError:  # a folder that cannot be written: equal secrets have no equal fingerprints
-        import secrets
-
-        key = secrets.token_bytes(32)
-    return Redactor(key)
+    return Redactor(key_or_random(Path(settings.data)))
 
 
 def _json(value: Any) -> str:

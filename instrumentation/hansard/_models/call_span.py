@@ -25,7 +25,6 @@ from hansard._clients.bodies import (
     text_part,
 )
 from hansard._clients.guard import observing
-from hansard._context.compile_span import is_exact, put
 from hansard._models.answer import RecordedCall
 from hansard._models.call_attributes import (
     answered,
@@ -37,7 +36,7 @@ from hansard._models.call_attributes import (
     server_of,
 )
 from hansard._tracing.context import address_of
-from hansard._tracing.observation import UNRECORDED, Observation, begin
+from hansard._tracing.observation import UNRECORDED, Observation, begin, is_exact, put_exact
 from hansard._tracing.serialization import dumps
 from hansard_compiler.calls import (
     MediaPart,
@@ -79,25 +78,16 @@ def plain_messages(messages: Sequence[Message], *, finish_reason: str | None = N
     """Return messages as `gen_ai.input.messages` and `gen_ai.output.messages` hold them."""
     more = {} if finish_reason is None else {"finish_reason": finish_reason}
     return [
-        {"role": message.role, "parts": _parts(message.parts)}
+        {"role": message.role, "parts": [one for part in message.parts for one in _part(part)]}
         | ({"name": message.name} if message.name else {})
         | more
         for message in messages
     ]
 
 
-def instructions(texts: Sequence[str]) -> list[Plain]:
-    """Return texts as `gen_ai.system_instructions` holds them."""
-    return [part for text in texts for part in text_part(text)]
-
-
 def definitions(tools: Sequence[Plain]) -> list[Plain]:
     """Return tools as `gen_ai.tool.definitions` holds them; a built-in one stays as it is."""
     return [tool if "type" in tool else {"type": "function", **tool} for tool in tools]
-
-
-def _parts(parts: Sequence[Part]) -> list[Plain]:
-    return [plain for part in parts for plain in _part(part)]
 
 
 def _part(part: Part) -> list[Plain]:
@@ -166,7 +156,10 @@ class CallSpan:
         if self._observation.is_recording:
             request = self._request
             self._content(semconv.INPUT_MESSAGES, plain_messages(request.messages))
-            self._content(semconv.SYSTEM_INSTRUCTIONS, instructions(request.system))
+            self._content(
+                semconv.SYSTEM_INSTRUCTIONS,
+                [one for text in request.system for one in text_part(text)],
+            )
             self._content(semconv.TOOL_DEFINITIONS, definitions(request.tools))
 
     @observing
@@ -204,14 +197,14 @@ class CallSpan:
         """Keep what came back; a question for a count of tokens is an event."""
         if not self._has_open_span:
             return
-        if exchange.path != self._adapter.format.path:
-            self._note_count(exchange)
-            return
-        for number, attempt in enumerate(exchange.attempts[:-1]):
-            self._event(semconv.EVENT_ATTEMPT, attempt, {semconv.RESEND_COUNT: number})
         last = exchange.last
         if last is None:
             return
+        if exchange.path != self._adapter.format.path:
+            self._event(semconv.EVENT_TOKEN_COUNT, last, {"url.path": exchange.path})
+            return
+        for number, attempt in enumerate(exchange.attempts[:-1]):
+            self._event(semconv.EVENT_ATTEMPT, attempt, {semconv.RESEND_COUNT: number})
         values = attempt_attributes(last)
         if len(exchange.attempts) > 1:
             values[semconv.RESEND_COUNT] = len(exchange.attempts) - 1
@@ -236,10 +229,6 @@ class CallSpan:
         if body:
             kind = last.headers.get("content-type", "").partition(";")[0].strip() or _JSON
             self._put(semconv.RESPONSE, body, media_type=kind)
-
-    def _note_count(self, exchange: Exchange) -> None:
-        if exchange.last is not None:
-            self._event(semconv.EVENT_TOKEN_COUNT, exchange.last, {"url.path": exchange.path})
 
     def _event(self, event: str, attempt: Attempt, more: Attributes) -> None:
         self._observation.span.add_event(event, attempt_attributes(attempt) | more)
@@ -302,16 +291,11 @@ class CallSpan:
 
     def _put(self, key: str, data: bytes, *, media_type: str) -> bool:
         """Keep exact bytes and name them; returns whether nothing was cut out of them."""
-        ref = put(self._observation.recorder, data, media_type)
-        if not ref:
-            return False
-        self._refs[key] = ref
-        values: dict[str, str | bool] = {key + semconv.PAYLOAD_REF: ref}
-        exact = is_exact(ref, data)
-        self._observation.span.set_attributes(
-            values if exact else values | {key + semconv.PAYLOAD_REDACTED: True}
-        )
-        return exact
+        observation = self._observation
+        ref = put_exact(observation.recorder, observation.span, key, data, media_type)
+        if ref:
+            self._refs[key] = ref
+        return is_exact(ref, data)
 
     def _keep_recipe(self, exchange: Exchange) -> None:
         if self._observation.recorder.settings.retention is RetentionMode.METADATA_ONLY:

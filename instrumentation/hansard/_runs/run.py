@@ -346,7 +346,9 @@ def start_run(
                 ),
             )
     if made is not None and user_goal is not None:
-        made.keep_text(semconv.RUN_GOAL, _goal_of(user_goal))
+        # A goal of any length; of a value that is no text, its JSON.
+        goal = user_goal if type(user_goal) is str else to_json(user_goal)
+        made.keep_text(semconv.RUN_GOAL, goal)
     _register_once()
     run = Run(made, agent_name=agent_name, conversation_id=conversation_id, base=outer)
     return run.enter()
@@ -407,11 +409,6 @@ def close_open_runs() -> None:
     for run in open_runs():
         run.leave_open(error)
     _outside.close(Outcome("cancelled"))
-
-
-def _goal_of(goal: object) -> str:
-    """Return the goal, of any length; of a value that is no text, its JSON."""
-    return goal if type(goal) is str else to_json(goal)
 
 
 def _tools() -> ToolSteps:

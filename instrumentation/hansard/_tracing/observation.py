@@ -6,6 +6,7 @@ its span. The exception of the program itself is looked at and never touched.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -245,6 +246,26 @@ def put_content(recorder: Recorder, span: Span, key: str, text: str) -> None:
         if ref:
             span.set_attribute(key + semconv.REF_SUFFIX, ref)
     span.set_attribute(key + semconv.SIZE_SUFFIX, len(data))
+
+
+def put_bytes(recorder: Recorder, data: bytes, media_type: str) -> str:
+    """Keep bytes and return their reference; empty where nothing is stored."""
+    return "" if recorder.payloads is None else recorder.payloads.put(data, media_type=media_type)
+
+
+def is_exact(ref: str, data: bytes) -> bool:
+    """Whether a reference names these very bytes: nothing was cut out of them."""
+    return ref == f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def put_exact(recorder: Recorder, span: Span, key: str, data: bytes, media_type: str) -> str:
+    """Keep exact bytes, and name them on a span; it says where a secret was cut out of them."""
+    ref = put_bytes(recorder, data, media_type)
+    if ref:
+        span.set_attribute(key + semconv.PAYLOAD_REF, ref)
+        if not is_exact(ref, data):
+            span.set_attribute(key + semconv.PAYLOAD_REDACTED, True)
+    return ref
 
 
 def add_event(recorder: Recorder, span: Span, name: str, attributes: Mapping[str, object]) -> None:

@@ -15,14 +15,23 @@ from hansard._tracing.observation import UNRECORDED, Observation, begin
 
 
 class SpanHandle(EnteredEitherWay):
-    """A span that a `with` block is around. Without `init()` every method does nothing."""
+    """A step around a `with` or `async with` block, which it records.
+
+    An exception that leaves the block is recorded and goes on. Without `init()` every method does
+    nothing.
+    """
 
     __module__ = "hansard"  # where programs find it
 
     __slots__ = ("_attributes", "_input", "_kind", "_name", "_observed")
 
     def __init__(
-        self, name: str, *, kind: Kind, input: Any, attributes: Mapping[str, object] | None
+        self,
+        name: str,
+        *,
+        kind: Kind = "chain",
+        input: Any = None,
+        attributes: Mapping[str, object] | None = None,
     ) -> None:
         self._name = name
         self._kind = kind
@@ -89,15 +98,4 @@ class SpanHandle(EnteredEitherWay):
         return self._observed[-1] if self._observed else UNRECORDED
 
 
-def span(
-    name: str,
-    *,
-    kind: Kind = "chain",
-    input: Any = None,
-    attributes: Mapping[str, object] | None = None,
-) -> SpanHandle:
-    """Return a context manager, for `with` and `async with`, that records its block as a step.
-
-    An exception that leaves the block is recorded and goes on.
-    """
-    return SpanHandle(name, kind=kind, input=input, attributes=attributes)
+span = SpanHandle  # programs write `with hansard.span(…)`
