@@ -100,7 +100,7 @@ def test_a_gated_call_that_fails_in_a_loop_holds_nothing(tmp_path: Path) -> None
     assert asyncio.run(main()) == [None]
 
 
-@pytest.mark.parametrize("way", ["acall_model", "gate, asyncio"])
+@pytest.mark.parametrize("way", ["gate, await", "gate, asyncio"])
 def test_a_stop_iteration_is_no_end_of_the_coroutine(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,8 @@ from opentelemetry.trace import Tracer
 
 from hansard import semconv
 from hansard._config.settings import load_settings
-from hansard._export.dropped import load_losses
+from hansard._export.dropped import Reason, load_losses
+from hansard._export.otlp.batches import encode
 from hansard._export.otlp.exporter import Answer, HttpSender
 from hansard._export.otlp.log_records import make_record
 from hansard._export.processor import SpanPipeline
@@ -54,11 +55,6 @@ class Program:
     def spans(self, *names: str, **attributes: Any) -> None:
         for name in names:
             self.tracer.start_span(name, attributes=attributes).end()
-
-    def log(self, event_name: str, body: bytes) -> None:
-        """Queue a record of the SDK's own, as the end of a program does."""
-        record = make_record(self.pipeline._resource, event_name, body, {})
-        self.pipeline._worker.put(Kind.LOGS, record, 1_024)
 
     def flush(self) -> bool:
         return self.pipeline.force_flush(20_000)
@@ -268,28 +264,30 @@ def test_two_programs_that_start_at_once_replay_once(program: MakeProgram) -> No
 def test_an_endpoint_without_logs_still_gets_its_spans(program: MakeProgram) -> None:
     with collecting(lambda path, _body: "404" if path == "/v1/logs" else "200") as collector:
         made = program(collector.url)
-        made.log("hansard.payload", b"bytes")
+        made.pipeline.spool.lose("spans", Reason.QUEUE_FULL, 1)
         made.spans("a")
         made.flush()
         made.spans("b")
         assert made.flush()
+        collector.wait_for(lambda: "/v1/logs" in collector.requests)
 
         assert collector.names == ["a", "b"]
-        assert made.pipeline.spool.lost("logs") == {"not received there": 1}
+        assert made.pipeline.spool.lost("logs") == {}
 
 
 def test_log_records_of_the_sdk_go_the_same_way(program: MakeProgram) -> None:
     switch = Switch()
     with collecting(switch) as collector:
         made = program(collector.url)
-        made.log("hansard.payload", b"\0\xff")
+        record = make_record(made.pipeline._resource, "hansard.keepalive", b"\0\xff", {})
+        made.pipeline.spool.add(Kind.LOGS, encode(Kind.LOGS, [record]), items=1)
         made.flush()
         assert [name.rpartition(".")[2] for name in spooled(made.data)] == ["logs"]
 
         switch.is_well = True
         collector.wait_for(lambda: collector.logs)
 
-        assert collector.logs[0].event_name == "hansard.payload"
+        assert collector.logs[0].event_name == "hansard.keepalive"
         assert collector.logs[0].body.bytes_value == b"\0\xff"
 
 

@@ -28,9 +28,9 @@ from hansard._export.orphaned_spools import OrphanedSpools, forward
 from hansard._export.otlp.batches import Courier
 from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
 from hansard._export.otlp.log_records import encode_payloads, payload_records
+from hansard._export.payloads import PayloadWriter
 from hansard._export.processor import SpanPipeline
 from hansard._export.spool import FOLDER, RECORD_BYTES, Payload, Spool
-from hansard._payloads.store import PayloadWriter
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.config import Config

@@ -23,8 +23,8 @@ from hansard._export.dropped import Losses, Sender
 from hansard._export.orphaned_spools import OrphanedSpools
 from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import Outcome
+from hansard._export.payloads import MAX_BYTES, PayloadWriter
 from hansard._export.spool import FOLDER, Kind, Payload, Spool, SpoolFile, files_of, process_folders
-from hansard._payloads.store import MAX_BYTES, PayloadWriter
 from hansard._runtime.recorder import Recorder
 from hansard._tracing.observation import INLINE_BYTES, put_content
 from hansard_compiler.redaction.redactor import Redactor

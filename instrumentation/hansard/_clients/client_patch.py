@@ -48,27 +48,38 @@ def watch(response: Any, exchange: Exchange, *, is_async: bool) -> None:
     response.stream = stream
 
 
+@contextmanager
+def _reading(exchange: Exchange) -> Iterator[None]:
+    """Have an exchange know how the reading of its body ends."""
+    try:
+        yield
+    except GeneratorExit:  # the reader went away; it closes the response next
+        raise
+    except BaseException as error:
+        exchange.failed(error)
+        raise
+    exchange.ended()
+
+
+class _Watched:
+    """A body that an exchange sees as it is read."""
+
+    def __init__(self, inner: Any, exchange: Exchange) -> None:
+        self._inner = inner
+        self._exchange = exchange
+
+
 @functools.cache
 def _sync_type(package: str) -> type[Any]:
     """Return the class for a client library's package: it insists on its own base."""
     base: Any = import_module(package).SyncByteStream
 
-    class WatchedStream(base):  # type: ignore[misc]  # the base is only known at run time
-        def __init__(self, inner: Any, exchange: Exchange) -> None:
-            self._inner = inner
-            self._exchange = exchange
-
+    class WatchedStream(_Watched, base):  # type: ignore[misc]  # the base is only known at run time
         def __iter__(self) -> Iterator[bytes]:
-            try:
+            with _reading(self._exchange):
                 for chunk in self._inner:
                     self._exchange.chunk(chunk)
                     yield chunk
-            except GeneratorExit:  # the reader went away; it closes the response next
-                raise
-            except BaseException as error:
-                self._exchange.failed(error)
-                raise
-            self._exchange.ended()
 
         def close(self) -> None:
             try:
@@ -83,22 +94,12 @@ def _sync_type(package: str) -> type[Any]:
 def _async_type(package: str) -> type[Any]:
     base: Any = import_module(package).AsyncByteStream
 
-    class WatchedAsyncStream(base):  # type: ignore[misc]  # the base is only known at run time
-        def __init__(self, inner: Any, exchange: Exchange) -> None:
-            self._inner = inner
-            self._exchange = exchange
-
+    class WatchedAsyncStream(_Watched, base):  # type: ignore[misc]  # as above
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            try:
+            with _reading(self._exchange):
                 async for chunk in self._inner:
                     self._exchange.chunk(chunk)
                     yield chunk
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                self._exchange.failed(error)
-                raise
-            self._exchange.ended()
 
         async def aclose(self) -> None:
             try:

@@ -12,7 +12,7 @@ from hansard import semconv
 from hansard._export.batch_queue import span_bytes
 from hansard._export.dropped import Losses, Sender
 from hansard._export.redaction import BatchCleaner
-from hansard._export.spool import FOLDER, Kind, Spool
+from hansard._export.spool import FOLDER, Spool
 from hansard._export.worker import BatchExportWorker
 from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
@@ -73,7 +73,7 @@ class SpanPipeline(SpanProcessor):
             return
         try:
             self._worker.open_spans.end(span)
-            self._worker.put(Kind.TRACES, span, span_bytes(span))
+            self._worker.put(span, span_bytes(span))
         except Exception as error:  # observing must not harm the program
             warn_once("queue", "a span could not be queued: %s", error)
 

@@ -165,12 +165,13 @@ def make_tool(
     *,
     name: str,
     effect: str,
-    describe: Describe = None,
-    undo: Undo | None = None,
-    tool_class: str | None = None,
     wait_s: Duration = 0.0,
+    **gating: Any,
 ) -> GatedTool:
-    """Return the tool of a function. Raises NotDecoratable for what cannot be gated."""
+    """Return the tool of a function; `gating` are further fields of it.
+
+    Raises NotDecoratable for what cannot be gated.
+    """
     if effect not in EFFECTS:
         raise ValueError(f"effect is 'read' or 'write', not {effect!r}")
     _refuse_generators(function)
@@ -180,11 +181,9 @@ def make_tool(
         effect="read" if effect == "read" else "write",
         plan=plan,
         shape=Shape.of(name, function, skipped=plan.parameters.skipped),
-        describe=describe,
-        undo=undo,
-        tool_class=tool_class,
         wait_s=seconds(wait_s, "wait_s"),
         known=_closed_sets(function),
+        **gating,
     )
 
 

@@ -59,7 +59,7 @@ _RUN: Final = otel.create_key("hansard-run")
 _open_runs: WeakSet[Run] = WeakSet()
 
 
-class Run(Open):
+class Run(Open, ToolSteps):
     """A run that is open until `end()`, or until its `with` or `async with` block ends.
 
     An exception that leaves the block makes it failed and goes on; a cancellation makes it
@@ -82,11 +82,11 @@ class Run(Open):
     ) -> None:
         self.agent_name = agent_name
         self.conversation_id = conversation_id
-        super().__init__(made)
+        Open.__init__(self, made)
+        ToolSteps.__init__(self)
         self._steps: dict[int, Step] = {}  # open ones, by id()
         self._step_numbers = itertools.count()
         self._context = base if made is None else self._inner_context(base, made)
-        self.tools = ToolSteps(self.context)
         if made is not None:
             _open_runs.add(self)
 
@@ -155,47 +155,6 @@ class Run(Open):
             attributes=step_attributes(recorder, kind=kind, index=index, metadata=metadata),
         )
 
-    def record_tool_call(
-        self,
-        name: str,
-        arguments: Any = None,
-        *,
-        call_id: str | None = None,
-        type: str | None = None,
-        description: str | None = None,
-    ) -> Step:
-        """Record a call of a tool. The step ends with `record_tool_result`, or its own `end()`.
-
-        As a `with` block it is the parent of what the tool itself records.
-        """
-        return self.tools.call(name, arguments, call_id=call_id, type=type, description=description)
-
-    def record_tool_result(
-        self,
-        name: str | None = None,
-        result: Any = None,
-        *,
-        call_id: str | None = None,
-        arguments: Any = None,
-        error: BaseException | str | None = None,
-        status: str | None = None,
-        duration_s: Duration | None = None,
-    ) -> Step:
-        """Record the result of a tool: the end of the call with this id, or else of this name.
-
-        A result without a call is a step of its own, of `duration_s` up to now. A second result
-        for a call is an event `hansard.tool.duplicate_result` and changes nothing.
-        """
-        return self.tools.result(
-            name,
-            result,
-            call_id=call_id,
-            arguments=arguments,
-            error=error,
-            status=status,
-            duration_s=duration_s,
-        )
-
     # ---- the model's context and call
 
     def compile_step(
@@ -250,7 +209,7 @@ class Run(Open):
 
     def _close(self, outcome: Outcome, output: Any) -> None:
         left: Ended = "completed" if outcome.status == "completed" else "cancelled"
-        self.tools.close(outcome)
+        self._leave_calls_open(outcome)
         for step in reversed(list(self._steps.values())):
             step.close(Outcome(left, left_open=True))
         if self._finish(outcome, semconv.OUTPUT, output):
@@ -299,8 +258,14 @@ def _run_of(run: Run | str | None) -> Run | None:
     return next((one for one in open_runs() if one.run_id == run), None)
 
 
-# Recorded where no run is current: in a decorated agent, or in a span of someone else.
-_outside = ToolSteps(current_context)
+class _Outside(ToolSteps):
+    """Where no run is current: in a decorated agent, or in a span of someone else."""
+
+    def context(self) -> Context:
+        return current_context()
+
+
+_outside = _Outside()
 _registered = False
 
 
@@ -363,7 +328,9 @@ def record_tool_call(
     description: str | None = None,
 ) -> Step:
     """Record the call of a tool: see `Run.record_tool_call`."""
-    return _tools().call(name, arguments, call_id=call_id, type=type, description=description)
+    return _tools().record_tool_call(
+        name, arguments, call_id=call_id, type=type, description=description
+    )
 
 
 def record_tool_result(
@@ -377,7 +344,7 @@ def record_tool_result(
     duration_s: Duration | None = None,
 ) -> Step:
     """Record the result of a tool: see `Run.record_tool_result`."""
-    return _tools().result(
+    return _tools().record_tool_result(
         name,
         result,
         call_id=call_id,
@@ -408,12 +375,12 @@ def close_open_runs() -> None:
     error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
     for run in open_runs():
         run.leave_open(error)
-    _outside.close(Outcome("cancelled"))
+    _outside._leave_calls_open(Outcome("cancelled"))
 
 
 def _tools() -> ToolSteps:
     run = current_run()
-    return _outside if run is None else run.tools
+    return _outside if run is None else run
 
 
 def _conversation_of(context: Context) -> str | None:

@@ -35,7 +35,6 @@ from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
-    from hansard_compiler.redaction.redactor import Redactor
 
 INLINE_BYTES = 1024  # UTF-8; up to there content stands in its attribute
 _MAX_MESSAGE_CHARS = 4_096
@@ -297,17 +296,14 @@ def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeVal
 
 
 def _clean(recorder: Recorder, text: str, key: str) -> str:
-    return _clean_text(recorder.redactor, recorder.settings.retention, text, key)
-
-
-def _clean_text(redactor: Redactor, mode: RetentionMode, text: str, key: str) -> str:
+    mode = recorder.settings.retention
     if not text.isascii():
         text = text.encode("utf-8", "backslashreplace").decode()
     if mode is RetentionMode.METADATA_ONLY and not _is_metadata(key, text):
         return f"‹withheld:{len(text.encode())}›"
     if mode is RetentionMode.FULL_PAYLOADS:
         return text
-    return redactor.redact_text(text, key=key).text
+    return recorder.redactor.redact_text(text, key=key).text
 
 
 def _is_metadata(key: str, text: str) -> bool:

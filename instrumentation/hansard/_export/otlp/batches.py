@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
     from hansard._config.settings import Settings
-    from hansard._payloads.upload import Uploader
+    from hansard._export.otlp.http_session import Uploader
 
 _MOST_PARTS: Final = 32  # requests spent on finding what of a batch is refused
 _MOST_DOUBTS: Final = 3  # failures of one batch that may be its own fault
@@ -133,7 +133,7 @@ class Courier:
             return Answer(Outcome.NOT_RECEIVED, "no HTTP endpoint is known")
         if self._uploader is None:
             with apart_from_forks():
-                from hansard._payloads.upload import Uploader
+                from hansard._export.otlp.http_session import Uploader
 
             self._uploader = Uploader(base, self._settings)
         response = self._uploader.put(payload.ref, payload.data, media_type=payload.media_type)
