@@ -150,11 +150,7 @@ def embedded_parts() -> EmbeddedParts:
 # ---- what both backends share
 
 
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-_Part = TypeVar("_Part", bound=_Closable)
+_Part = TypeVar("_Part", bound="Decisions | Memory")
 
 
 class Once(Generic[_Part]):

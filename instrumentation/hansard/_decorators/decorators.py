@@ -226,19 +226,10 @@ def _start(
     if not observed.is_recording:
         return observed
     try:
-        named = plan.parameters.named(args, kwargs)
-        plan.describe(observed, named)
-        if plan.input_key is not None and named:
-            observed.put(plan.input_key, named)
+        plan.record_call(observed, plan.parameters.named(args, kwargs))
     except Exception as error:
         log_failure("arguments", error)
     return observed
-
-
-def _finish(observed: Observation, plan: Plan, result: Any) -> None:
-    if plan.output_key is not None and result is not None:
-        observed.put(plan.output_key, result)
-    observed.end()
 
 
 def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -251,7 +242,7 @@ def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., An
             result = function(*args, **kwargs)
         if is_pending(result):
             return _to_come(observed, plan, result)
-        _finish(observed, plan, result)
+        plan.finish(observed, result)
         return result
 
     return wrapper
@@ -265,7 +256,7 @@ def _wrapped_coroutine(function: Callable[..., Any], plan: Plan) -> Callable[...
             return await function(*args, **kwargs)
         with observed:
             result = await function(*args, **kwargs)
-        _finish(observed, plan, result)
+        plan.finish(observed, result)
         return result
 
     return wrapper
@@ -280,7 +271,7 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
     if isinstance(result, Coroutine):
         return _observed_coroutine(result, observed, plan)
     if not is_future(result):
-        _finish(observed, plan, result)
+        plan.finish(observed, result)
         return result
 
     def done(future: Any) -> None:
@@ -290,7 +281,7 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
         # Not `exception()`, after which asyncio does not log one that was never retrieved.
         error = future._exception
         if error is None:
-            _finish(observed, plan, future.result())
+            plan.finish(observed, future.result())
         else:
             observed.fail(error)
 
@@ -301,7 +292,7 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
 async def _observed_coroutine(made: Coroutine[Any, Any, Any], observed: Any, plan: Plan) -> Any:
     with observed:
         result = await made
-    _finish(observed, plan, result)
+    plan.finish(observed, result)
     return result
 
 

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hansard import semconv
 from hansard._export.backoff import may_retry
@@ -19,7 +19,7 @@ from hansard._export.keepalive import keepalives
 from hansard._export.otlp.batches import Courier, encode, items_of
 from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
 from hansard._export.otlp.log_records import drop_records, keepalive_records
-from hansard._export.spool import Kind, SpoolFile, SpoolFolder, abandoned, remove
+from hansard._export.spool import Kind, Spool, SpoolFile, SpoolFolder, abandoned, remove
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError
 
@@ -30,20 +30,11 @@ _MAX_ITEMS: Final = 512
 _MAX_BYTES: Final = 1 << 20
 
 
-class Shelf(Protocol):
-    """Where a file is, and who counts its outcome."""
+def forward(courier: Courier, shelf: Spool | OrphanedSpool, file: SpoolFile) -> Answer:
+    """Send one file and settle it; it stays where it is only when it may do later.
 
-    def arrived(self, file: SpoolFile) -> None: ...
-
-    def give_up(self, file: SpoolFile, reason: Reason) -> None: ...
-
-    def refuse(self, kind: Kind, items: int, data: bytes) -> None: ...
-
-    def lose(self, signal: str, reason: Reason, items: int) -> None: ...
-
-
-def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
-    """Send one file and settle it; it stays where it is only when it may do later."""
+    `shelf` is where the file is, and counts its outcome.
+    """
     try:
         items = items_of(file)
     except (SpoolError, ValueError) as error:

@@ -22,23 +22,19 @@ from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, get_origin
 
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.serialization import is_pending
 from hansard.errors import AwaitRequired, FutureNotStarted, GateError, PendingResult
 
+if TYPE_CHECKING:
+    from hansard._gate.tracing import Mirror
+
 T = TypeVar("T")
 _MOST_NESTED: Final = 16  # awaitables that an awaitable returns, one in the other
 # How long a future of a pool may wait for its work to begin: after that it never will.
 _UNBEGUN_S: Final = 60.0
-
-
-class Within(Protocol):
-    """A context that a flow entered; it is left while the rest of the flow is awaited."""
-
-    def pause(self) -> None: ...
-    def enter(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,9 @@ class Step:
     is_final: bool = False  # it records an end: done also where the flow is cancelled meanwhile
     # Gets what a slow step returned after its flow was cancelled: nothing else does.
     if_late: Callable[[Any], object] | None = field(default=None, repr=False)
-    within: Within | None = field(default=None, repr=False)  # what is current while it is done
+    within: Mirror | None = field(
+        default=None, repr=False
+    )  # current while it is done; left while the rest is awaited
 
 
 def pause(seconds: float) -> Step:
@@ -162,7 +160,7 @@ def _driven(flow: Flow[Any], loop: _OwnLoop, *, hands_over: bool) -> Any:
         return end.value
 
 
-async def _rest(flow: Flow[T], made: Any, within: Within | None) -> T:
+async def _rest(flow: Flow[T], made: Any, within: Mirror | None) -> T:
     if within is not None:
         within.enter()
     return await adrive(flow, pending=made)

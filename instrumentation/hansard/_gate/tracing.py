@@ -38,7 +38,10 @@ class Mirror:
         links = _links_to(proposed_in)
         observed = begin(recorder, tool.plan.span_name, attributes, links=links) or UNRECORDED
         if observed.is_recording:
-            _record_call(observed, tool, arguments)
+            try:
+                tool.plan.record_call(observed, arguments)
+            except Exception as error:
+                log_failure("arguments", error)
         observed.enter()
         return cls(observed, tool)
 
@@ -86,9 +89,7 @@ class Mirror:
     def done(self, result: Any) -> None:
         """End the span with the result for the model."""
         self._observed.leave()
-        if self._plan.output_key is not None and result is not None:
-            self._observed.put(self._plan.output_key, result)
-        self._observed.end()
+        self._plan.finish(self._observed, result)
 
     def failed(self, error: BaseException) -> None:
         """End the span with the error that the caller gets."""
@@ -102,15 +103,6 @@ class Mirror:
 
 def _key(name: str) -> str:
     return semconv.APPROVAL_ID if name == "approval_id" else f"hansard.approval.{name}"
-
-
-def _record_call(observed: Observation, tool: GatedTool, arguments: Json) -> None:
-    try:
-        tool.plan.describe(observed, arguments)
-        if tool.plan.input_key is not None and arguments:
-            observed.put(tool.plan.input_key, arguments)
-    except Exception as error:
-        log_failure("arguments", error)
 
 
 def _links_to(step_id: str | None) -> tuple[Link, ...]:
