@@ -60,9 +60,6 @@ class OpenSpans:
             with self._lock:
                 self._open.pop((context.trace_id, context.span_id), None)
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def next_due_s(self) -> float | None:
         """Return when to look again, on the monotonic clock; past: there is something to report."""
         now_s = time.monotonic()
@@ -108,7 +105,7 @@ class OpenSpans:
                 and now_s - self._sent_keepalive_s < self.interval_s
             ):
                 return []
-            traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
+            traces = self._reported()
             if not traces:
                 self._sent_keepalive_s = None
                 return []
@@ -118,9 +115,12 @@ class OpenSpans:
     def last_words(self) -> list[dict[str, Any]]:
         """Return the attributes of the records of spans that are open when this process ends."""
         with self._lock:
-            traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
+            traces = self._reported()
             self._open.clear()
         return keepalives(traces, interval_s=self.interval_s, is_last=True)
+
+    def _reported(self) -> set[int]:
+        return {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
 
 
 def keepalives(
