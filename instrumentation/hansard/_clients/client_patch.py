@@ -2,7 +2,8 @@
 
 A client is watched at two places that both packages have. Its method `request` is one call, tries
 and all; the `send` of the HTTP client below it is one try. Both are replaced on the objects, not on
-their classes: other clients of the process are not touched.
+their classes: other clients of the process are not touched. Only `switch_on`, for all clients of a
+library, replaces `request` on the classes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from queue import SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -472,3 +475,91 @@ def _answered(exchange: Exchange, response: Any, *, is_async: bool) -> None:
     except Exception as error:  # a response of another make
         tell("_answered", error)
         exchange.closed()
+
+
+# ---- every client of a library, where no instrumentor of it works
+
+# `instrument_client` replaces methods of one client. Here the method `request` of the base classes
+# of the package is replaced: clients made before and those made later are recorded alike.
+
+# Public classes of each package; the base that has their `request` is looked for.
+LIBRARIES: Final = {
+    "openai": ("OpenAI", "AsyncOpenAI"),
+    "anthropic": ("Anthropic", "AsyncAnthropic"),
+}
+
+
+@dataclass(slots=True)
+class _Replaced:
+    """A class's method, and what it was replaced with; the switch is for wrappers around ours."""
+
+    owner: type
+    original: Callable[..., Any]
+    is_on: bool = True
+    ours: Callable[..., Any] | None = None
+
+
+_replaced: dict[str, list[_Replaced]] = {}
+
+
+def can_record(library: str) -> bool:
+    """Whether the library is one whose HTTP client can be recorded, and is installed."""
+    if library not in LIBRARIES:
+        return False
+    try:
+        return find_spec(library) is not None
+    except (ImportError, ValueError):  # a module that was put there by hand
+        return False
+
+
+def recordable() -> list[str]:
+    """Return the installed libraries whose HTTP clients can be recorded; imports none."""
+    return [library for library in LIBRARIES if can_record(library)]
+
+
+def is_on(library: str) -> bool:
+    """Whether all clients of this library are recorded."""
+    return library in _replaced
+
+
+def all_on() -> list[str]:
+    """Return the libraries whose clients are all recorded."""
+    return list(_replaced)
+
+
+def switch_on(library: str) -> None:
+    """Record the calls of all clients of this library.
+
+    Imports it, and raises what importing raises; AttributeError for a version whose clients are
+    made in another way.
+    """
+    package = import_module(library)
+    found = []
+    for name in LIBRARIES[library]:
+        client = getattr(package, name)
+        owner = next((base for base in client.__mro__ if "request" in vars(base)), None)
+        if owner is None:
+            raise AttributeError(f"{library}.{name} has no method request")
+        found.append(_Replaced(owner, vars(owner)["request"]))
+    for one, name in zip(found, LIBRARIES[library], strict=True):
+        one.ours = _recorded_request(one, library, is_async=name.startswith("Async"))
+        one.owner.request = one.ours  # type: ignore[attr-defined]  # looked for above
+    _replaced[library] = found
+
+
+def switch_off(library: str) -> None:
+    """Undo `switch_on`; clients that `instrument_client` was called with stay recorded."""
+    for one in _replaced.pop(library, []):
+        one.is_on = False
+        if vars(one.owner).get("request") is one.ours:  # else another wrapper is around ours
+            one.owner.request = one.original  # type: ignore[attr-defined]
+
+
+def _recorded_request(one: _Replaced, library: str, *, is_async: bool) -> Callable[..., Any]:
+    def watching(client: Any, *args: Any, **kwargs: Any) -> AbstractContextManager[list[Any]]:
+        if not one.is_on or is_recorded(client):
+            return nullcontext([])
+        watch_client(client, is_async=is_async)
+        return recorded_call(client, library, args, kwargs)
+
+    return around(one.original, one.original, watching, is_async=is_async)

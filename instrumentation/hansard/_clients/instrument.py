@@ -14,7 +14,7 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard import semconv
-from hansard._clients import class_patch, langchain, llama_index
+from hansard._clients import client_patch, langchain, llama_index
 from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import PlacedProvider
 from hansard._runtime.recorder import active
@@ -216,7 +216,7 @@ def instrument(*libraries: str) -> list[Instrumentation]:
     """
     there = installed()
     names = [named(one) for one in libraries]
-    names = names or sorted({*_OF_MODELS.intersection(there), *class_patch.recordable()})
+    names = names or sorted({*_OF_MODELS.intersection(there), *client_patch.recordable()})
     if not names:
         _log.warning(
             "hansard.instrument() found nothing to record: no instrumentor is installed, and "
@@ -228,9 +228,9 @@ def instrument(*libraries: str) -> list[Instrumentation]:
 def uninstrument(*libraries: str) -> list[Instrumentation]:
     """Switch off what `instrument` switched on; without names, all of it. Never raises."""
     names = [named(one) for one in libraries] or all_on()
-    recorded = [name for name in names if class_patch.is_on(name)]
+    recorded = [name for name in names if client_patch.is_on(name)]
     for name in recorded:
-        class_patch.switch_off(name)
+        client_patch.switch_off(name)
     return [
         *(_uninstrument(_switched_on[name]) for name in names if name in _switched_on),
         *(_over_http(name, State.OFF) for name in recorded),
@@ -249,13 +249,13 @@ def instrumentations() -> list[Instrumentation]:
         for library, several in there.items()
         if library in _OF_MODELS
     ]
-    without = [library for library in class_patch.recordable() if library not in there]
+    without = [library for library in client_patch.recordable() if library not in there]
     return found + [_over_http(library) for library in without]
 
 
 def all_on() -> list[str]:
     """Return the libraries that `instrument` switched on in this process."""
-    return [*_switched_on, *class_patch.all_on()]
+    return [*_switched_on, *client_patch.all_on()]
 
 
 def _instrument(library: str, several: list[Found]) -> Instrumentation:
@@ -268,7 +268,7 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
     if on is not None:
         _follow(on)
         return _result(on, State.ALREADY_ON, several)
-    if class_patch.is_on(library):
+    if client_patch.is_on(library):
         return _over_http(library, State.ALREADY_ON)
     failed: list[Instrumentation] = []
     for one in several:  # the next best, where one does not work with what is installed
@@ -284,9 +284,9 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
 def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentation:
     """Record the library's own clients, where no instrumentor of it works."""
     detail = ""
-    if class_patch.can_record(library):
+    if client_patch.can_record(library):
         try:
-            class_patch.switch_on(library)
+            client_patch.switch_on(library)
         except Exception as error:
             detail = f"{type(error).__name__}: {error}"
     for one in failed:
@@ -294,13 +294,13 @@ def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentat
     package = package_for(library)
     is_other = package not in {one.package for one in failed}
     works = f"; one that works: pip install {package}" if is_other else ""
-    if class_patch.is_on(library):
+    if client_patch.is_on(library):
         if failed:
             _log.warning("%s: its HTTP clients are recorded instead%s", library, works)
         return _over_http(library)
     if detail:
         _log.warning("the clients of %s cannot be recorded: %s", library, detail)
-    elif library in class_patch.CLIENTS:
+    elif library in client_patch.LIBRARIES:
         _log.warning(
             "%s is not installed: pip install %s; its calls are recorded then", library, library
         )
