@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry.trace import get_current_span
+
 from hansard import semconv
 from hansard._backend import backend_of_this_process
 from hansard._gate.arguments import Json
-from hansard._runs.run import Run, address_in, context_of, current_run
+from hansard._runs.run import Run, context_of, current_run
 from hansard._runs.step import Step
 from hansard._runtime.recorder import active
+from hansard._tracing.context import address_of
 from hansard._tracing.open_span import OpenSpan, outcome_of, quietly
 
 if TYPE_CHECKING:
@@ -92,8 +95,7 @@ class StepContext:
 def step_context_of(run: Run | str | None, step: Step | str | None) -> StepContext:
     """Return the context of a run and step, of the current ones if none is named."""
     context = context_of(run, step)
-    found = address_in(context)
-    run_id, step_id = found or (None, None)
+    run_id, step_id = address_of(get_current_span(context)) or (None, None)
     if isinstance(run, str):
         run_id = run  # perhaps of another program
     if isinstance(step, str):
@@ -135,7 +137,7 @@ def _in_step(
     token: str | None = None,
 ) -> Json:
     span = _begin(parent, attributes)
-    step_id = parent.step_id if span is None else f"{span.trace_id}-{span.span_id}"
+    step_id = parent.step_id if span is None else span.step_id
     run_id = parent.run_id or (None if span is None else span.trace_id)
     if step_id is not None and run_id is not None and not step_id.startswith(run_id):
         step_id = None  # it belongs to a run of another trace

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hansard import semconv
 from hansard._backend import open_backend, settings_of_this_process
@@ -41,9 +41,6 @@ from hansard.errors import (
 )
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
-
-if TYPE_CHECKING:
-    from hansard._gate.gate import Tools
 
 _CUT: Final = re.compile("‹(?:redacted|withheld|masked)|\\[(?:secret|withheld): ")
 _PENDING: Final = "pending"
@@ -125,18 +122,13 @@ def _called(gate: Gate, call: Json, answers: Answers) -> Any:
     name, arguments = str(call["name"]), call["arguments"]
     with gate.turn() as turn:
         result = _run(gate, name, lambda: gate.call(name, arguments))
-    # A call that waited, and was approved within that time, has run.
-    waits = [one for one in turn.pending if _is_open(gate, str(one["approval_id"]))]
+    # A call that waited, and was approved within that time, has run: what was claimed is forgotten.
+    waits = [one for one in turn.pending if gate.waiting.find(str(one["approval_id"]))]
     if not waits:
         return result.for_model()
     approval_id = str(waits[0]["approval_id"])
     _hold(call, answers, _PENDING, waits[0].get("description"), approval_id)
     return _HELD
-
-
-def _is_open(gate: Gate, approval_id: str) -> bool:
-    """Whether a call that was proposed has not run: forgotten by the gate is what was claimed."""
-    return gate.waiting.find(approval_id) is not None
 
 
 def _run(gate: Gate, name: str, run: Callable[[], Any]) -> Any:
@@ -254,7 +246,8 @@ def replay(
     Raises NotReplayable with a reason, ReplayUnavailable if it cannot be made now, NotFoundError.
     """
     bounds = _bounds_of_live(live, tools, max_turns, max_usd)
-    changes = _changes(model, provider, token_budget, response_reserve, weights, policy, remove)
+    budget: Json = {"token_budget": token_budget, "response_reserve": response_reserve}
+    changes = _changes(model, provider, budget, weights, policy, remove)
     made_with = _made_with(allow_other_address, allow_provider_side_effects, script, timeout_s)
     body: Json = {
         "step_id": _step_id(step),
@@ -327,8 +320,6 @@ def continue_replay(
 
 def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
     """Run the tools that a fork waits for behind a gate, for as long as that brings it on."""
-    from hansard._replay import Answers, answer_calls, gate_for_replay
-
     gate = gate_for_replay(tools, found.replay_id)
     while found.state == "waiting" and gate is not None:
         answers = Answers()
@@ -358,27 +349,25 @@ def _bounds_of_live(
 def _changes(
     model: str | None,
     provider: str | None,
-    token_budget: int | None,
-    response_reserve: int | None,
+    budget: Json,
     weights: Mapping[str, float] | None,
     policy: Iterable[Mapping[str, Any]] | None,
     remove: Iterable[str],
 ) -> list[Json]:
-    changes: list[Json] = []
-    if provider is not None:
-        changes.append({"op": "set_provider", "provider": provider})
-    if model is not None:
-        changes.append({"op": "set_model", "model": model})
-    budget = {"token_budget": token_budget, "response_reserve": response_reserve}
-    known = {name: value for name, value in budget.items() if value is not None}
-    if known:
-        changes.append({"op": "set_budget", **known})
-    if weights is not None:
-        changes.append({"op": "set_weights", "weights": dict(weights)})
-    if policy is not None:
-        changes.append({"op": "set_policy", "rules": [dict(rule) for rule in policy]})
+    """Return a change for each operation of which a field is set, and each item to remove."""
+    fields: dict[str, Json] = {
+        "set_provider": {"provider": provider},
+        "set_model": {"model": model},
+        "set_budget": budget,
+        "set_weights": {"weights": None if weights is None else dict(weights)},
+        "set_policy": {"rules": None if policy is None else [dict(rule) for rule in policy]},
+    }
+    known = {op: {k: v for k, v in named.items() if v is not None} for op, named in fields.items()}
     ids = [remove] if isinstance(remove, str) else remove
-    return [*changes, *({"op": "remove_item", "item_id": one} for one in ids)]
+    return [
+        *({"op": op, **named} for op, named in known.items() if named),
+        *({"op": "remove_item", "item_id": one} for one in ids),
+    ]
 
 
 def _step_id(step: str | Step | ModelAnswer) -> str:

@@ -147,7 +147,7 @@ def _reproposed(
     tool = gate.find_tool(str(approval["tool"]))
     if tool is None:
         raise UnknownTool(str(approval["tool"]))
-    tool = tool if instance is None or not tool.needs_receiver else tool.on(instance)
+    tool = tool.on(instance)
     named = tool.shape.from_model(arguments)
     return invocation.call(gate, tool, named, repropose=approval["approval_id"])
 
@@ -207,9 +207,8 @@ def undo(
     proposed = gate.decisions.undo(approval_id, {"by": by or None, "token": token})
     approval = checked(proposed)
     if tool is not None:
-        bound = tool if instance is None or not tool.needs_receiver else tool.on(instance)
         arguments, bound_hash = dict(approval["arguments"]), str(approval.get("arguments_hash"))
-        call = Proposed(bound, arguments, bound_hash, proposed.get("proposal_key"))
+        call = Proposed(tool.on(instance), arguments, bound_hash, proposed.get("proposal_key"))
         gate.waiting.add(approval, call)
     note_pending(approval)
     return Pending.of(approval)

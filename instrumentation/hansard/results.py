@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self, TypeAlias
@@ -119,7 +118,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class _Decided(ABC):
+class _Decided:
     """A call that was decided against: what the three classes below share."""
 
     status: ClassVar[str]
@@ -139,13 +138,8 @@ class _Decided(ABC):
             str(approval.get(name) or "") for name in ("tool", "decided_by", "reason", "note")
         )
         description = str(approval.get("description") or "")
-        message = f"{cls._outcome(by, reason, note)}: {description or tool}"
+        message = f"{_outcome(cls.status, by, reason, note)}: {description or tool}"
         return cls(approval["approval_id"], tool, description, by, reason, note, message)
-
-    @staticmethod
-    @abstractmethod
-    def _outcome(by: str, reason: str, note: str) -> str:
-        """Return what was decided, as a model reads it."""
 
     def for_model(self) -> Json:
         """Return the status with the message, the id of the approval, reason and note."""
@@ -161,26 +155,12 @@ class Rejected(_Decided):
 
     status: ClassVar[str] = "rejected"
 
-    @staticmethod
-    def _outcome(by: str, reason: str, note: str) -> str:
-        because = f" ({reason})" if reason else ""
-        return f"Rejected by {by or 'somebody'}, and not run{because}"
-
 
 @dataclass(frozen=True, slots=True)
 class Revised(_Decided):
     """A call that a person sent back with a note: propose it again, changed by the note."""
 
     status: ClassVar[str] = "revised"
-
-    @staticmethod
-    def _outcome(by: str, reason: str, note: str) -> str:
-        note = note.strip()
-        stop = "" if not note or note.endswith((".", "!", "?", "…")) else "."
-        return (
-            f"Sent back with a note, and not run: {note}{stop} "
-            "Propose it again, changed as the note asks"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +169,20 @@ class Expired(_Decided):
 
     status: ClassVar[str] = "expired"
 
-    @staticmethod
-    def _outcome(by: str, reason: str, note: str) -> str:
+
+def _outcome(status: str, by: str, reason: str, note: str) -> str:
+    """Return what was decided, as a model reads it."""
+    if status == Rejected.status:
+        because = f" ({reason})" if reason else ""
+        return f"Rejected by {by or 'somebody'}, and not run{because}"
+    if status == Expired.status:
         return "Nobody decided in time, so it expired and was not run"
+    note = note.strip()
+    stop = "" if not note or note.endswith((".", "!", "?", "…")) else "."
+    return (
+        f"Sent back with a note, and not run: {note}{stop} "
+        "Propose it again, changed as the note asks"
+    )
 
 
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})

@@ -291,6 +291,11 @@ class _Log:
     marks: list[Mark] = field(default_factory=list)
     end: tuple[int, EndStatus] | None = None
 
+    def unfolded(self, log: LogId) -> list[Json]:
+        """Return the messages after the last fold."""
+        after = self.folds[-1].message_position if self.folds else -1
+        return [decode(log, row).body for row in self.rows[after + 1 :]]
+
 
 class LocalTranscripts:
     """A back end without a store. The lock guards all logs."""
@@ -340,8 +345,7 @@ class LocalTranscripts:
                 raise MessageIdUsed(entry.id.hex())
 
     def _refuse_orphans(self, log: LogId, to: _Log, entries: Sequence[Entry]) -> None:
-        after = to.folds[-1].message_position if to.folds else -1
-        bodies = [decode(log, row).body for row in to.rows[after + 1 :]]
+        bodies = to.unfolded(log)
         for entry in entries:
             if entry.id not in self._by_id:
                 body = {"role": entry.role, **json.loads(entry.content)}
@@ -377,8 +381,7 @@ class LocalTranscripts:
             raise NothingToFold("the summary is empty")
         with self._lock:
             to = self._log(log)
-            after = to.folds[-1].message_position if to.folds else -1
-            waiting = open_calls(decode(log, row).body for row in to.rows[after + 1 :])
+            waiting = open_calls(to.unfolded(log))
             if waiting:
                 raise NothingToFold(f"{len(waiting)} tool call(s) have no result yet")
             head = len(to.rows) - 1

@@ -15,7 +15,6 @@ import trio
 
 import hansard
 from hansard._gate.flow import Step, _in_a_thread, adrive, in_thread
-from hansard._models.call import _in_thread
 from tests.instrumentation.gating.gates import desk
 
 
@@ -65,7 +64,6 @@ def without_a_loop() -> str:
 
 
 WAYS: dict[str, Callable[[], str]] = {
-    "acall_model": lambda: asyncio.run(handled(lambda: _in_thread(fail, on_cancel=lambda: None))),
     "gate, asyncio": lambda: asyncio.run(handled(lambda: adrive(slow_flow()))),
     "gate, await": lambda: asyncio.run(handled(lambda: in_thread(fail))),
     "gate, trio": lambda: str(trio.run(handled, lambda: in_thread(fail))),
@@ -102,7 +100,7 @@ def test_a_gated_call_that_fails_in_a_loop_holds_nothing(tmp_path: Path) -> None
     assert asyncio.run(main()) == [None]
 
 
-@pytest.mark.parametrize("way", ["acall_model", "gate, asyncio"])
+@pytest.mark.parametrize("way", ["gate, await", "gate, asyncio"])
 def test_a_stop_iteration_is_no_end_of_the_coroutine(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from hansard._config.settings import load_settings
 from hansard._export.otlp.exporter import GrpcSender, Outcome, make_sender
+from hansard._export.spool import Kind
 from tests.instrumentation.faulty import closed_port
 from tests.journeys.processes import spans
 
@@ -71,7 +72,9 @@ def test_a_code_says_whether_the_batch_is_worth_another_attempt(
     outcome: Outcome,
 ) -> None:
     with aborting(code, details) as port, sending(tmp_path, port) as sender:
-        answers = [sender.send_spans(spans(1)) for _ in range(2)]  # the second line is a repeat
+        answers = [
+            sender.send(Kind.TRACES, spans(1)) for _ in range(2)
+        ]  # the second line is a repeat
 
     assert [answer.outcome for answer in answers] == [outcome, outcome]
     assert code.name in answers[0].reason
@@ -84,7 +87,7 @@ def test_a_program_that_logs_nothing_leaves_it_in_doubt(tmp_path: Path) -> None:
     try:
         code = grpc.StatusCode.INVALID_ARGUMENT
         with aborting(code, "no") as port, sending(tmp_path, port) as sender:
-            assert sender.send_spans(spans(1)).outcome is Outcome.DOUBTFUL
+            assert sender.send(Kind.TRACES, spans(1)).outcome is Outcome.DOUBTFUL
     finally:
         logging.disable(logging.NOTSET)
 
@@ -94,7 +97,7 @@ def test_lines_of_the_programs_own_exporters_pass(
 ) -> None:
     code = grpc.StatusCode.INVALID_ARGUMENT
     with aborting(code, "no") as port, sending(tmp_path, port) as sender:
-        sender.send_spans(spans(1))
+        sender.send(Kind.TRACES, spans(1))
         logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter").error("of its own")
 
     assert caplog.messages == ["of its own"]
@@ -108,7 +111,7 @@ def test_a_batch_that_comes_after_the_sender_was_closed_is_sent_later(
     endpoint = f"http://127.0.0.1:{closed_port()}"
     settings = {"data": tmp_path, "endpoint": endpoint, "protocol": protocol}
     sender = make_sender(load_settings(settings, {}))
-    sender.send_spans(spans(1))
+    sender.send(Kind.TRACES, spans(1))
     sender.close()
 
-    assert sender.send_spans(spans(1)).outcome is Outcome.LATER
+    assert sender.send(Kind.TRACES, spans(1)).outcome is Outcome.LATER

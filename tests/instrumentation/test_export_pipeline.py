@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Tracer
 
 from hansard import semconv
 from hansard._config.settings import load_settings
-from hansard._export.dropped import load_losses
+from hansard._export.dropped import Reason, load_losses
+from hansard._export.otlp.batches import encode
 from hansard._export.otlp.exporter import Answer, HttpSender
+from hansard._export.otlp.log_records import make_record
 from hansard._export.processor import SpanPipeline
-from hansard._export.spool import files_of, process_folders, refused_files
+from hansard._export.spool import Kind, files_of, process_folders, refused_files
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.collectors import Collector, collecting
@@ -262,28 +264,30 @@ def test_two_programs_that_start_at_once_replay_once(program: MakeProgram) -> No
 def test_an_endpoint_without_logs_still_gets_its_spans(program: MakeProgram) -> None:
     with collecting(lambda path, _body: "404" if path == "/v1/logs" else "200") as collector:
         made = program(collector.url)
-        made.pipeline.emit_log("hansard.payload", b"bytes", {})
+        made.pipeline.spool.lose("spans", Reason.QUEUE_FULL, 1)
         made.spans("a")
         made.flush()
         made.spans("b")
         assert made.flush()
+        collector.wait_for(lambda: "/v1/logs" in collector.requests)
 
         assert collector.names == ["a", "b"]
-        assert made.pipeline.spool.lost("logs") == {"not received there": 1}
+        assert made.pipeline.spool.lost("logs") == {}
 
 
 def test_log_records_of_the_sdk_go_the_same_way(program: MakeProgram) -> None:
     switch = Switch()
     with collecting(switch) as collector:
         made = program(collector.url)
-        made.pipeline.emit_log("hansard.payload", b"\0\xff", {"hansard.payload.digest": "x"})
+        record = make_record(made.pipeline._resource, "hansard.keepalive", b"\0\xff", {})
+        made.pipeline.spool.add(Kind.LOGS, encode(Kind.LOGS, [record]), items=1)
         made.flush()
         assert [name.rpartition(".")[2] for name in spooled(made.data)] == ["logs"]
 
         switch.is_well = True
         collector.wait_for(lambda: collector.logs)
 
-        assert collector.logs[0].event_name == "hansard.payload"
+        assert collector.logs[0].event_name == "hansard.keepalive"
         assert collector.logs[0].body.bytes_value == b"\0\xff"
 
 
@@ -367,14 +371,14 @@ def test_an_error_of_the_sdk_itself_loses_no_batch(
     program: MakeProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = iter([True])
-    send = HttpSender.send_spans
+    send = HttpSender.send
 
-    def fail_once(self: HttpSender, spans: Sequence[ReadableSpan]) -> Answer:
+    def fail_once(self: HttpSender, kind: Kind, items: Sequence[Any]) -> Answer:
         if next(failures, False):
             raise RuntimeError("no")
-        return send(self, spans)
+        return send(self, kind, items)
 
-    monkeypatch.setattr(HttpSender, "send_spans", fail_once)
+    monkeypatch.setattr(HttpSender, "send", fail_once)
     with collecting() as collector:
         made = program(collector.url)
         made.spans("first")

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 CALL = """
 import json, os
 import hansard
-from hansard._payloads.store import set_content
+from hansard._tracing.observation import put_content
 
 def messages(role, text):
     return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
@@ -33,8 +33,8 @@ def messages(role, text):
 recorder = hansard.init()
 attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o-mini"}
 span = recorder.tracer.start_span("chat gpt-4o-mini", attributes=attributes)
-set_content(span, "gen_ai.input.messages", messages("user", PROMPT), recorder=recorder)
-set_content(span, "gen_ai.output.messages", messages("assistant", ANSWER), recorder=recorder)
+put_content(recorder, span, "gen_ai.input.messages", messages("user", PROMPT))
+put_content(recorder, span, "gen_ai.output.messages", messages("assistant", ANSWER))
 span.end()
 print("result 42")
 """

@@ -28,9 +28,9 @@ from hansard._export.orphaned_spools import OrphanedSpools, forward
 from hansard._export.otlp.batches import Courier
 from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
 from hansard._export.otlp.log_records import encode_payloads, payload_records
+from hansard._export.payloads import PayloadWriter
 from hansard._export.processor import SpanPipeline
 from hansard._export.spool import FOLDER, RECORD_BYTES, Payload, Spool
-from hansard._payloads.store import PayloadWriter
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.config import Config
@@ -89,7 +89,7 @@ class Agent:
     @property
     def waiting(self) -> int:
         """How many payloads wait on disk, of this process."""
-        return sum(pack.items for pack in self.spool.packs)
+        return sum(pack.items for pack in self.spool._packs)
 
     def lost(self) -> dict[str, int]:
         return self.spool.lost("payloads")
@@ -193,7 +193,7 @@ def test_a_torn_file_is_counted_and_no_other_one_suffers(
     monkeypatch.setattr(export_spool, "_IN_MEMORY_BYTES", 0)
     agent = make_agent(**endpoints(server)["http"])
     agent.put(b"will be torn", LARGE + b"torn too")
-    for waiting in agent.spool.packs:
+    for waiting in agent.spool._packs:
         data = waiting.path.read_bytes()
         waiting.path.write_bytes(data[:-5] + b"else\n")
     [good] = agent.put(b"whole")
@@ -398,7 +398,7 @@ def test_what_was_just_written_is_not_read_again_up_to_a_bound(
         agent.put(b"a" * 60, b"b" * 60)
         assert agent.spool.first_pack() is not None  # the next one is another pack
         agent.put(b"c" * 60)
-        kept = [one.payloads is not None for one in agent.spool.packs]
+        kept = [one.payloads is not None for one in agent.spool._packs]
         agent.send()
         bodies = [record.body.bytes_value for record in end.records()]
 

@@ -23,9 +23,10 @@ from hansard._export.dropped import Losses, Sender
 from hansard._export.orphaned_spools import OrphanedSpools
 from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import Outcome
+from hansard._export.payloads import MAX_BYTES, PayloadWriter
 from hansard._export.spool import FOLDER, Kind, Payload, Spool, SpoolFile, files_of, process_folders
-from hansard._payloads.store import INLINE_BYTES, MAX_BYTES, PayloadWriter, set_content
 from hansard._runtime.recorder import Recorder
+from hansard._tracing.observation import INLINE_BYTES, put_content
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from tests.instrumentation.collectors import Collector, collecting
@@ -450,7 +451,7 @@ def content_of(path: Path, text: str, retention: RetentionMode = REDACTED) -> di
     """Return the attributes of a span on which this content was set as `hansard.input`."""
     with recorder(path, retention) as made:
         span = made.tracer.start_span("step")
-        set_content(span, "hansard.input", text, recorder=made)
+        put_content(made, span, "hansard.input", text)
         span.end()
         attributes: Any = span
         return dict(attributes.attributes)
@@ -506,7 +507,7 @@ def test_a_span_that_is_not_recorded_costs_no_file(tmp_path: Path) -> None:
     from opentelemetry.trace import INVALID_SPAN
 
     with recorder(tmp_path) as made:
-        set_content(INVALID_SPAN, "hansard.input", "x" * 5_000, recorder=made)
+        put_content(made, INVALID_SPAN, "hansard.input", "x" * 5_000)
 
     assert files(tmp_path) == []
 

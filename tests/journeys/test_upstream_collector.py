@@ -32,7 +32,7 @@ PROTOCOLS = ["http/protobuf", "grpc"]
 PROGRAM = """
 import json
 import hansard
-from hansard._payloads.store import set_content
+from hansard._tracing.observation import put_content
 
 recorder = hansard.init()
 tracer = recorder.tracer
@@ -43,7 +43,7 @@ with tracer.start_as_current_span("invoke_agent reader") as agent:
             span.set_attribute("gen_ai.usage.input_tokens", 10)
             text = f"page {turn} of the almanac: " * 2000
             messages = [{"role": "user", "parts": [{"type": "text", "content": text}]}]
-            set_content(span, "gen_ai.input.messages", json.dumps(messages), recorder=recorder)
+            put_content(recorder, span, "gen_ai.input.messages", json.dumps(messages))
 print("%032x" % agent.get_span_context().trace_id)
 """
 

@@ -7,15 +7,15 @@ import secrets
 import time
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from hansard._backend.http_client import Answer, HttpClient, credential, error_of
-from hansard._backend.protocol import Decisions, Memory, Once, checked
+from hansard._backend.protocol import Parts, checked
 from hansard._gate.arguments import Json
 from hansard._gate.redaction import Veil
 from hansard._runtime import recorder as _state
-from hansard._runtime.data_folder import Keys, read_or_make_key
+from hansard._runtime.data_folder import Keys, key_or_random, read_or_make_key
 from hansard.errors import (
     CallRefused,
     DecisionConflict,
@@ -46,21 +46,12 @@ _REPLAY_WAIT_S: Final = 50.0  # of one request; a replay may take many
 _IDS: Final = frozenset({"run_id", "step_id", "memory_id", "source_run_id", "source_step_ids"})
 
 
-class HttpBackend:
+class HttpBackend(Parts):
     """One server as a Backend."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._decisions = Once(lambda: HttpDecisions(settings))
-        self._memory = Once(lambda: HttpMemory(settings))
-
-    @property
-    def decisions(self) -> Decisions:
-        return self._decisions.get()
-
-    @property
-    def memory(self) -> Memory:
-        return self._memory.get()
+        super().__init__(lambda: HttpDecisions(settings), lambda: HttpMemory(settings))
 
     def transcripts(self, redactor: Redactor) -> Transcripts:
         from hansard._backend.http_transcripts import transcripts_at
@@ -88,10 +79,6 @@ class HttpBackend:
             raise ReplayUnavailable(message) from error
         return found
 
-    def close(self) -> None:
-        self._decisions.close()
-        self._memory.close()
-
 
 # ---- approvals
 
@@ -108,7 +95,7 @@ class HttpDecisions:
     def __init__(self, settings: Settings) -> None:
         self._http = HttpClient.of(settings)
         self._keys = Keys(settings.data)
-        self._veil = Veil.of(settings.retention, _key_of(settings))
+        self._veil = Veil.of(settings.retention, key_or_random(settings.data))
 
     def propose(self, proposal: Json) -> Json:
         # With a key of our own choice the same proposal, sent twice, is one.
@@ -201,13 +188,6 @@ def _without_nulls(message: Json) -> Json:
     return {name: value for name, value in message.items() if value is not None}
 
 
-def _key_of(settings: Settings) -> bytes:
-    try:
-        return read_or_make_key(settings.data)
-    except OSError:
-        return secrets.token_bytes(32)  # marks compare within this process only
-
-
 def _address(approval_id: str) -> str:
     return f"{_APPROVALS}/{quote(approval_id, safe='')}"
 
@@ -274,7 +254,10 @@ class HttpMemory:
         for key, value in arguments.items():
             text = value if isinstance(value, str) else canonical_json(value)
             found = text if key in _IDS else self._redactor.redact_text(text).text
-            clean[key] = value if found == text else _as_it_was(found, value)
+            if found == text:
+                clean[key] = value
+            else:
+                clean[key] = found if isinstance(value, str) else json.loads(found)
         return clean
 
     @cached_property
@@ -286,10 +269,6 @@ class HttpMemory:
 
     def close(self) -> None:
         self._client.close()
-
-
-def _as_it_was(text: str, value: Any) -> Any:
-    return text if isinstance(value, str) else json.loads(text)
 
 
 # ---- replays

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hansard._backend.protocol import Decisions, Memory, Once, embedded_parts
+from hansard._backend.protocol import Decisions, Parts, embedded_parts
 from hansard._gate.arguments import Json
 from hansard.errors import EmbeddedMissing, GateUnavailable, MemoryRefused, MemoryUnavailable
 from hansard_compiler.errors import HansardError
@@ -21,21 +21,12 @@ if TYPE_CHECKING:
 _BUSY: Final = frozenset({"busy", "connection_lost", "store_error", "corrupt", "no_space"})
 
 
-class LocalBackend:
+class LocalBackend(Parts):
     """The store in a data folder as a Backend."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._decisions = Once(self._open_decisions)
-        self._memory = Once(self._open_memory)
-
-    @property
-    def decisions(self) -> Decisions:
-        return self._decisions.get()
-
-    @property
-    def memory(self) -> Memory:
-        return self._memory.get()
+        super().__init__(self._open_decisions, self._open_memory)
 
     def _open_decisions(self) -> Decisions:
         try:
@@ -62,10 +53,6 @@ class LocalBackend:
     def make_replay(self, body: Json, timeout_s: float, *, goes_on: str | None = None) -> Json:
         data, retention = self._settings.data, self._settings.retention
         return embedded_parts().make_replay(data, retention=retention, body=body, goes_on=goes_on)
-
-    def close(self) -> None:
-        self._decisions.close()
-        self._memory.close()
 
 
 class LocalMemory:

@@ -6,7 +6,7 @@ be installed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -80,46 +80,36 @@ class LocalDecisions:
             return [approval_json(one) for one in found]
 
     def decide(self, approval_id: str, verb: str, body: Json) -> Json:
-        deciding: dict[str, Callable[[str, Json], Approval]] = {
-            "approve": self._approve,
-            "reject": self._reject,
-            "revise": self._revise,
-            "repropose": self._repropose,
-            "settle": self._settle,
-        }
         with _refusals():
-            return approval_json(deciding[verb](approval_id, body))
+            return approval_json(self._decided(approval_id, verb, body))
 
-    def _approve(self, approval_id: str, body: Json) -> Approval:
-        return self._store.approve(
-            approval_id,
-            by=body.get("by") or ME,
-            arguments=body.get("arguments"),
-            revision=body.get("revision"),
-            comment=body.get("note"),
-        )
-
-    def _reject(self, approval_id: str, body: Json) -> Approval:
-        return self._store.reject(approval_id, by=body.get("by") or ME, reason=body.get("reason"))
-
-    def _revise(self, approval_id: str, body: Json) -> Approval:
-        return self._store.revise(approval_id, by=body.get("by") or ME, note=body["note"])
-
-    def _repropose(self, approval_id: str, body: Json) -> Approval:
-        return self._store.repropose(
-            approval_id,
-            body["arguments"],
-            description=body.get("description"),
-            flags=body.get("flags") or {},
-            by=body.get("agent"),
-            step_id=body.get("step_id"),
-        )
-
-    def _settle(self, approval_id: str, body: Json) -> Approval:
-        by, note, ref = body.get("by") or ME, body["note"], body.get("result_ref")
-        return self._store.settle_outcome(
-            approval_id, body["outcome"], note=note, by=by, result_ref=ref
-        )
+    def _decided(self, approval_id: str, verb: str, body: Json) -> Approval:
+        store, by, note = self._store, body.get("by") or ME, body.get("note")
+        match verb:
+            case "approve":
+                changed, revision = body.get("arguments"), body.get("revision")
+                return store.approve(
+                    approval_id, by=by, arguments=changed, revision=revision, comment=note
+                )
+            case "reject":
+                return store.reject(approval_id, by=by, reason=body.get("reason"))
+            case "revise":
+                return store.revise(approval_id, by=by, note=body["note"])
+            case "repropose":
+                return store.repropose(
+                    approval_id,
+                    body["arguments"],
+                    description=body.get("description"),
+                    flags=body.get("flags") or {},
+                    by=body.get("agent"),
+                    step_id=body.get("step_id"),
+                )
+            case "settle":
+                ref = body.get("result_ref")
+                return store.settle_outcome(
+                    approval_id, body["outcome"], note=body["note"], by=by, result_ref=ref
+                )
+        raise ValueError(f"a decision of no kind: {verb}")
 
     def claim(self, approval_id: str, body: Json) -> Json:
         with _refusals():

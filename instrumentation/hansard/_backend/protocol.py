@@ -150,11 +150,7 @@ def embedded_parts() -> EmbeddedParts:
 # ---- what both backends share
 
 
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-_Part = TypeVar("_Part", bound=_Closable)
+_Part = TypeVar("_Part", bound="Decisions | Memory")
 
 
 class Once(Generic[_Part]):
@@ -179,6 +175,28 @@ class Once(Generic[_Part]):
         """Close the part where it is open; `get` opens it again."""
         while self._made:
             self._made.pop().close()
+
+
+class Parts:
+    """Approvals and memory of a backend, each opened on first use."""
+
+    def __init__(
+        self, open_decisions: Callable[[], Decisions], open_memory: Callable[[], Memory]
+    ) -> None:
+        self._decisions = Once(open_decisions)
+        self._memory = Once(open_memory)
+
+    @property
+    def decisions(self) -> Decisions:
+        return self._decisions.get()
+
+    @property
+    def memory(self) -> Memory:
+        return self._memory.get()
+
+    def close(self) -> None:
+        self._decisions.close()
+        self._memory.close()
 
 
 # ---- answers

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
@@ -30,11 +29,8 @@ from hansard._runtime.locks import try_lock
 from hansard_compiler.errors import HansardError
 from hansard_compiler.terminal import printable
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-_OPTIONS = (
-    ("data", "DIR", "The folder of the spool, the server's data folder by default."),
-    ("endpoint", "URL", "Where to send, instead of where the settings say."),
-    ("protocol", "NAME", "http/protobuf or grpc."),
+_data_option = click.option(
+    "--data", metavar="DIR", help="The folder of the spool, the server's data folder by default."
 )
 
 
@@ -58,17 +54,6 @@ def spool() -> None:
     """What waits on disk because the collector did not answer."""
 
 
-def _options(*names: str) -> Callable[[_F], _F]:
-    def add(function: _F) -> _F:
-        for name, metavar, sentence in reversed(_OPTIONS):
-            if name in names:
-                option = click.option(f"--{name}", metavar=metavar, help=sentence)
-                function = option(function)
-        return function
-
-    return add
-
-
 def _settings(**options: str | None) -> Settings:
     try:
         return load_settings(options)
@@ -77,7 +62,7 @@ def _settings(**options: str | None) -> Settings:
 
 
 @spool.command("list")
-@_options("data")
+@_data_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def list_(data: str | None, as_json: bool) -> None:
     """Show what waits, by process. Example: hansard spool list"""
@@ -135,7 +120,9 @@ def _line(one: Waiting) -> str:
 
 
 @spool.command()
-@_options("data", "endpoint", "protocol")
+@_data_option
+@click.option("--endpoint", metavar="URL", help="Where to send, instead of where the settings say.")
+@click.option("--protocol", metavar="NAME", help="http/protobuf or grpc.")
 @click.option("--refused", is_flag=True, help="Send again what the collector refused, too.")
 def flush(data: str | None, endpoint: str | None, protocol: str | None, refused: bool) -> None:
     """Send what processes that are gone have left. Example: hansard spool flush
@@ -193,7 +180,7 @@ def _left(root: Path) -> int:
 
 
 @spool.command()
-@_options("data")
+@_data_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def drop(data: str | None, yes: bool) -> None:
     """Remove what processes that are gone have left. Example: hansard spool drop --yes

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry import context as otel_context
@@ -17,7 +15,7 @@ from hansard._clients.bodies import Attributes, Failure, Response, Route, body_o
 from hansard._clients.exchange import Exchange
 from hansard._clients.guard import observing
 from hansard._tracing.context import entered, parent_context
-from hansard._tracing.observation import clean_attribute, tell_error
+from hansard._tracing.observation import clean_attribute, put_content, put_exact, tell_error
 from hansard._tracing.serialization import dumps, type_name
 from hansard_compiler.providers.formats.fields import known
 from hansard_compiler.retention_modes import RetentionMode
@@ -38,21 +36,17 @@ def current_call() -> RecordedCall | None:
     return found if isinstance(found, RecordedCall) else None
 
 
-@contextmanager
-def outside_of_calls() -> Iterator[None]:
+def outside_of_calls() -> AbstractContextManager[None]:
     """Requests made in here belong to no call."""
-    with entered(otel_context.set_value(_CURRENT, None)):
-        yield
+    return entered(otel_context.set_value(_CURRENT, None))
 
 
-@contextmanager
-def quiet_clients() -> Iterator[None]:
+def quiet_clients() -> AbstractContextManager[None]:
     """Keep clients and instrumentors from telling the calls made in here: the caller does."""
     context = otel_context.set_value(_RECORDED_OUTSIDE, True)
     for key in (otel_context._SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"):
         context = otel_context.set_value(key, True, context)
-    with entered(context):
-        yield
+    return entered(context)
 
 
 def is_recorded_outside() -> bool:
@@ -101,12 +95,10 @@ class RecordedCall:
     def _name(self, model: str | None) -> str:
         return f"{self._route.operation} {model}" if model else self._route.operation
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """Make the span current, and this the call that requests belong to."""
         context = trace.set_span_in_context(self.span)
-        with entered(otel_context.set_value(_CURRENT, self, context)):
-            yield
+        return entered(otel_context.set_value(_CURRENT, self, context))
 
     # ---- called by the client
 
@@ -173,20 +165,12 @@ class RecordedCall:
     @observing
     def _put(self, key: str, data: bytes, *, media_type: str) -> None:
         """Store exact bytes, and name them; note when a secret was cut out of them."""
-        payloads = self._recorder.payloads
-        ref = "" if payloads is None else payloads.put(data, media_type=media_type)
-        if not ref:
-            return
-        self._set({key + semconv.PAYLOAD_REF: ref})
-        if ref != f"sha256:{hashlib.sha256(data).hexdigest()}":
-            self._set({key + semconv.PAYLOAD_REDACTED: True})
+        put_exact(self._recorder, self.span, key, data, media_type)
 
     @observing
     def _content(self, key: str, value: list[Any]) -> None:
-        from hansard._payloads.store import set_content
-
         if value:
-            set_content(self.span, key, dumps(value), recorder=self._recorder)
+            put_content(self._recorder, self.span, key, dumps(value))
 
     def _note_failed_try(self, exchange: Exchange) -> None:
         """A try that the client made again, as an event; the call goes on."""

@@ -2,7 +2,8 @@
 
 A client is watched at two places that both packages have. Its method `request` is one call, tries
 and all; the `send` of the HTTP client below it is one try. Both are replaced on the objects, not on
-their classes: other clients of the process are not touched.
+their classes: other clients of the process are not touched. Only `switch_on`, for all clients of a
+library, replaces `request` on the classes.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import os
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from queue import SimpleQueue
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from opentelemetry import trace
 from opentelemetry.trace import Span
@@ -35,26 +38,38 @@ from hansard_compiler.providers.formats.fields import integer, mapping, text
 # Bodies that are watched while the client reads them, and the end of those that are not read.
 
 
-class Watcher(Protocol):
-    """The attributes of a body; none of these functions raises."""
-
-    def chunk(self, data: bytes) -> None: ...
-    def ended(self) -> None: ...
-    def failed(self, error: BaseException) -> None: ...
-    def closed(self) -> None: ...
-
-
-def watch(response: Any, watcher: Watcher, *, is_async: bool) -> None:
-    """Let a watcher see the body of a response as the client reads it, byte for byte.
+def watch(response: Any, exchange: Exchange, *, is_async: bool) -> None:
+    """Let a exchange see the body of a response as the client reads it, byte for byte.
 
     A body that is dropped without being read or closed counts as closed: when it is collected, or
     at the latest when the process ends.
     """
     package = type(response).__module__.partition(".")[0]
     inner = response.stream
-    stream = (_async_type if is_async else _sync_type)(package)(inner, watcher)
-    _reaper.expect(stream, watcher)
+    stream = (_async_type if is_async else _sync_type)(package)(inner, exchange)
+    _reaper.expect(stream, exchange)
     response.stream = stream
+
+
+@contextmanager
+def _reading(exchange: Exchange) -> Iterator[None]:
+    """Have an exchange know how the reading of its body ends."""
+    try:
+        yield
+    except GeneratorExit:  # the reader went away; it closes the response next
+        raise
+    except BaseException as error:
+        exchange.failed(error)
+        raise
+    exchange.ended()
+
+
+class _Watched:
+    """A body that an exchange sees as it is read."""
+
+    def __init__(self, inner: Any, exchange: Exchange) -> None:
+        self._inner = inner
+        self._exchange = exchange
 
 
 @functools.cache
@@ -62,28 +77,18 @@ def _sync_type(package: str) -> type[Any]:
     """Return the class for a client library's package: it insists on its own base."""
     base: Any = import_module(package).SyncByteStream
 
-    class WatchedStream(base):  # type: ignore[misc]  # the base is only known at run time
-        def __init__(self, inner: Any, watcher: Watcher) -> None:
-            self._inner = inner
-            self._watcher = watcher
-
+    class WatchedStream(_Watched, base):  # type: ignore[misc]  # the base is only known at run time
         def __iter__(self) -> Iterator[bytes]:
-            try:
+            with _reading(self._exchange):
                 for chunk in self._inner:
-                    self._watcher.chunk(chunk)
+                    self._exchange.chunk(chunk)
                     yield chunk
-            except GeneratorExit:  # the reader went away; it closes the response next
-                raise
-            except BaseException as error:
-                self._watcher.failed(error)
-                raise
-            self._watcher.ended()
 
         def close(self) -> None:
             try:
                 self._inner.close()
             finally:
-                self._watcher.closed()
+                self._exchange.closed()
 
     return WatchedStream
 
@@ -92,28 +97,18 @@ def _sync_type(package: str) -> type[Any]:
 def _async_type(package: str) -> type[Any]:
     base: Any = import_module(package).AsyncByteStream
 
-    class WatchedAsyncStream(base):  # type: ignore[misc]  # the base is only known at run time
-        def __init__(self, inner: Any, watcher: Watcher) -> None:
-            self._inner = inner
-            self._watcher = watcher
-
+    class WatchedAsyncStream(_Watched, base):  # type: ignore[misc]  # as above
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            try:
+            with _reading(self._exchange):
                 async for chunk in self._inner:
-                    self._watcher.chunk(chunk)
+                    self._exchange.chunk(chunk)
                     yield chunk
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                self._watcher.failed(error)
-                raise
-            self._watcher.ended()
 
         async def aclose(self) -> None:
             try:
                 await self._inner.aclose()
             finally:
-                self._watcher.closed()
+                self._exchange.closed()
 
     return WatchedAsyncStream
 
@@ -131,11 +126,11 @@ class _Reaper:
 
     def reset(self) -> None:
         self._dropped: SimpleQueue[int] = SimpleQueue()
-        self._open: dict[int, Watcher] = {}
+        self._open: dict[int, Exchange] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # one thread is started, by whichever thread comes first
 
-    def expect(self, stream: object, watcher: Watcher) -> None:
+    def expect(self, stream: object, exchange: Exchange) -> None:
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -143,8 +138,8 @@ class _Reaper:
                 )
                 self._thread.start()
                 self._end_with_process()
-        key = id(watcher)
-        self._open[key] = watcher
+        key = id(exchange)
+        self._open[key] = exchange
         end = weakref.finalize(stream, self._dropped.put, key)
         end.atexit = False  # `close_all` does it, at a known time
 
@@ -159,9 +154,9 @@ class _Reaper:
             self._close(self._dropped.get())
 
     def _close(self, key: int) -> None:
-        watcher = self._open.pop(key, None)
-        if watcher is not None:
-            watcher.closed()
+        exchange = self._open.pop(key, None)
+        if exchange is not None:
+            exchange.closed()
 
     def close_all(self) -> None:
         """Close what is still open when the process ends."""
@@ -218,6 +213,8 @@ def provider_of(library: str, *, client: type, host: str) -> str:
 
 
 ClientT = TypeVar("ClientT")
+# The context of a call, made of its arguments; the result is put into the list that it gives.
+Watching: TypeAlias = Callable[..., AbstractContextManager[list[Any]]]
 
 _MARK: Final = "_hansard_records"
 _COPIES: Final = ("copy", "with_options")
@@ -277,7 +274,15 @@ def _attach(client: Any, library: str) -> None:
     fields = vars(client)
     before = {key: fields[key] for key in (_OWN_TRACER,) if key in fields}
     watch_client(client, is_async=is_async)
-    fields["request"] = (_async_request if is_async else _sync_request)(client, library)
+
+    def request(*args: Any, **kwargs: Any) -> Any:
+        # Looked up on the class at each call: an instrumentor may have wrapped it since.
+        return type(client).request(client, *args, **kwargs)
+
+    def watching(*args: Any, **kwargs: Any) -> AbstractContextManager[list[Any]]:
+        return recorded_call(client, library, args, kwargs)
+
+    fields["request"] = around(type(client).request, request, watching, is_async=is_async)
     for name in _COPIES:
         fields[name] = _recorded_copy(client, name)
     fields[_MARK] = before
@@ -313,67 +318,44 @@ def _recorded_copy(client: Any, name: str) -> Callable[..., Any]:
 # ---- one call
 
 
-def _sync_request(client: Any, library: str) -> Callable[..., Any]:
-    """Return the client's `request`, recorded.
+def around(
+    like: Callable[..., Any], call: Callable[..., Any], watching: Watching, *, is_async: bool
+) -> Callable[..., Any]:
+    """Return a method like another one that calls it in a context, which gets its result."""
+    if is_async:
 
-    The method is looked up on the class at each call: an instrumentor may have wrapped it since.
-    """
+        @functools.wraps(like)
+        async def method(*args: Any, **kwargs: Any) -> Any:
+            with watching(*args, **kwargs) as came:
+                came.append(await call(*args, **kwargs))
+            return came[0]
 
-    @functools.wraps(type(client).request)
-    def request(*args: Any, **kwargs: Any) -> Any:
-        return record_call(client, library, type(client).request, args, kwargs)
+    else:
 
-    return request
+        @functools.wraps(like)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            with watching(*args, **kwargs) as came:
+                came.append(call(*args, **kwargs))
+            return came[0]
 
-
-def _async_request(client: Any, library: str) -> Callable[..., Any]:
-    @functools.wraps(type(client).request)
-    async def request(*args: Any, **kwargs: Any) -> Any:
-        return await record_async_call(client, library, type(client).request, args, kwargs)
-
-    return request
+    return method
 
 
-def record_call(
-    client: Any,
-    library: str,
-    request: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    """Return what `request(client, …)` returns, and record the call."""
+@contextmanager
+def recorded_call(
+    client: Any, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[list[Any]]:
+    """Record the call `request(client, …)` that is made in the block."""
     call = _begin(client, library, args, kwargs)
     with _place_of(call):
         try:
-            result = request(client, *args, **kwargs)
+            yield []
         except BaseException as error:
             if call is not None:
                 call.raised(error)
             raise
     if call is not None:
         call.returned()
-    return result
-
-
-async def record_async_call(
-    client: Any,
-    library: str,
-    request: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    """Do what `record_call` does, for a client whose `request` is awaited."""
-    call = _begin(client, library, args, kwargs)
-    with _place_of(call):
-        try:
-            result = await request(client, *args, **kwargs)
-        except BaseException as error:
-            if call is not None:
-                call.raised(error)
-            raise
-    if call is not None:
-        call.returned()
-    return result
 
 
 def _place_of(call: RecordedCall | None) -> AbstractContextManager[None]:
@@ -460,48 +442,30 @@ def _watch_http(http: Any, *, is_async: bool) -> None:
 
     What is sent outside of a recorded call is not looked at, so it may stay for good.
     """
+
+    def send(*args: Any, **kwargs: Any) -> Any:
+        return type(http).send(http, *args, **kwargs)
+
     fields = vars(http)
     if "send" not in fields:
-        fields["send"] = (_async_send if is_async else _sync_send)(http)
+        watching = functools.partial(_sending, is_async=is_async)
+        fields["send"] = around(type(http).send, send, watching, is_async=is_async)
 
 
-def _sync_send(http: Any) -> Callable[..., Any]:
-    @functools.wraps(type(http).send)
-    def send(request: Any, *args: Any, **kwargs: Any) -> Any:
-        exchange = _sending(request)
-        try:
-            response = type(http).send(http, request, *args, **kwargs)
-        except BaseException as error:
-            if exchange is not None:
-                exchange.error = error
-            raise
-        if exchange is not None:
-            _answered(exchange, response, is_async=False)
-        return response
-
-    return send
-
-
-def _async_send(http: Any) -> Callable[..., Any]:
-    @functools.wraps(type(http).send)
-    async def send(request: Any, *args: Any, **kwargs: Any) -> Any:
-        exchange = _sending(request)
-        try:
-            response = await type(http).send(http, request, *args, **kwargs)
-        except BaseException as error:
-            if exchange is not None:
-                exchange.error = error
-            raise
-        if exchange is not None:
-            _answered(exchange, response, is_async=True)
-        return response
-
-    return send
-
-
-def _sending(request: Any) -> Exchange | None:
+@contextmanager
+def _sending(request: Any, *_: Any, is_async: bool, **__: Any) -> Iterator[list[Any]]:
+    """Watch one try, which is made in the block; its response is put into the list."""
     call = current_call()
-    return None if call is None else call.sending(request)
+    exchange = None if call is None else call.sending(request)
+    came: list[Any] = []
+    try:
+        yield came
+    except BaseException as error:
+        if exchange is not None:
+            exchange.error = error
+        raise
+    if exchange is not None:
+        _answered(exchange, came[0], is_async=is_async)
 
 
 def _answered(exchange: Exchange, response: Any, *, is_async: bool) -> None:
@@ -511,3 +475,91 @@ def _answered(exchange: Exchange, response: Any, *, is_async: bool) -> None:
     except Exception as error:  # a response of another make
         tell("_answered", error)
         exchange.closed()
+
+
+# ---- every client of a library, where no instrumentor of it works
+
+# `instrument_client` replaces methods of one client. Here the method `request` of the base classes
+# of the package is replaced: clients made before and those made later are recorded alike.
+
+# Public classes of each package; the base that has their `request` is looked for.
+LIBRARIES: Final = {
+    "openai": ("OpenAI", "AsyncOpenAI"),
+    "anthropic": ("Anthropic", "AsyncAnthropic"),
+}
+
+
+@dataclass(slots=True)
+class _Replaced:
+    """A class's method, and what it was replaced with; the switch is for wrappers around ours."""
+
+    owner: type
+    original: Callable[..., Any]
+    is_on: bool = True
+    ours: Callable[..., Any] | None = None
+
+
+_replaced: dict[str, list[_Replaced]] = {}
+
+
+def can_record(library: str) -> bool:
+    """Whether the library is one whose HTTP client can be recorded, and is installed."""
+    if library not in LIBRARIES:
+        return False
+    try:
+        return find_spec(library) is not None
+    except (ImportError, ValueError):  # a module that was put there by hand
+        return False
+
+
+def recordable() -> list[str]:
+    """Return the installed libraries whose HTTP clients can be recorded; imports none."""
+    return [library for library in LIBRARIES if can_record(library)]
+
+
+def is_on(library: str) -> bool:
+    """Whether all clients of this library are recorded."""
+    return library in _replaced
+
+
+def all_on() -> list[str]:
+    """Return the libraries whose clients are all recorded."""
+    return list(_replaced)
+
+
+def switch_on(library: str) -> None:
+    """Record the calls of all clients of this library.
+
+    Imports it, and raises what importing raises; AttributeError for a version whose clients are
+    made in another way.
+    """
+    package = import_module(library)
+    found = []
+    for name in LIBRARIES[library]:
+        client = getattr(package, name)
+        owner = next((base for base in client.__mro__ if "request" in vars(base)), None)
+        if owner is None:
+            raise AttributeError(f"{library}.{name} has no method request")
+        found.append(_Replaced(owner, vars(owner)["request"]))
+    for one, name in zip(found, LIBRARIES[library], strict=True):
+        one.ours = _recorded_request(one, library, is_async=name.startswith("Async"))
+        one.owner.request = one.ours  # type: ignore[attr-defined]  # looked for above
+    _replaced[library] = found
+
+
+def switch_off(library: str) -> None:
+    """Undo `switch_on`; clients that `instrument_client` was called with stay recorded."""
+    for one in _replaced.pop(library, []):
+        one.is_on = False
+        if vars(one.owner).get("request") is one.ours:  # else another wrapper is around ours
+            one.owner.request = one.original  # type: ignore[attr-defined]
+
+
+def _recorded_request(one: _Replaced, library: str, *, is_async: bool) -> Callable[..., Any]:
+    def watching(client: Any, *args: Any, **kwargs: Any) -> AbstractContextManager[list[Any]]:
+        if not one.is_on or is_recorded(client):
+            return nullcontext([])
+        watch_client(client, is_async=is_async)
+        return recorded_call(client, library, args, kwargs)
+
+    return around(one.original, one.original, watching, is_async=is_async)

@@ -8,16 +8,17 @@ import importlib.metadata
 import json
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard import semconv
-from hansard._clients import class_patch, instrumentor_packages, langchain, llama_index
+from hansard._clients import client_patch, langchain, llama_index
 from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import PlacedProvider
 from hansard._runtime.recorder import active
+from hansard._tracing.observation import put_content
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -76,34 +77,24 @@ def installed() -> dict[str, list[Found]]:
     for entry in entry_points(group=GROUP):
         if entry.dist is None:
             continue
-        library = _normal(entry.name)
+        library = named(entry.name)
         one = Found(library, entry.dist.name, entry.dist.version, entry)
         found.setdefault(library, []).append(one)
-    return {library: sorted(several, key=_rank) for library, several in sorted(found.items())}
-
-
-def is_of_models(library: str) -> bool:
-    """Whether a library is switched on when none is named."""
-    return library in _OF_MODELS
+    for several in found.values():
+        several.sort(key=lambda one: one.rank)
+    return dict(sorted(found.items()))
 
 
 def package_for(library: str) -> str:
     """Return the name of the package that would instrument a library."""
-    working = instrumentor_packages.package_for(library)
-    return working or f"openinference-instrumentation-{library.replace('_', '-')}"
+    from hansard._clients.instrumentor_packages import package_for as working_for  # reads a file
+
+    return working_for(library) or f"openinference-instrumentation-{library.replace('_', '-')}"
 
 
 def named(library: str) -> str:
     """Return a library's name as the entry points write it."""
-    return _normal(library)
-
-
-def _normal(name: str) -> str:
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
-
-
-def _rank(one: Found) -> tuple[int, str]:
-    return one.rank
+    return library.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 # What OpenTelemetry's GenAI instrumentors saw, stored the way Hansard stores content.
@@ -131,8 +122,6 @@ class ContentHook:
         recorder = active()
         if recorder is None or span is None or not span.is_recording():
             return
-        from hansard._payloads.store import set_content
-
         present = getattr(span, "attributes", None) or {}
         content = {
             semconv.INPUT_MESSAGES: inputs,
@@ -142,7 +131,7 @@ class ContentHook:
         }
         for key, value in content.items():
             if value and key not in present:
-                set_content(span, key, _json(value), recorder=recorder)
+                put_content(recorder, span, key, _json(value))
 
 
 def _json(value: object) -> str:
@@ -226,7 +215,8 @@ def instrument(*libraries: str) -> list[Instrumentation]:
     logged on the logger `hansard`, with the package to install.
     """
     there = installed()
-    names = [named(one) for one in libraries] or _of_models(there)
+    names = [named(one) for one in libraries]
+    names = names or sorted({*_OF_MODELS.intersection(there), *client_patch.recordable()})
     if not names:
         _log.warning(
             "hansard.instrument() found nothing to record: no instrumentor is installed, and "
@@ -238,10 +228,12 @@ def instrument(*libraries: str) -> list[Instrumentation]:
 def uninstrument(*libraries: str) -> list[Instrumentation]:
     """Switch off what `instrument` switched on; without names, all of it. Never raises."""
     names = [named(one) for one in libraries] or all_on()
-    recorded = [_record_no_more(name) for name in names if class_patch.is_on(name)]
+    recorded = [name for name in names if client_patch.is_on(name)]
+    for name in recorded:
+        client_patch.switch_off(name)
     return [
         *(_uninstrument(_switched_on[name]) for name in names if name in _switched_on),
-        *recorded,
+        *(_over_http(name, State.OFF) for name in recorded),
     ]
 
 
@@ -255,20 +247,15 @@ def instrumentations() -> list[Instrumentation]:
     found = [
         _result(several[0], State.ALREADY_ON if library in _switched_on else State.OFF, several)
         for library, several in there.items()
-        if is_of_models(library)
+        if library in _OF_MODELS
     ]
-    without = [library for library in class_patch.recordable() if library not in there]
+    without = [library for library in client_patch.recordable() if library not in there]
     return found + [_over_http(library) for library in without]
-
-
-def _of_models(there: Iterable[str]) -> list[str]:
-    found = [library for library in there if is_of_models(library)]
-    return sorted({*found, *class_patch.recordable()})
 
 
 def all_on() -> list[str]:
     """Return the libraries that `instrument` switched on in this process."""
-    return [*_switched_on, *class_patch.all_on()]
+    return [*_switched_on, *client_patch.all_on()]
 
 
 def _instrument(library: str, several: list[Found]) -> Instrumentation:
@@ -281,7 +268,7 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
     if on is not None:
         _follow(on)
         return _result(on, State.ALREADY_ON, several)
-    if class_patch.is_on(library):
+    if client_patch.is_on(library):
         return _over_http(library, State.ALREADY_ON)
     failed: list[Instrumentation] = []
     for one in several:  # the next best, where one does not work with what is installed
@@ -297,9 +284,9 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
 def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentation:
     """Record the library's own clients, where no instrumentor of it works."""
     detail = ""
-    if class_patch.can_record(library):
+    if client_patch.can_record(library):
         try:
-            class_patch.switch_on(library)
+            client_patch.switch_on(library)
         except Exception as error:
             detail = f"{type(error).__name__}: {error}"
     for one in failed:
@@ -307,13 +294,13 @@ def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentat
     package = package_for(library)
     is_other = package not in {one.package for one in failed}
     works = f"; one that works: pip install {package}" if is_other else ""
-    if class_patch.is_on(library):
+    if client_patch.is_on(library):
         if failed:
             _log.warning("%s: its HTTP clients are recorded instead%s", library, works)
         return _over_http(library)
     if detail:
         _log.warning("the clients of %s cannot be recorded: %s", library, detail)
-    elif class_patch.needs_no_instrumentor(library):
+    elif library in client_patch.LIBRARIES:
         _log.warning(
             "%s is not installed: pip install %s; its calls are recorded then", library, library
         )
@@ -336,11 +323,6 @@ def _over_http(library: str, state: State = State.ON_HTTP) -> Instrumentation:
     return Instrumentation(library, state, library, version)
 
 
-def _record_no_more(library: str) -> Instrumentation:
-    class_patch.switch_off(library)
-    return _over_http(library, State.OFF)
-
-
 def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrumentation:
     _declare(chosen.library)
     try:
@@ -350,7 +332,8 @@ def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrument
         instrumentor.instrument(tracer_provider=provider, completion_hook=ContentHook())
         is_on = instrumentor.is_instrumented_by_opentelemetry
         # One that refuses has logged why: a version of the library that it does not know.
-        refused = "" if is_on else f"it needs {_needs(instrumentor)}"
+        needed = instrumentor.instrumentation_dependencies()
+        refused = "" if is_on else f"it needs {', '.join(needed)}"
     except Exception as error:
         is_on, refused = False, f"{type(error).__name__}: {error}"
     if not is_on:
@@ -379,10 +362,6 @@ def _follow(one: Found) -> None:
             tell(f"follow {one.library}", error)
     if one.library in llama_index.LIBRARIES:
         llama_index.follow()
-
-
-def _needs(instrumentor: Any) -> str:
-    return ", ".join(instrumentor.instrumentation_dependencies())
 
 
 def _already_on(several: list[Found]) -> Found | None:

@@ -69,13 +69,11 @@ def follow_no_more() -> None:
     _followed.instrumentor = None
 
 
+@observing
 def model_span() -> Span | None:
     """Return the span of the model step that a call of a model is, once for each; else None."""
-    return None if _followed.instrumentor is None else _model_span()
-
-
-@observing
-def _model_span() -> Span | None:
+    if _followed.instrumentor is None:
+        return None
     current = _span_id(trace.get_current_span())
     for run in _running.get():
         span: Span | None = _followed.instrumentor.get_span(run.run_id)

@@ -71,9 +71,16 @@ def follow_no_more() -> None:
         _streams.clear()
 
 
+@observing
 def stream_span() -> Span | None:
     """Return the span of the step whose stream is being read by the running code; else None."""
-    return _stream_span() if _streams else None
+    frame: FrameType | None = sys._getframe() if _streams else None
+    while frame is not None:
+        made = _streams.get(id(frame))
+        if made is not None and made.runs_in(frame):
+            return made.span
+        frame = frame.f_back
+    return None
 
 
 def stream_place() -> Span | None:
@@ -95,17 +102,6 @@ def repeat(span: Span) -> None:
     """Say of a stream's step that the call it made has a span of its own."""
     if span.is_recording():
         span.set_attribute(semconv.DUPLICATE, True)
-
-
-@observing
-def _stream_span() -> Span | None:
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        made = _streams.get(id(frame))
-        if made is not None and made.runs_in(frame):
-            return made.span
-        frame = frame.f_back
-    return None
 
 
 def _frame_of(generator: Any) -> FrameType | None:

@@ -15,15 +15,22 @@ from hansard._clients.call import current_call
 _MODEL: Final = "llm.model_name"  # OpenInference: what was requested, until the answer comes
 
 
-class QuietTracer:
+class _Wrapper:
+    """Stands before an object, and is like it but for some methods."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class QuietTracer(_Wrapper):
     """Stands before a client's own tracer, and makes no span of a call that has one already.
 
     Inside a recorded call it gives out the identity of the recorded span: what the client passes on
     to its server (`traceparent`) then names that span, and nothing is recorded twice.
     """
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
 
     def start_span(self, *args: Any, **kwargs: Any) -> Any:
         call = current_call()
@@ -31,42 +38,27 @@ class QuietTracer:
             return self.inner.start_span(*args, **kwargs)
         return NonRecordingSpan(call.span.get_span_context())
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
-
-class PlacedProvider:
+class PlacedProvider(_Wrapper):
     """Spans of its tracers, begun for a framework's step that is not current, are its children.
 
     The model that a span names when it begins is the one that was requested: nothing is served yet.
     An instrumentor may replace it by the version that served.
     """
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
     def get_tracer(self, *args: Any, **kwargs: Any) -> Any:
-        return _PlacedTracer(self._inner.get_tracer(*args, **kwargs))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        return _PlacedTracer(self.inner.get_tracer(*args, **kwargs))
 
 
-class _PlacedTracer:
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
+class _PlacedTracer(_Wrapper):
     def start_span(self, name: str, context: Context | None = None, *args: Any, **kw: Any) -> Any:
-        span = self._inner.start_span(name, context or _call_context(), *args, **kw)
+        span = self.inner.start_span(name, context or _call_context(), *args, **kw)
         return _with_model(span)
 
     def start_as_current_span(
         self, name: str, context: Context | None = None, *args: Any, **kw: Any
     ) -> Any:
-        return self._inner.start_as_current_span(name, context or _call_context(), *args, **kw)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        return self.inner.start_as_current_span(name, context or _call_context(), *args, **kw)
 
 
 def _call_context() -> Context | None:

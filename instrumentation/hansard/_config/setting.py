@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from hansard_compiler.retention_modes import RetentionMode
@@ -27,6 +27,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _SCOPED_TOKEN: Final = re.compile(r"([a-z+]+):(?=.)")
 _INGEST_SCOPES: Final = {"ingest", "admin"}
 _PROTOCOLS: Final = {GRPC: GRPC, HTTP: HTTP, "http": HTTP}
+_Number = TypeVar("_Number", int, float)
 _YES, _NO = {"true", "1", "yes", "on"}, {"false", "0", "no", "off"}
 
 
@@ -226,24 +227,13 @@ def read_token(raw: Any) -> str:
 
 def read_share(raw: Any) -> float:
     """Read a number from 0 to 1."""
-    try:
-        number = float(_text(raw))
-    except ValueError:
-        number = -1
-    if not 0 <= number <= 1:
-        raise ValueError("a number from 0 to 1")
-    return number
+    return _read_number(float, raw, lambda number: 0 <= number <= 1, "a number from 0 to 1")
 
 
 def read_seconds(raw: Any) -> float:
     """Read a positive number of seconds."""
-    try:
-        number = float(_text(raw))
-    except ValueError:
-        number = 0
-    if not 0 < number < float("inf"):
-        raise ValueError("a positive number of seconds")
-    return number
+    expected = "a positive number of seconds"
+    return _read_number(float, raw, lambda number: 0 < number < float("inf"), expected)
 
 
 def read_size_bytes(raw: Any, *, may_be_zero: bool = True, example: str = "256MB") -> int:
@@ -266,15 +256,22 @@ def at_least(least: int) -> Callable[[Any], int]:
     """Return a reader of whole numbers."""
 
     def read(raw: Any) -> int:
-        try:
-            number = int(_text(raw))
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise ValueError(f"a whole number of at least {least}")
-        return number
+        expected = f"a whole number of at least {least}"
+        return _read_number(int, raw, lambda number: number >= least, expected)
 
     return read
+
+
+def _read_number(
+    kind: Callable[[str], _Number], raw: Any, fits: Callable[[_Number], bool], expected: str
+) -> _Number:
+    try:
+        number = kind(_text(raw))
+    except ValueError:
+        raise ValueError(expected) from None
+    if not fits(number):
+        raise ValueError(expected)
+    return number
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:

@@ -221,7 +221,9 @@ def load_settings(
     values: dict[str, Any] = {"data": data} | {name: one.value for name, one in found.items()}
     return Settings(
         **values,
-        sources={row.name: _source_of(row, found) for row in SETTINGS},
+        sources={
+            row.name: found[row.name].source if row.name in found else "default" for row in SETTINGS
+        },
         problems=tuple(problems),
         arguments=arguments,
     )
@@ -243,10 +245,6 @@ def _data_folder(problems: list[str]) -> Path:
         folder = Path(tempfile.mkdtemp(prefix="hansard-"))  # for this process, and nobody else's
         problems.append(f"{error}; what waits to be sent is in {folder} now: set HANSARD_DATA")
         return folder
-
-
-def _source_of(row: Setting, found: Mapping[str, Found]) -> str:
-    return found[row.name].source if row.name in found else "default"
 
 
 def _add_file(found: dict[str, Found], data: Path, problems: list[str]) -> None:
@@ -320,7 +318,7 @@ def _settle_endpoints(found: dict[str, Found]) -> None:
     traces = found.get("traces_endpoint")
     if base is None and traces is not None:
         base = Found(traces.value, traces.source, traces.level)
-    if "protocol" not in found and base is not None and _port_of(base.value) == _GRPC_PORT:
+    if "protocol" not in found and base is not None and urlsplit(base.value).port == _GRPC_PORT:
         found["protocol"] = Found(values.GRPC, "default for port 4317", 4)
     is_grpc = "protocol" in found and found["protocol"].value == values.GRPC
     if base is None:
@@ -331,10 +329,6 @@ def _settle_endpoints(found: dict[str, Found]) -> None:
         if name not in found:
             derived = address if is_grpc else address + path
             found[name] = Found(derived, base.source, base.level)
-
-
-def _port_of(url: str) -> int | None:
-    return urlsplit(url).port
 
 
 def _without_signal(url: str) -> str:

@@ -22,12 +22,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack
 from uuid import uuid4
 
+from opentelemetry.trace import get_current_span
+
 from hansard._context.compile_span import CompileSpan
 from hansard._context.compiled_step import CompiledStep
 from hansard._context.policies import PolicyLike, policy_of
-from hansard._runs.run import Run, address_in, context_of, current_run
+from hansard._runs.run import Run, context_of, current_run
 from hansard._runtime.recorder import active
-from hansard._tracing.context import current_context, entered
+from hansard._tracing.context import address_of, current_context, entered
 from hansard.errors import refuse_async
 from hansard_compiler.compile.config import CompileConfig
 from hansard_compiler.compile.config import Relevance as RelevanceSettings
@@ -189,7 +191,11 @@ class _Compiling:
     def _ids(self, context: Context) -> tuple[str, str]:
         """Return the ids of run and step: as named, else those of the current span."""
         named = [one if isinstance(one, str) else None for one in self._named]
-        found = address_in(context) or self._span.address or ("unrecorded", "unrecorded")
+        found = (
+            address_of(get_current_span(context))
+            or self._span.address
+            or ("unrecorded", "unrecorded")
+        )
         run_id, step_id = (mine or theirs for mine, theirs in zip(named, found, strict=True))
         return run_id, step_id
 

@@ -5,14 +5,21 @@ Nothing here raises into the program.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from hansard import semconv
-from hansard._context.compiled_step import NOT_RECORDED, RecordedCompile
-from hansard._tracing.observation import Observation, begin, clean_attribute
+from hansard._context.compiled_step import RecordedCompile
+from hansard._tracing.context import address_of
+from hansard._tracing.observation import (
+    UNRECORDED,
+    Observation,
+    begin,
+    clean_attribute,
+    is_exact,
+    put_bytes,
+)
 from hansard._tracing.open_span import quietly
 from hansard_compiler.compile.record import (
     CHECKS_MEDIA_TYPE,
@@ -43,27 +50,21 @@ _JSON = "application/json"
 class CompileSpan:
     """One compile while it runs; without a recorder it does nothing."""
 
-    def __init__(self, recorder: Recorder | None, observation: Observation | None) -> None:
-        self._recorder = recorder
+    def __init__(self, observation: Observation) -> None:
         self._observation = observation
 
     @classmethod
     def begin(cls, recorder: Recorder | None) -> CompileSpan:
         """Start the span in the current context."""
         if recorder is None:
-            return cls(None, None)
+            return cls(UNRECORDED)
         attributes = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
-        return cls(recorder, begin(recorder, semconv.SPAN_COMPILE, attributes))
+        return cls(begin(recorder, semconv.SPAN_COMPILE, attributes) or UNRECORDED)
 
     @property
     def address(self) -> tuple[str, str] | None:
         """Run id and step id of the span; None where there is none."""
-        if self._observation is None:
-            return None
-        found = self._observation.span.get_span_context()
-        if not found.is_valid:
-            return None
-        return f"{found.trace_id:032x}", f"{found.trace_id:032x}-{found.span_id:016x}"
+        return address_of(self._observation.span)
 
     @property
     def step_id(self) -> str:
@@ -71,12 +72,10 @@ class CompileSpan:
 
     def running(self) -> AbstractContextManager[None]:
         """Make the span current: the call of a compressor is inside it."""
-        return nullcontext() if self._observation is None else self._observation.running()
+        return self._observation.running()
 
     def fail(self, error: BaseException, *, checks: Sequence[PolicyCheck]) -> None:
         """Record how the compile failed, and the policy's decisions until then; nothing else."""
-        if self._observation is None:
-            return
         with quietly("policy checks"):
             self._keep_checks(checks)
         if isinstance(error, HansardError):
@@ -87,8 +86,6 @@ class CompileSpan:
         self, result: CompileResult, ports: Ports, *, checks: Sequence[PolicyCheck]
     ) -> RecordedCompile:
         """Store payloads and columns, and end the span; `ports` are those without rules."""
-        if self._observation is None:
-            return NOT_RECORDED
         recorded = RecordedCompile(step_id=self.step_id)
         with quietly("compile"):
             if self._observation.is_recording:
@@ -98,18 +95,18 @@ class CompileSpan:
         return recorded
 
     def _keep(self, result: CompileResult, ports: Ports) -> RecordedCompile:
-        assert self._recorder is not None
-        assert self._observation is not None
-        recorder = self._recorder
+        recorder = self._observation.recorder
         columns = attributes_of(result, ports)
         request, request_ref, result_ref = stored_request(result), "", ""
         policy_ref, rules = "", policy_bytes(ports)
         if recorder.settings.retention is not RetentionMode.METADATA_ONLY:
             moved = self._keep_contents(result)
             columns = {key: _renamed(value, moved) for key, value in columns.items()}
-            request_ref = put(recorder, request.data, REQUEST_MEDIA_TYPE)
-            result_ref = put(recorder, _renamed_in(result_bytes(result), moved), RESULT_MEDIA_TYPE)
-            policy_ref = "" if rules is None else put(recorder, rules, POLICY_MEDIA_TYPE)
+            request_ref = put_bytes(recorder, request.data, REQUEST_MEDIA_TYPE)
+            result_ref = put_bytes(
+                recorder, _renamed_in(result_bytes(result), moved), RESULT_MEDIA_TYPE
+            )
+            policy_ref = "" if rules is None else put_bytes(recorder, rules, POLICY_MEDIA_TYPE)
         is_whole = request.is_whole and is_exact(request_ref, request.data)
         refs = {
             semconv.COMPILE_REQUEST_REF: request_ref,
@@ -131,21 +128,19 @@ class CompileSpan:
 
         The compile has cut secrets out of texts; under the key of a JSON member there may be more.
         """
-        assert self._recorder is not None
         moved: dict[str, str] = {}
         for ref, data in result.payloads().items():
             is_json = data[:1] in (b"{", b"[")
-            stored = put(self._recorder, data, _JSON if is_json else _TEXT)
+            stored = put_bytes(self._observation.recorder, data, _JSON if is_json else _TEXT)
             if stored and stored != ref:
                 moved[ref] = stored
         return moved
 
     def _keep_checks(self, checks: Sequence[PolicyCheck]) -> None:
         """Record every check of policy in a span of its own, inside this one."""
-        if not checks:
+        if not checks or not self._observation.is_recording:
             return
-        assert self._recorder is not None
-        recorder = self._recorder
+        recorder = self._observation.recorder
         with self.running():
             attributes = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
             span = begin(recorder, semconv.SPAN_POLICY_CHECK, attributes)
@@ -154,23 +149,11 @@ class CompileSpan:
         try:
             if span.is_recording:
                 columns = attributes_of_checks(checks)
-                ref = put(recorder, checks_bytes(checks), CHECKS_MEDIA_TYPE)
+                ref = put_bytes(recorder, checks_bytes(checks), CHECKS_MEDIA_TYPE)
                 columns |= _known({semconv.POLICY_CHECKS_REF: ref})
                 span.span.set_attributes(clean_columns(recorder, columns))
         finally:
             span.end()
-
-
-def put(recorder: Recorder, data: bytes, media_type: str) -> str:
-    """Keep bytes and return their reference; empty where nothing is stored."""
-    if recorder.payloads is None:
-        return ""
-    return recorder.payloads.put(data, media_type=media_type)
-
-
-def is_exact(ref: str, data: bytes) -> bool:
-    """Whether a reference names these very bytes: nothing was cut out of them."""
-    return ref == f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def _known(refs: Mapping[str, str]) -> dict[str, str]:
@@ -199,19 +182,14 @@ def clean_columns(recorder: Recorder, columns: Mapping[str, Any]) -> dict[str, A
 
 
 def _clean(recorder: Recorder, key: str, value: Any, mode: RetentionMode) -> Any:
-    is_text = isinstance(value, str) or (value and isinstance(value, list) and _is_texts(value))
-    if not is_text:
-        return value
     texts = [value] if isinstance(value, str) else value
+    if not texts or not isinstance(texts, list) or not isinstance(texts[0], str):
+        return value
     if mode is RetentionMode.METADATA_ONLY:
         cleaned = [_withheld(recorder, key, text) for text in texts]
     else:
         cleaned = _redacted(recorder, key, texts, mode)
     return cleaned[0] if isinstance(value, str) else cleaned
-
-
-def _is_texts(values: list[Any]) -> bool:
-    return isinstance(values[0], str)
 
 
 def _redacted(recorder: Recorder, key: str, texts: list[str], mode: RetentionMode) -> list[str]:

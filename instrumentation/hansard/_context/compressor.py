@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hansard._models.call import adapter_of, call_model
@@ -30,27 +29,18 @@ def model_compressor(provider: str | Adapter, model: str, **sampling: int | floa
     truncated answer, or an empty one, never replaces its source: the item is taken or left as it
     is. `sampling` are fields of Sampling.
     """
-    return _ModelCompressor(adapter_of(provider), model, Sampling(**sampling))  # type: ignore[arg-type]
+    adapter, options = adapter_of(provider), Sampling(**sampling)  # type: ignore[arg-type]
 
-
-@dataclass(frozen=True, slots=True)
-class _ModelCompressor:
-    adapter: Adapter
-    model: str
-    sampling: Sampling
-
-    def __call__(
-        self, text: str, *, query: str, target_tokens: int, counter: TokenCounter
-    ) -> str | None:
+    def compress(text: str, *, query: str, target_tokens: int, counter: TokenCounter) -> str | None:
         system = INSTRUCTIONS.format(tokens=target_tokens, query=query or _UNSAID)
         request = RenderInput(
-            model=self.model,
+            model=model,
             system=(system,),
             messages=(Message("user", (TextPart(text),)),),
-            sampling=self.sampling,
+            sampling=options,
         )
         try:
-            response = call_model(request, provider=self.adapter)
+            response = call_model(request, provider=adapter)
         except ProviderError as error:
             warn_once(
                 f"compressor {type(error).__name__}",
@@ -59,3 +49,5 @@ class _ModelCompressor:
             )
             return None
         return None if response.shortfall else response.text.strip() or None
+
+    return compress

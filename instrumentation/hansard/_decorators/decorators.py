@@ -171,21 +171,20 @@ def trace(
 
 
 def _decorate(word: str, function: Any, make_plan: _MakePlan, options: dict[str, Any]) -> Any:
-    if function is None:
-        return lambda found: _decorated(word, found, make_plan, options)
-    return _decorated(word, function, make_plan, options)
+    def wrap(found: Callable[..., Any], *, receives: bool | None) -> Callable[..., Any]:
+        return with_span(found, make_plan(found, receives=receives, **options))
+
+    decorate = functools.partial(decorated, word, wrap)
+    return decorate if function is None else decorate(function)
 
 
-def _decorated(word: str, found: Any, make_plan: _MakePlan, options: dict[str, Any]) -> Any:
+def decorated(word: str, wrap: Callable[..., Callable[..., Any]], found: Any) -> Any:
     """Wrap a function; a classmethod or staticmethod is opened, wrapped and closed again."""
     if isinstance(found, staticmethod | classmethod):
-        function: Callable[..., Any] = found.__func__
-        receives = isinstance(found, classmethod)
-        wrapped = with_span(function, make_plan(function, receives=receives, **options))
-        return type(found)(wrapped)
+        return type(found)(wrap(found.__func__, receives=isinstance(found, classmethod)))
     if not callable(found) or isinstance(found, type):
         raise NotDecoratable(word, found)
-    return with_span(found, make_plan(found, receives=None, **options))
+    return wrap(found, receives=None)
 
 
 def with_span(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -227,19 +226,10 @@ def _start(
     if not observed.is_recording:
         return observed
     try:
-        named = plan.parameters.named(args, kwargs)
-        plan.describe(observed, named)
-        if plan.input_key is not None and named:
-            observed.put(plan.input_key, named)
+        plan.record_call(observed, plan.parameters.named(args, kwargs))
     except Exception as error:
         log_failure("arguments", error)
     return observed
-
-
-def _finish(observed: Observation, plan: Plan, result: Any) -> None:
-    if plan.output_key is not None and result is not None:
-        observed.put(plan.output_key, result)
-    observed.end()
 
 
 def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -248,17 +238,11 @@ def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., An
         observed = None if recorder is None else _start(recorder, plan, args, kwargs)
         if observed is None:
             return function(*args, **kwargs)
-        observed.enter()
-        try:
+        with observed:
             result = function(*args, **kwargs)
-        except BaseException as error:
-            observed.leave()
-            observed.fail(error)
-            raise
-        observed.leave()
         if is_pending(result):
             return _to_come(observed, plan, result)
-        _finish(observed, plan, result)
+        plan.finish(observed, result)
         return result
 
     return wrapper
@@ -270,15 +254,9 @@ def _wrapped_coroutine(function: Callable[..., Any], plan: Plan) -> Callable[...
         observed = None if recorder is None else _start(recorder, plan, args, kwargs)
         if observed is None:
             return await function(*args, **kwargs)
-        observed.enter()
-        try:
+        with observed:
             result = await function(*args, **kwargs)
-        except BaseException as error:
-            observed.leave()
-            observed.fail(error)
-            raise
-        observed.leave()
-        _finish(observed, plan, result)
+        plan.finish(observed, result)
         return result
 
     return wrapper
@@ -293,7 +271,7 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
     if isinstance(result, Coroutine):
         return _observed_coroutine(result, observed, plan)
     if not is_future(result):
-        _finish(observed, plan, result)
+        plan.finish(observed, result)
         return result
 
     def done(future: Any) -> None:
@@ -303,7 +281,7 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
         # Not `exception()`, after which asyncio does not log one that was never retrieved.
         error = future._exception
         if error is None:
-            _finish(observed, plan, future.result())
+            plan.finish(observed, future.result())
         else:
             observed.fail(error)
 
@@ -312,15 +290,9 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
 
 
 async def _observed_coroutine(made: Coroutine[Any, Any, Any], observed: Any, plan: Plan) -> Any:
-    observed.enter()
-    try:
+    with observed:
         result = await made
-    except BaseException as error:
-        observed.leave()
-        observed.fail(error)
-        raise
-    observed.leave()
-    _finish(observed, plan, result)
+    plan.finish(observed, result)
     return result
 
 

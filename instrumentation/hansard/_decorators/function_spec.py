@@ -98,11 +98,19 @@ class Plan:
         self._known[:] = [_Known(redactor, mode, attributes)]
         return attributes
 
-    def describe(self, observed: Observation, named: Mapping[str, Any]) -> None:
-        """Return what is known of a tool call beside its arguments."""
+    def record_call(self, observed: Observation, named: Mapping[str, Any]) -> None:
+        """Record the arguments of a call, and the model's id of it."""
         call_id = named.get(self.parameters.call_id) if self.parameters.call_id else None
         if isinstance(call_id, str | int):
             observed.span.set_attribute(semconv.TOOL_CALL_ID, str(call_id)[:_MAX_CALL_ID_CHARS])
+        if self.input_key is not None and named:
+            observed.put(self.input_key, named)
+
+    def finish(self, observed: Observation, result: Any) -> None:
+        """Record the result of a call, and end its span."""
+        if self.output_key is not None and result is not None:
+            observed.put(self.output_key, result)
+        observed.end()
 
 
 def agent_plan(function: Callable[..., Any], *, name: str | None, **more: Any) -> Plan:
@@ -115,8 +123,8 @@ def agent_plan(function: Callable[..., Any], *, name: str | None, **more: Any) -
 def tool_plan(
     function: Callable[..., Any],
     *,
-    name: str | None,
-    description: str | None,
+    name: str | None = None,
+    description: str | None = None,
     **more: Any,
 ) -> Plan:
     """Return how a tool's calls are recorded: `execute_tool {name}`."""
@@ -144,8 +152,8 @@ def _plan(
     attributes: Mapping[str, AttributeValue],
     *,
     receives: bool | None,
-    capture_input: bool,
-    capture_output: bool,
+    capture_input: bool = True,
+    capture_output: bool = True,
     call_id: str | None = None,
     keys: tuple[str, str] = (semconv.INPUT, semconv.OUTPUT),
     description: str | None = None,

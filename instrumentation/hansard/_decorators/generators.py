@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from hansard import semconv
@@ -86,24 +87,15 @@ class _Observed(Generic[GeneratorT]):
                 log_failure("items", error)
 
     def _failed(self, error: BaseException) -> None:
-        self._observed.leave()
-        self._tell_output(None)
-        self._observed.fail(error)
+        self._over(partial(self._observed.fail, error))
 
-    def _finished(self, returned: Any) -> None:
+    def _over(self, end: Callable[[], None], returned: Any = None) -> None:
+        """Leave the span, record what was yielded and returned, and end it."""
         self._observed.leave()
-        self._tell_output(returned)
-        self._observed.end()
-
-    def _closed(self) -> None:
-        self._observed.leave()
-        self._tell_output(None)
-        self._observed.cancel()
-
-    def _tell_output(self, returned: Any) -> None:
         if self._key is not None and (self._yielded.count or returned is not None):
             self._observed.put_text(self._key, self._yielded.json(returned))
             self._observed.span.set_attribute(semconv.OUTPUT_ITEMS, self._yielded.count)
+        end()
 
 
 class ObservedGenerator(_Observed[Generator[Any, Any, Any]], Generator[Any, Any, Any]):
@@ -122,14 +114,14 @@ class ObservedGenerator(_Observed[Generator[Any, Any, Any]], Generator[Any, Any,
         except BaseException as error:
             self._failed(error)
             raise
-        self._closed()
+        self._over(self._observed.cancel)
 
     def _resume(self, step: Callable[[], Any]) -> Any:
         self._observed.enter()
         try:
             item = step()
         except StopIteration as stop:
-            self._finished(stop.value)
+            self._over(self._observed.end, stop.value)
             raise
         except BaseException as error:
             self._failed(error)
@@ -172,14 +164,14 @@ class ObservedAsyncGenerator(_Observed[AsyncGenerator[Any, Any]]):
         except BaseException as error:
             self._failed(error)
             raise
-        self._closed()
+        self._over(self._observed.cancel)
 
     async def _resume(self, step: Callable[[], Any]) -> Any:
         self._observed.enter()
         try:
             item = await step()
         except StopAsyncIteration:
-            self._finished(None)
+            self._over(self._observed.end)
             raise
         except BaseException as error:
             self._failed(error)

@@ -1,17 +1,15 @@
-"""Finished spans and log records in memory: bounded in number and size, and never in the way."""
+"""Finished spans in memory: bounded in number and size, and never in the way."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
-
-from hansard._export.spool import Kind
 
 MOST_BYTES: Final = 64 << 20  # of everything that waits
 BATCH_BYTES: Final = 3 << 20  # of one request: other collectors stop at 4 MiB
@@ -30,95 +28,67 @@ class Put(Enum):
 
 @dataclass(slots=True)
 class Batch:
-    """What is sent in one request."""
+    """The spans that are sent in one request."""
 
-    kind: Kind
-    items: Sequence[Any]  # ReadableSpan, or ReadableLogRecord
+    items: Sequence[Any]
     size_bytes: int = 0
     taken: int = 0  # how many items it was taken with
 
 
-@dataclass(slots=True)
-class _Lane:
-    items: deque[tuple[Any, int]] = field(default_factory=deque)
-    size_bytes: int = 0
-    since_s: float = 0.0  # when the oldest of them came
-
-
 class Waiting:
-    """Two lanes, spans and log records. Callers hold the delivery's lock."""
+    """Finished spans in their order. Callers hold the delivery's lock."""
 
-    def __init__(self, *, max_items: int, batch_items: int, max_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, *, max_items: int, batch_items: int) -> None:
         self._max_items = max_items
-        self._max_bytes = max_bytes
         self._batch_items = min(batch_items, max_items)
-        self._lanes = {Kind.TRACES: _Lane(), Kind.LOGS: _Lane()}
-        self._size_bytes = 0  # of all of them
+        self._items: deque[tuple[Any, int]] = deque()
+        self._size_bytes = 0
+        self._since_s = 0.0  # when the oldest of them came
 
     def __len__(self) -> int:
-        return sum(len(lane.items) for lane in self._lanes.values())
+        return len(self._items)
 
-    def put(self, kind: Kind, item: Any, size_bytes: int) -> Put:
+    def put(self, item: Any, size_bytes: int) -> Put:
         """Add an item, if there is room for it."""
-        lane = self._lanes[kind]
-        used, count = self._size_bytes, len(lane.items)
-        if count >= self._max_items or (used and used + size_bytes > self._max_bytes):
+        used, count = self._size_bytes, len(self._items)
+        if count >= self._max_items or (used and used + size_bytes > MOST_BYTES):
             return Put.REFUSED
-        was_urgent = self._is_urgent(lane)
+        was_urgent = self._is_urgent()
         if not count:
-            lane.since_s = time.monotonic()
-        lane.items.append((item, size_bytes))
-        lane.size_bytes += size_bytes
+            self._since_s = time.monotonic()
+        self._items.append((item, size_bytes))
         self._size_bytes += size_bytes
-        return Put.NEWS if not count or self._is_urgent(lane) is not was_urgent else Put.WAITS
+        return Put.NEWS if not count or self._is_urgent() is not was_urgent else Put.WAITS
 
     def put_back(self, batch: Batch) -> None:
         """Return a batch to the front: it could not be sent. It may go over the bounds by that."""
-        lane = self._lanes[batch.kind]
         each = batch.size_bytes // max(len(batch.items), 1)
-        lane.items.extendleft((item, each) for item in reversed(batch.items))
-        lane.size_bytes += each * len(batch.items)
+        self._items.extendleft((item, each) for item in reversed(batch.items))
         self._size_bytes += each * len(batch.items)
 
-    def _is_urgent(self, lane: _Lane) -> bool:
+    def _is_urgent(self) -> bool:
         """Return whether a whole batch is there."""
-        return len(lane.items) >= self._batch_items or lane.size_bytes >= BATCH_BYTES
+        return len(self._items) >= self._batch_items or self._size_bytes >= BATCH_BYTES
 
     def due_s(self, delay_s: float) -> float | None:
         """Return when the next batch should go, on the monotonic clock; None: nothing waits."""
-        times = [
-            0.0 if self._is_urgent(lane) else lane.since_s + delay_s
-            for lane in self._lanes.values()
-            if lane.items
-        ]
-        return min(times, default=None)
+        if not self._items:
+            return None
+        return 0.0 if self._is_urgent() else self._since_s + delay_s
 
     def take(self) -> Batch | None:
-        """Return the batch that has waited longest, None when nothing waits."""
-        kinds = [kind for kind, lane in self._lanes.items() if lane.items]
-        if not kinds:
-            return None
-        kind = min(kinds, key=lambda one: self._lanes[one].since_s)
-        lane = self._lanes[kind]
+        """Return the oldest batch, None when nothing waits."""
         items: list[Any] = []
         size_bytes = 0
-        while lane.items and len(items) < self._batch_items:
-            if items and size_bytes + lane.items[0][1] > BATCH_BYTES:
+        while self._items and len(items) < self._batch_items:
+            if items and size_bytes + self._items[0][1] > BATCH_BYTES:
                 break
-            item, item_bytes = lane.items.popleft()
+            item, item_bytes = self._items.popleft()
             items.append(item)
             size_bytes += item_bytes
-        lane.size_bytes -= size_bytes
         self._size_bytes -= size_bytes
-        lane.since_s = time.monotonic()
-        return Batch(kind, items, size_bytes, len(items))
-
-    def clear(self) -> int:
-        """Forget all items; return how many they were."""
-        count = len(self)
-        self._lanes = {kind: _Lane() for kind in self._lanes}
-        self._size_bytes = 0
-        return count
+        self._since_s = time.monotonic()
+        return Batch(items, size_bytes, len(items)) if items else None
 
 
 def span_bytes(span: ReadableSpan) -> int:

@@ -64,10 +64,6 @@ class Losses:
         if items > 0:
             self.counts[signal, str(reason)] += items
 
-    @property
-    def total(self) -> int:
-        return self.counts.total()
-
     def unreported(self) -> list[Loss]:
         """Return the counts that the collector does not know yet."""
         return [

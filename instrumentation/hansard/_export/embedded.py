@@ -17,7 +17,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from hansard._backend.protocol import Ingest, embedded_parts
@@ -30,9 +30,7 @@ from hansard._runtime.warnings import warn_once
 from hansard_compiler.errors import HansardError
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk._logs import ReadableLogRecord
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
 
     from hansard._config.settings import Settings
 
@@ -61,17 +59,13 @@ class EmbeddedSender:
         self._is_opening = False
         _forks.follow(self)
 
-    def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
-        """Store spans, ended or not."""
-        return self._send("traces", partial(encode, Kind.TRACES, spans))
-
-    def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
-        """Store log records: keepalives, counts of dropped items."""
-        return self._send("logs", partial(encode, Kind.LOGS, records))
+    def send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+        """Store spans, ended or not, or log records: keepalives, counts of dropped items."""
+        return self._send(kind, partial(encode, kind, items))
 
     def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
         """Store payloads."""
-        return self._send("logs", partial(encode_payloads, payloads, resource))
+        return self._send(Kind.LOGS, partial(encode_payloads, payloads, resource))
 
     def _send(self, signal: str, encoded: Callable[[], bytes]) -> Answer:
         try:

@@ -38,7 +38,6 @@ class OpenSpans:
         self._open: dict[tuple[int, int], _Open] = {}
         self._sent_keepalive_s: float | None = None  # when the last keepalive was made
         self._look_s = 0.0  # until then the worker looks again, on the monotonic clock
-        self._traces: set[int] = set()
 
     def start(self, span: ReadableSpan) -> bool:
         """Follow a span; return whether the worker must be woken to look at `next_due_s`."""
@@ -60,9 +59,6 @@ class OpenSpans:
         if context is not None:
             with self._lock:
                 self._open.pop((context.trace_id, context.span_id), None)
-
-    def __len__(self) -> int:
-        return len(self._open)
 
     def next_due_s(self) -> float | None:
         """Return when to look again, on the monotonic clock; past: there is something to report."""
@@ -109,20 +105,22 @@ class OpenSpans:
                 and now_s - self._sent_keepalive_s < self.interval_s
             ):
                 return []
-            traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
+            traces = self._reported()
             if not traces:
                 self._sent_keepalive_s = None
                 return []
             self._sent_keepalive_s = now_s
-            self._traces |= traces
         return keepalives(traces, interval_s=self.interval_s)
 
     def last_words(self) -> list[dict[str, Any]]:
         """Return the attributes of the records of spans that are open when this process ends."""
         with self._lock:
-            traces = {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
+            traces = self._reported()
             self._open.clear()
         return keepalives(traces, interval_s=self.interval_s, is_last=True)
+
+    def _reported(self) -> set[int]:
+        return {trace_id for (trace_id, _), one in self._open.items() if one.is_reported}
 
 
 def keepalives(

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hansard import semconv
 from hansard._export.backoff import may_retry
@@ -19,7 +19,7 @@ from hansard._export.keepalive import keepalives
 from hansard._export.otlp.batches import Courier, encode, items_of
 from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
 from hansard._export.otlp.log_records import drop_records, keepalive_records
-from hansard._export.spool import Kind, SpoolFile, SpoolFolder, abandoned, remove
+from hansard._export.spool import Kind, Spool, SpoolFile, SpoolFolder, abandoned, remove
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError
 
@@ -30,20 +30,11 @@ _MAX_ITEMS: Final = 512
 _MAX_BYTES: Final = 1 << 20
 
 
-class Shelf(Protocol):
-    """Where a file is, and who counts its outcome."""
+def forward(courier: Courier, shelf: Spool | OrphanedSpool, file: SpoolFile) -> Answer:
+    """Send one file and settle it; it stays where it is only when it may do later.
 
-    def arrived(self, file: SpoolFile) -> None: ...
-
-    def give_up(self, file: SpoolFile, reason: Reason) -> None: ...
-
-    def refuse(self, kind: Kind, items: int, data: bytes) -> None: ...
-
-    def lose(self, signal: str, reason: Reason, items: int) -> None: ...
-
-
-def forward(courier: Courier, shelf: Shelf, file: SpoolFile) -> Answer:
-    """Send one file and settle it; it stays where it is only when it may do later."""
+    `shelf` is where the file is, and counts its outcome.
+    """
     try:
         items = items_of(file)
     except (SpoolError, ValueError) as error:
@@ -168,12 +159,6 @@ def sender_of(folder: SpoolFolder) -> Sender:
     return Sender("", folder.path.name)
 
 
-def _orphaned(root: Path) -> Iterator[OrphanedSpool]:
-    """Yield the folders of ended processes, one after the other, each locked."""
-    for folder in abandoned(root):
-        yield OrphanedSpool(folder)
-
-
 _Entry: TypeAlias = tuple[OrphanedSpool, SpoolFile]
 
 
@@ -182,7 +167,8 @@ class OrphanedSpools:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folders: Iterator[OrphanedSpool] = _orphaned(root)
+        # Those of ended processes, one after the other, each locked.
+        self._folders: Iterator[OrphanedSpool] = map(OrphanedSpool, abandoned(root))
         self._held: deque[OrphanedSpool] = deque()  # locked; their files are sent in order
         self._singly = 0  # files to send one by one: of a request that was not taken whole
         self.due_s = 0.0  # when there may be something, on the monotonic clock
@@ -191,7 +177,7 @@ class OrphanedSpools:
         """Send files, or report what a process lost, or look; None: nothing was sent."""
         self._hold_more()
         if not self._held:
-            self._folders = _orphaned(self._root)
+            self._folders = map(OrphanedSpool, abandoned(self._root))
             self.due_s = time.monotonic() + _LOOK_S
             return None
         first = self._held[0]

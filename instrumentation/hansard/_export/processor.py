@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -11,11 +11,10 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from hansard import semconv
 from hansard._export.batch_queue import span_bytes
 from hansard._export.dropped import Losses, Sender
-from hansard._export.otlp.log_records import make_record
 from hansard._export.redaction import BatchCleaner
-from hansard._export.spool import FOLDER, Kind, Spool
+from hansard._export.spool import FOLDER, Spool
 from hansard._export.worker import BatchExportWorker
-from hansard._runtime.recorder import Pipeline, active
+from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.propagation import inherit
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
     from hansard._config.settings import Settings
     from hansard_compiler.redaction.redactor import Redactor
-
-_RECORD_BYTES = 512  # of a log record with nothing in it
 
 # What the child of a fork inherits and must not take apart: connections of the parent.
 _of_parents: list[BatchExportWorker] = []
@@ -76,23 +73,9 @@ class SpanPipeline(SpanProcessor):
             return
         try:
             self._worker.open_spans.end(span)
-            self._worker.put(Kind.TRACES, span, span_bytes(span))
+            self._worker.put(span, span_bytes(span))
         except Exception as error:  # observing must not harm the program
             warn_once("queue", "a span could not be queued: %s", error)
-
-    def emit_log(
-        self,
-        event_name: str,
-        body: bytes | str | Mapping[str, object],
-        attributes: Mapping[str, object],
-    ) -> None:
-        """Queue a log record of the SDK. Never raises and never waits."""
-        try:
-            record = make_record(self._resource, event_name, body, attributes)
-            size_bytes = len(body) if isinstance(body, bytes | str) else _RECORD_BYTES
-            self._worker.put(Kind.LOGS, record, _RECORD_BYTES + size_bytes)
-        except Exception as error:  # observing must not harm the program
-            warn_once("queue", "a log record could not be queued: %s", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Send what is queued now; False when not all of it was sent in time."""
@@ -167,6 +150,6 @@ def register(provider: TracerProvider, *, stop: Callable[[], None]) -> None:
         provider.add_span_processor(DelegatingSpanProcessor(stop))
 
 
-def _pipeline() -> Pipeline | None:
+def _pipeline() -> SpanPipeline | None:
     recorder = active()
     return None if recorder is None else recorder.exporter

@@ -43,11 +43,9 @@ class BatchCleaner:
         self._cleaner: MessageCleaner | None = None
         self._resources: dict[int, tuple[Resource, Resource]] = {}
 
-    def __call__(self, kind: Kind, items: Sequence[Any]) -> Sequence[Any]:
-        """Return the items as they may leave the process; doing it twice changes nothing."""
-        if kind is Kind.LOGS:
-            return items  # made by the SDK itself, after redaction
-        named = [self._named(span) for span in items]
+    def __call__(self, spans: Sequence[Any]) -> Sequence[Any]:
+        """Return spans as they may leave the process; doing it twice changes nothing."""
+        named = [self._named(span) for span in spans]
         if self._mode is RetentionMode.FULL_PAYLOADS:
             return named
         return self._cleaned(named)

@@ -14,7 +14,6 @@ import atexit
 import os
 import threading
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Final
 
 from hansard_compiler.redaction.redactor import RedactedBytes, RedactedText, Redactor
@@ -45,9 +44,7 @@ class _Scans:
         if self._is_guarded:
             self._wait(mine)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._scanning.remove(threading.get_ident())
         if self._is_guarded:
             with self._changed:

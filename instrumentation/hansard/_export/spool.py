@@ -287,12 +287,6 @@ class Spool:
             self._own_bytes += file.disk_bytes
         return True
 
-    @property
-    def packs(self) -> list[SpoolFile]:
-        """The packs that wait, the oldest first; the last of them may grow."""
-        with self._lock:
-            return list(self._packs)
-
     def first(self) -> SpoolFile | None:
         """Return the oldest batch, which is not dropped until `release` says so."""
         return self._first_of(self._batches)

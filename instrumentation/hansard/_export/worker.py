@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from hansard._config.settings import Settings
 
-Prepare = Callable[[Kind, Sequence[Any]], Sequence[Any]]
+Prepare = Callable[[Sequence[Any]], Sequence[Any]]
 _Step = Callable[[], None]
 _Choose = Callable[[float], tuple[_Step | None, float | None]]
 
@@ -84,6 +84,7 @@ class BatchExportWorker:
         self._waiting = Waiting(
             max_items=settings.max_queue_spans, batch_items=settings.max_batch_spans
         )
+        self._words: list[Any] = []  # records of spans that will not end, at the end of the program
         self._spool = spool
         self._spool_retry_s = 0.0  # when writing is worth another attempt, on the monotonic clock
         self._courier = Courier(settings, resource)
@@ -113,16 +114,16 @@ class BatchExportWorker:
         for thread in self._threads:
             thread.start()
 
-    def put(self, kind: Kind, item: Any, size_bytes: int) -> None:
-        """Queue an item; never waits, and counts it as lost when there is no room."""
+    def put(self, span: Any, size_bytes: int) -> None:
+        """Queue a span; never waits, and counts it as lost when there is no room."""
         with self._lock:
             if self._is_closed:
                 return
-            became = self._waiting.put(kind, item, size_bytes)
+            became = self._waiting.put(span, size_bytes)
             if became is Put.REFUSED:
                 is_stuck = self._spool_retry_s > time.monotonic()
                 reason = Reason.SPOOL_UNWRITABLE if is_stuck else Reason.QUEUE_FULL
-                self._spool.lose(kind.signal, reason, 1)
+                self._spool.lose(Kind.TRACES.signal, reason, 1)
             else:
                 self._queued += 1
                 if became is Put.NEWS:
@@ -148,7 +149,8 @@ class BatchExportWorker:
             self._flushing += 1
             self._news.notify_all()
             try:
-                return self._wait_for(lambda: self._is_flushed(target), until_s) and self._is_sent()
+                is_flushed = self._wait_for(lambda: self._is_flushed(target), until_s)
+                return is_flushed and not self._contact.is_ill and self._spool.is_empty
             finally:
                 self._flushing -= 1
 
@@ -160,7 +162,9 @@ class BatchExportWorker:
                 return
             self._flushing += 1
             self._news.notify_all()
-            self._queue_last_words()
+            words = self.open_spans.last_words()
+            if self._contact.is_known and not self._contact.is_ill:  # where that is understood
+                self._words = keepalive_records(self._resource, words)
             if self._threads:
                 self._is_closing = True
                 self._wait_for(self._is_at_rest, patient_s)
@@ -175,20 +179,13 @@ class BatchExportWorker:
         self._spool.leave()
         self._courier.close()
 
-    def _queue_last_words(self) -> None:
-        """Say that spans that are open now will not end; only where that is understood."""
-        words = self.open_spans.last_words()
-        if words and self._contact.is_known and not self._contact.is_ill:
-            for record in keepalive_records(self._resource, words):
-                self.put(Kind.LOGS, record, 1024)
-
     # ---- what both threads do
 
     def _ready(self, kind: Kind, items: Sequence[Any]) -> Sequence[Any]:
         """Return items as they may leave the process; none of them when that cannot be made."""
         try:
             with apart_from_forks():
-                return self._prepare(kind, items)
+                return self._prepare(items)
         except Exception as error:  # not cleaned, they may hold anything: they are counted instead
             warn_once("cleaning", "spans could not be made fit to be sent: %r", error)
             lost = 0 if kind is Kind.OPENS else len(items)
@@ -212,7 +209,7 @@ class BatchExportWorker:
             with self._lock:
                 if flight.file is not None or self._flight is not flight or self._is_closed:
                     return
-            file = self._write(flight.batch.kind, flight.batch.items)
+            file = self._write(Kind.TRACES, flight.batch.items)
             with self._lock:
                 flight.file = file
                 self._news.notify_all()
@@ -228,14 +225,7 @@ class BatchExportWorker:
         return True
 
     def _is_flushed(self, target: int) -> bool:
-        return self._settled >= target and (self._contact.is_ill or not self._is_left())
-
-    def _is_sent(self) -> bool:
-        return not self._contact.is_ill and not self._is_left()
-
-    def _is_left(self) -> bool:
-        """Something waits on disk."""
-        return not self._spool.is_empty
+        return self._settled >= target and (self._contact.is_ill or self._spool.is_empty)
 
     def _are_orphans_sent(self) -> bool:
         return self._contact.is_ill or self._orphans.due_s > time.monotonic()
@@ -244,7 +234,8 @@ class BatchExportWorker:
         """Nothing is to be sent any more, or nothing can be."""
         if self._contact.is_ill:
             return True
-        is_empty = not len(self._waiting) and self._flight is None and not self._is_left()
+        is_sent = not len(self._waiting) and self._flight is None and not self._words
+        is_empty = is_sent and self._spool.is_empty
         return is_empty and not self._is_spooling and not self._spool.unreported()
 
     # ---- the thread that sends
@@ -295,6 +286,8 @@ class BatchExportWorker:
             assert batch is not None  # something is due
             self._flight = _Flight(batch)
             return partial(self._send_flight, self._flight), None
+        if self._words:
+            return self._send_words, None
         tell_s = self._report_s if self._spool.unreported() else None
         if tell_s is not None and (self._flushing or tell_s <= now_s):
             return self._send_losses, None
@@ -315,21 +308,34 @@ class BatchExportWorker:
     def _deliver(self, flight: _Flight) -> bool:
         """Send the batch once; return whether nothing is left to do for it."""
         batch = flight.batch
-        batch.items = self._ready(batch.kind, batch.items)
+        batch.items = self._ready(Kind.TRACES, batch.items)
         with self._lock:
             flight.is_ready = True
             self._news.notify_all()
-        delivered = self._courier.deliver(batch.kind, batch.items)
-        if may_retry(delivered.response, batch.kind):
+        delivered = self._courier.deliver(Kind.TRACES, batch.items)
+        if may_retry(delivered.response, Kind.TRACES):
             self._failed(delivered.response)
             self._keep_flight(flight)
             return False
         if delivered.response.outcome is Outcome.NOT_RECEIVED:
-            self._not_received(batch)
+            self._spool.lose(Kind.TRACES.signal, Reason.NOT_RECEIVED, len(batch.items))
         else:
-            self._refuse(delivered.response, batch.kind, delivered.refused)
-            self._arrived()
+            self._refuse(delivered.response, Kind.TRACES, delivered.refused)
+        self._arrived()
         return True
+
+    def _send_words(self) -> None:
+        """Say that spans will not end; it is on disk for the next start where that fails."""
+        delivered = self._courier.deliver(Kind.LOGS, self._words)
+        if may_retry(delivered.response, Kind.LOGS):
+            with self._writing:
+                if not self._is_closed:
+                    self._write(Kind.LOGS, self._words)
+        else:
+            self._refuse(delivered.response, Kind.LOGS, delivered.refused)
+        with self._lock:
+            self._words = []
+        self._after(delivered.response, Kind.LOGS)
 
     def _land(self, flight: _Flight, *, is_done: bool) -> None:
         """The attempt is over: the batch arrived, or is on disk, or goes back to memory."""
@@ -411,11 +417,6 @@ class BatchExportWorker:
             self._news.notify_all()
         self._contact.complain(response.reason)
 
-    def _not_received(self, batch: Batch) -> None:
-        lost = [one for one in batch.items if not _is_own_news(one)]
-        self._spool.lose(batch.kind.signal, Reason.NOT_RECEIVED, len(lost))
-        self._arrived()
-
     # ---- the thread that writes to the spool
 
     def _run_keeper(self) -> None:
@@ -455,14 +456,14 @@ class BatchExportWorker:
             with self._lock:
                 batch = None if self._is_closed else self._waiting.take()
             if batch is not None:
-                batch.items = self._ready(batch.kind, batch.items)
-                file = self._write(batch.kind, batch.items)
+                batch.items = self._ready(Kind.TRACES, batch.items)
+                file = self._write(Kind.TRACES, batch.items)
                 with self._lock:
                     if file is None and not self._is_closed:
                         self._waiting.put_back(batch)
                     elif file is None:
                         self._spool.lose(
-                            batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(batch.items)
+                            Kind.TRACES.signal, Reason.SPOOL_UNWRITABLE, len(batch.items)
                         )
                     else:
                         self._settled += batch.taken
@@ -483,13 +484,12 @@ class BatchExportWorker:
         with self._writing:
             if flight is not None and flight.file is None and not flight.is_settled:
                 rest.insert(0, flight.batch)
-            if rest or self._is_left():
+            if rest or not self._spool.is_empty:
                 self._contact.complain("it did not take everything before the program ended")
             for batch in rest:
-                items = [one for one in batch.items if not _is_own_news(one)]
-                items = list(self._ready(batch.kind, items)) if items else []
-                if items and self._write(batch.kind, items) is None:
-                    self._spool.lose(batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(items))
+                items = self._ready(Kind.TRACES, batch.items)
+                if items and self._write(Kind.TRACES, items) is None:
+                    self._spool.lose(Kind.TRACES.signal, Reason.SPOOL_UNWRITABLE, len(items))
 
     def _write(self, kind: Kind, items: Sequence[Any]) -> SpoolFile | None:
         """Write items behind all others; None when nothing can be written now."""
@@ -517,12 +517,6 @@ class BatchExportWorker:
             sound = [item for item in items if _has_form(kind, item)]
             self._spool.lose(kind.signal, Reason.BROKEN, len(items) - len(sound))
             return encode(kind, sound), len(sound)
-
-
-def _is_own_news(item: Any) -> bool:
-    """Return whether an item is of no use later: a keepalive."""
-    record = getattr(item, "log_record", None)
-    return record is not None and record.event_name == "hansard.keepalive"
 
 
 def _has_form(kind: Kind, item: Any) -> bool:

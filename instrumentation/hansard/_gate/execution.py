@@ -247,7 +247,7 @@ def _tool_of(gate: Gate, approval: Json, known: Proposed | None, instance: Any) 
     if tool is None or tool.name != name:
         _refuse_undecided(approval)  # that it ran already is the nearer reason
         raise UnknownTool(str(name))
-    return tool if instance is None or not tool.needs_receiver else tool.on(instance)
+    return tool.on(instance)
 
 
 def _arguments_of(approval: Json, known: Proposed | None) -> Json:

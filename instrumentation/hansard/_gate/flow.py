@@ -22,24 +22,19 @@ from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, get_origin
 
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.serialization import is_pending
 from hansard.errors import AwaitRequired, FutureNotStarted, GateError, PendingResult
 
+if TYPE_CHECKING:
+    from hansard._gate.tracing import Mirror
+
 T = TypeVar("T")
 _MOST_NESTED: Final = 16  # awaitables that an awaitable returns, one in the other
 # How long a future of a pool may wait for its work to begin: after that it never will.
 _UNBEGUN_S: Final = 60.0
-
-
-class Within(Protocol):
-    """A context that a flow entered; it is left while the rest of the flow is awaited."""
-
-    def pause(self) -> None: ...
-    def enter(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +46,16 @@ class Step:
     is_final: bool = False  # it records an end: done also where the flow is cancelled meanwhile
     # Gets what a slow step returned after its flow was cancelled: nothing else does.
     if_late: Callable[[Any], object] | None = field(default=None, repr=False)
-    within: Within | None = field(default=None, repr=False)  # what is current while it is done
+    # Current while it is done, and left while the rest is awaited.
+    within: Mirror | None = field(default=None, repr=False)
+    pause_s: float = 0.0  # of a step that lets time pass
+    otherwise: AwaitRequired | None = None  # raised where a loop runs, by a step that only asks
+    is_of_tool: bool = True  # else it asks for another function of the program
 
 
 def pause(seconds: float) -> Step:
     """Return a step that lets time pass."""
-    return _Pause(partial(time.sleep, seconds), seconds=seconds)
+    return Step(partial(time.sleep, seconds), pause_s=seconds)
 
 
 def can_wait(otherwise: AwaitRequired, *, is_of_tool: bool = True) -> Step:
@@ -64,7 +63,7 @@ def can_wait(otherwise: AwaitRequired, *, is_of_tool: bool = True) -> Step:
 
     It comes before a flow does anything that only waiting brings to an end.
     """
-    return _CanWait(lambda: None, otherwise=otherwise, is_of_tool=is_of_tool)
+    return Step(lambda: None, otherwise=otherwise, is_of_tool=is_of_tool)
 
 
 def ending(error: BaseException, record: Callable[[], object], *, is_slow: bool) -> Flow[None]:
@@ -97,17 +96,6 @@ def _recorded(record: Callable[[], object]) -> None:
         record()
     except GateError as error:
         warn_once("gate end", "how a call ended that was thrown away is not recorded: %s", error)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pause(Step):
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _CanWait(Step):
-    otherwise: AwaitRequired = field(default_factory=lambda: AwaitRequired("it", "await"))
-    is_of_tool: bool = True  # else of another function of the program
 
 
 Flow: TypeAlias = Generator[Step, Any, T]
@@ -146,7 +134,7 @@ def _driven(flow: Flow[Any], loop: _OwnLoop, *, hands_over: bool) -> Any:
                     if is_pending(made):
                         step.within.pause()
                         return _rest(flow, made, step.within)
-                elif hands_over and isinstance(step, _CanWait) and step.is_of_tool:
+                elif hands_over and step.otherwise is not None and step.is_of_tool:
                     made = None
                 else:
                     made = loop.done(step)
@@ -163,7 +151,7 @@ def _driven(flow: Flow[Any], loop: _OwnLoop, *, hands_over: bool) -> Any:
         return end.value
 
 
-async def _rest(flow: Flow[T], made: Any, within: Within | None) -> T:
+async def _rest(flow: Flow[T], made: Any, within: Mirror | None) -> T:
     if within is not None:
         within.enter()
     return await adrive(flow, pending=made)
@@ -178,18 +166,13 @@ class _OwnLoop:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._runner is not None:
             self._runner.close()
 
     def done(self, step: Step) -> Any:
         """Return what a step comes to."""
-        if isinstance(step, _CanWait) and is_looping():
+        if step.otherwise is not None and is_looping():
             raise step.otherwise
         made = step.work()
         if not is_pending(made):
@@ -279,11 +262,11 @@ async def adrive(flow: Flow[T], *, pending: Any = None) -> T:
 
 
 async def _awaited(step: Step) -> Any:
-    if isinstance(step, _CanWait):
+    if step.otherwise is not None:
         return None
-    if isinstance(step, _Pause):
+    if step.pause_s:
         sleep = sys.modules["trio"].sleep if _is_trio() else asyncio.sleep
-        return await sleep(step.seconds)
+        return await sleep(step.pause_s)
     made = await _stepped_aside(step) if step.is_slow else step.work()
     return await _settled(made) if is_pending(made) else made
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import copy
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from types import TracebackType
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from hansard._backend import backend_of_this_process
 from hansard._backend.protocol import Decisions, refuse_async
 from hansard._decorators import function_spec
-from hansard._decorators.decorators import with_metadata_of, with_span
+from hansard._decorators.decorators import decorated, with_metadata_of, with_span
 from hansard._gate import execution, invocation
 from hansard._gate.flow import adrive, begin, drive
 from hansard._gate.pending import Turn, Waiting, current_turn
@@ -27,7 +27,7 @@ from hansard._gate.tools import MARK, GatedTool, ToolSet, find_registered, make_
 from hansard._runtime import recorder as _state
 from hansard._runtime.durations import Duration, seconds
 from hansard._tracing.context import EnteredEitherWay, current_agent
-from hansard.errors import NoConfirmation, NotDecoratable
+from hansard.errors import NoConfirmation
 from hansard.results import Executed, GateResult
 
 if TYPE_CHECKING:
@@ -159,11 +159,9 @@ class Gate(EnteredEitherWay):
             else:
                 self.seen.add(one)
 
-    @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self) -> AbstractContextManager[Turn]:
         """Collect the pending calls of one turn of an agent."""
-        with current_turn() as turn:
-            yield turn
+        return current_turn()
 
     @contextmanager
     def batch(self) -> Iterator[str]:
@@ -186,12 +184,7 @@ class Gate(EnteredEitherWay):
         _entered.set((*_entered.get(), self))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _entered.set(_entered.get()[:-1])
 
 
@@ -229,23 +222,14 @@ _default = Gate()
 
 def gate_tool(effect: str, options: dict[str, Any], gating: dict[str, Any]) -> Callable[[Any], Any]:
     """Return the decorator for tools of this effect."""
-
-    def decorate(found: Any) -> Any:
-        if isinstance(found, staticmethod | classmethod):
-            receives = isinstance(found, classmethod)
-            return type(found)(_wrapped(found.__func__, effect, options, gating, receives=receives))
-        if not callable(found) or isinstance(found, type):
-            raise NotDecoratable("tool", found)
-        return _wrapped(found, effect, options, gating, receives=None)
-
-    return decorate
+    return partial(decorated, "tool", partial(_wrapped, effect, options, gating))
 
 
 def _wrapped(
-    function: Callable[..., Any],
     effect: str,
     options: dict[str, Any],
     gating: dict[str, Any],
+    function: Callable[..., Any],
     *,
     receives: bool | None,
 ) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from subprocess import TimeoutExpired
 from typing import Any, Final
 
+from hansard._tracing.observation import is_named
 from hansard.errors import PendingResult
 
 # Abandoned, or cut off after the request may have left: of the class itself or of one of its bases.
@@ -35,6 +36,7 @@ _EXITS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, PendingResult, Ti
 # What a failed connection is made of: a socket's own errors, and the timeout of a loop around it.
 _LOW: Final = frozenset({"builtins", "asyncio", "concurrent", "socket", "ssl", "anyio", "trio"})
 _GRPC_CODES: Final = frozenset({"DEADLINE_EXCEEDED", "CANCELLED", "UNAVAILABLE"})
+_RPC_ERROR: Final = frozenset({("grpc", "RpcError")})
 _MOST: Final = 200  # errors of one chain
 
 
@@ -52,7 +54,7 @@ def may_have_run(error: BaseException, *, handled: BaseException | None = None) 
         if _is_any(_UNSENT, names):
             is_unsent = True
         elif _is_any(_CUT_OFF, names) or _is_lost_call(one):
-            if not is_below or _root(one) not in _LOW:
+            if not is_below or type(one).__module__.partition(".")[0] not in _LOW:
                 return True
         elif _is_any(_CONNECTION, names):
             is_connection = True
@@ -98,16 +100,9 @@ def _is_any(pattern: re.Pattern[str], names: list[str]) -> bool:
     return any(pattern.fullmatch(name) for name in names)
 
 
-def _root(error: BaseException) -> str:
-    return type(error).__module__.partition(".")[0]
-
-
 def _is_lost_call(error: BaseException) -> bool:
     """Whether an error of gRPC has a status after which the call may have had its effect."""
-    if not any(
-        kind.__name__ == "RpcError" and kind.__module__.partition(".")[0] == "grpc"
-        for kind in type(error).__mro__
-    ):
+    if not is_named(error, _RPC_ERROR):
         return False
     try:
         return error.code().name in _GRPC_CODES  # type: ignore[attr-defined]  # of a client's call

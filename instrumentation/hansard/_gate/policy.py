@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hansard._gate.arguments import Json
@@ -19,41 +20,28 @@ if TYPE_CHECKING:
 class Judgement:
     """The verdict on one call. Without a policy, the tool's effect alone decides."""
 
-    check: PolicyCheck | None
-    is_write: bool
+    needs_approval: bool
+    check: PolicyCheck | None = None
+    is_denied: bool = False
+    needs_receipt: bool = False
+    approvers: Approvers = ANYBODY  # that the rules require
+    reason: str = ""
+    obligations: Sequence[str] = ()  # what rules demand before the call runs, as the API names it
+    rule_ids: list[str] = field(default_factory=list)
 
-    @property
-    def is_denied(self) -> bool:
-        return self.check is not None and self.check.is_denied
-
-    @property
-    def needs_approval(self) -> bool:
-        """A write always does: no rule that allows can waive it."""
-        return self.is_write or (self.check is not None and self.check.needs_approval)
-
-    @property
-    def needs_receipt(self) -> bool:
-        return self.check is not None and self.check.needs_receipt
-
-    @property
-    def obligations(self) -> list[str]:
-        """What the rules demand before the call runs, by the names of the API."""
-        return [] if self.check is None else sorted(str(one) for one in self.check.obligations)
-
-    @property
-    def approvers(self) -> Approvers:
-        """The approvers that the rules require."""
-        return ANYBODY if self.check is None else self.check.approvers
-
-    @property
-    def reason(self) -> str:
-        return "" if self.check is None else self.check.reason
-
-    @property
-    def rule_ids(self) -> list[str]:
-        if self.check is None:
-            return []
-        return [one.rule.id for one in self.check.outcomes if one.outcome != "lost"]
+    @classmethod
+    def of(cls, check: PolicyCheck, *, is_write: bool) -> Judgement:
+        """Return the verdict of rules. A write needs an approval: none that allows waives it."""
+        return cls(
+            is_write or check.needs_approval,
+            check,
+            check.is_denied,
+            check.needs_receipt,
+            check.approvers,
+            check.reason,
+            sorted(str(one) for one in check.obligations),
+            [one.rule.id for one in check.outcomes if one.outcome != "lost"],
+        )
 
     def json(self) -> Json:
         return {} if self.check is None else self.check.json()
@@ -74,7 +62,7 @@ def judged(
     """
     is_write = tool.effect == "write"
     if policy is None:
-        return Judgement(None, is_write)
+        return Judgement(is_write)
     opened = with_links_followed(arguments) if policy.judges_paths else arguments
     candidates = [_judgement(policy, tool, arguments, agent=agent)]
     if opened != arguments:
@@ -89,7 +77,7 @@ def _judgement(policy: Policy, tool: GatedTool, arguments: Json, *, agent: str |
         tool.name, tool_class=tool.tool_class, effect=tool.effect, arguments=arguments
     )
     check = policy.check_tool(PolicyContext(agent=agent), facts)
-    return Judgement(check, tool.effect == "write")
+    return Judgement.of(check, is_write=tool.effect == "write")
 
 
 _MAX_PATH_CHARS = 4_096  # PATH_MAX of Linux

@@ -11,12 +11,22 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from types import FunctionType
-from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from hansard._decorators import function_spec
 from hansard._decorators.function_spec import Plan
 from hansard._gate.arguments import Json, Shape
-from hansard._gate.flow import Flow, Step, Within, may_be_async
+from hansard._gate.flow import Flow, Step, may_be_async
 from hansard._gate.unfinished import find_unfinished
 from hansard._runtime.durations import Duration, seconds
 from hansard.errors import (
@@ -29,6 +39,9 @@ from hansard.errors import (
     UnknownTool,
 )
 from hansard_compiler.canonical import canonical_json
+
+if TYPE_CHECKING:
+    from hansard._gate.tracing import Mirror
 
 Effect: TypeAlias = Literal["read", "write"]
 Describe: TypeAlias = str | Callable[..., str | Awaitable[str]] | None
@@ -78,8 +91,9 @@ class GatedTool:
         return self.plan.parameters.skipped > 0 and self.receiver is _NOBODY
 
     def on(self, receiver: Any) -> GatedTool:
-        """Return the tool of one object or class."""
-        return replace(self, receiver=receiver)
+        """Return the tool of one object or class; itself if it needs none, or there is none."""
+        needs_it = self.needs_receiver and receiver is not None
+        return replace(self, receiver=receiver) if needs_it else self
 
     def called_with(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -91,9 +105,9 @@ class GatedTool:
             raise InvalidArguments(
                 self.name, f"tool {self.name!r} is a method, called without object"
             )
-        return self.on(args[0]), self.shape.bound(args[1:], kwargs)
+        return replace(self, receiver=args[0]), self.shape.bound(args[1:], kwargs)
 
-    def run(self, arguments: Mapping[str, Any], *, within: Within | None = None) -> Flow[Any]:
+    def run(self, arguments: Mapping[str, Any], *, within: Mirror | None = None) -> Flow[Any]:
         """Run the function to its end: what it returns, awaited. Raises InvalidArguments before.
 
         There is no other way to run it: a driver waits for whatever is still to come.
@@ -165,12 +179,13 @@ def make_tool(
     *,
     name: str,
     effect: str,
-    describe: Describe = None,
-    undo: Undo | None = None,
-    tool_class: str | None = None,
     wait_s: Duration = 0.0,
+    **gating: Any,
 ) -> GatedTool:
-    """Return the tool of a function. Raises NotDecoratable for what cannot be gated."""
+    """Return the tool of a function; `gating` are further fields of it.
+
+    Raises NotDecoratable for what cannot be gated.
+    """
     if effect not in EFFECTS:
         raise ValueError(f"effect is 'read' or 'write', not {effect!r}")
     _refuse_generators(function)
@@ -180,11 +195,9 @@ def make_tool(
         effect="read" if effect == "read" else "write",
         plan=plan,
         shape=Shape.of(name, function, skipped=plan.parameters.skipped),
-        describe=describe,
-        undo=undo,
-        tool_class=tool_class,
         wait_s=seconds(wait_s, "wait_s"),
         known=_closed_sets(function),
+        **gating,
     )
 
 
@@ -223,7 +236,7 @@ def gated(found: Any) -> GatedTool | None:
     if not isinstance(tool, GatedTool):
         return None
     receiver = getattr(found, "__self__", _NOBODY)
-    return tool if receiver is _NOBODY or not tool.needs_receiver else tool.on(receiver)
+    return tool if receiver is _NOBODY else tool.on(receiver)
 
 
 class ToolSet:
@@ -300,15 +313,7 @@ def _classified(function: Callable[..., Any], effect: str) -> GatedTool:
         if tool.effect != effect:
             raise ValueError(f"tool {tool.name!r} was decorated as {tool.effect}, not {effect}")
         return tool
-    plan = function_spec.tool_plan(
-        function,
-        receives=False,
-        name=None,
-        description=None,
-        call_id=None,
-        capture_input=True,
-        capture_output=True,
-    )
+    plan = function_spec.tool_plan(function, receives=False)
     return make_tool(function, plan, name=function_spec.name_of(function), effect=effect)
 
 

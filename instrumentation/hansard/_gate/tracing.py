@@ -6,27 +6,25 @@ of the proposal has ended, the span that runs the call is linked to it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from opentelemetry.trace import Link, SpanContext, TraceFlags
+from opentelemetry.trace import Link
 
 from hansard import semconv
 from hansard._gate.arguments import Json
 from hansard._gate.tools import GatedTool
 from hansard._runtime import recorder as _state
-from hansard._tracing.observation import Observation, begin, log_failure
+from hansard._tracing.context import address_of, remote_step
+from hansard._tracing.observation import UNRECORDED, Observation, begin, log_failure
 from hansard.errors import GateError
 from hansard.results import approver_names
-
-_STEP_ID: Final = re.compile("([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
 
 
 class Mirror:
     """The span of one gated call; without a recorder, nothing. Never raises."""
 
-    def __init__(self, observed: Observation | None, tool: GatedTool) -> None:
+    def __init__(self, observed: Observation, tool: GatedTool) -> None:
         self._observed = observed
         self._plan = tool.plan
 
@@ -35,23 +33,24 @@ class Mirror:
         """Begin the span of a call and make it the current one."""
         recorder = _state.active()
         if recorder is None:
-            return cls(None, tool)
+            return cls(UNRECORDED, tool)
         attributes = {**tool.plan.attributes_for(recorder), semconv.TOOL_EFFECT: tool.effect}
-        observed = begin(recorder, tool.plan.span_name, attributes, links=_links_to(proposed_in))
-        if observed is not None:
-            if observed.is_recording:
-                _record_call(observed, tool, arguments)
-            observed.enter()
+        links = _links_to(proposed_in)
+        observed = begin(recorder, tool.plan.span_name, attributes, links=links) or UNRECORDED
+        if observed.is_recording:
+            try:
+                tool.plan.record_call(observed, arguments)
+            except Exception as error:
+                log_failure("arguments", error)
+        observed.enter()
         return cls(observed, tool)
 
     @property
     def step_id(self) -> tuple[str, str] | tuple[None, None]:
         """Run id and step id, as the store knows them; neither where nothing is recorded."""
-        if self._observed is None or not self._observed.is_recording:
+        if not self._observed.is_recording:
             return None, None
-        context = self._observed.span.get_span_context()
-        run_id = f"{context.trace_id:032x}"
-        return run_id, f"{run_id}-{context.span_id:016x}"
+        return address_of(self._observed.span) or (None, None)
 
     def approval(self, approval: Mapping[str, Any]) -> None:
         """Record id, status and hash of the approval."""
@@ -61,11 +60,8 @@ class Mirror:
 
     def event(self, name: str, **attributes: object) -> None:
         """Add an event; attributes that are None or empty are left out."""
-        if self._observed is not None:
-            values = {
-                _key(name, key): one for key, one in attributes.items() if one not in (None, [], "")
-            }
-            self._observed.add_event(name, values)
+        told = {key: one for key, one in attributes.items() if one not in (None, [], "")}
+        self._observed.add_event(name, {_key(key): one for key, one in told.items()})
 
     def decided(self, approval: Mapping[str, Any]) -> None:
         """Record who decided, and how."""
@@ -84,55 +80,31 @@ class Mirror:
 
     def pause(self) -> None:
         """Leave the span: the rest of the call is awaited in another context."""
-        if self._observed is not None:
-            self._observed.pause()
+        self._observed.pause()
 
     def enter(self) -> None:
         """Make the span the current one again."""
-        if self._observed is not None:
-            self._observed.enter()
+        self._observed.enter()
 
     def done(self, result: Any) -> None:
         """End the span with the result for the model."""
-        observed = self._observed
-        if observed is not None:
-            observed.leave()
-            if self._plan.output_key is not None and result is not None:
-                observed.put(self._plan.output_key, result)
-            observed.end()
+        self._observed.leave()
+        self._plan.finish(self._observed, result)
 
     def failed(self, error: BaseException) -> None:
         """End the span with the error that the caller gets."""
-        if self._observed is not None:
-            self._observed.leave()
-            self._observed.fail(error)
+        self._observed.leave()
+        self._observed.fail(error)
 
     def _set(self, key: str, value: object) -> None:
-        if self._observed is not None and value is not None:
+        if value is not None:
             self._observed.set_attribute(key, value)
 
 
-def _key(event: str, name: str) -> str:
-    return {
-        "approval_id": semconv.APPROVAL_ID,
-        "status": semconv.APPROVAL_STATUS,
-        "arguments_hash": semconv.APPROVAL_ARGUMENTS_HASH,
-    }.get(name, f"hansard.approval.{name}")
-
-
-def _record_call(observed: Observation, tool: GatedTool, arguments: Json) -> None:
-    try:
-        tool.plan.describe(observed, arguments)
-        if tool.plan.input_key is not None and arguments:
-            observed.put(tool.plan.input_key, arguments)
-    except Exception as error:
-        log_failure("arguments", error)
+def _key(name: str) -> str:
+    return semconv.APPROVAL_ID if name == "approval_id" else f"hansard.approval.{name}"
 
 
 def _links_to(step_id: str | None) -> tuple[Link, ...]:
-    found = _STEP_ID.fullmatch(step_id or "")
-    if found is None:
-        return ()
-    trace_id, span_id = (int(digits, 16) for digits in found.groups())
-    proposal = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(1))
-    return (Link(proposal, {semconv.LINK_TYPE: "approval_request"}),) if proposal.is_valid else ()
+    proposal = remote_step(step_id)
+    return () if proposal is None else (Link(proposal, {semconv.LINK_TYPE: "approval_request"}),)

@@ -7,6 +7,8 @@ the adapters of providers, and records the call as a step, even where this proce
 
 from __future__ import annotations
 
+from hansard._hooks.escalation import Evaluation
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -14,38 +16,23 @@ if TYPE_CHECKING:
     from hansard._hooks.settings import HookSettings
 
 
-class Classified:
-    """A classifier's verdict; `step` is the recorded call of a model."""
-
-    __slots__ = ("classifier", "label", "reason", "score", "step")
-
-    def __init__(
-        self, label: str | None, score: float, reason: str, classifier: str, step: str = ""
-    ) -> None:
-        self.label = label
-        self.score = score
-        self.reason = reason
-        self.classifier = classifier
-        self.step = step
-
-
 class Unavailable(Exception):
     """The classifier gave no verdict; the message has the reason, without recorded content."""
 
 
-def classify(text: str, settings: HookSettings) -> Classified:
+def classify(text: str, settings: HookSettings) -> Evaluation:
     """Return the verdict of the classifier that the settings name. Raises what it raises."""
     return _by_model(text, settings) if settings.model else _by_object(text, settings)
 
 
-def _by_object(text: str, settings: HookSettings) -> Classified:
-    from hansard._hooks.redaction import redactor_of
+def _by_object(text: str, settings: HookSettings) -> Evaluation:
+    from hansard._hooks.record import redactor_of
     from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, Question
 
     classifier = _load(settings.classifier)
     clean = redactor_of(settings).redact_text(text).text  # a classifier may be remote
     verdict = classifier(Question("irreversible", clean, (IRREVERSIBLE, REVERSIBLE)))
-    return Classified(verdict.label, float(verdict.score), verdict.reason, classifier.name)
+    return _evaluation(settings, verdict.label, verdict.score, verdict.reason, classifier.name)
 
 
 def _load(name: str) -> Any:
@@ -57,7 +44,7 @@ def _load(name: str) -> Any:
     return found() if isinstance(found, type) or not hasattr(found, "name") else found
 
 
-def _by_model(text: str, settings: HookSettings) -> Classified:
+def _by_model(text: str, settings: HookSettings) -> Evaluation:
     import json
     import subprocess
     import sys
@@ -82,6 +69,19 @@ def _by_model(text: str, settings: HookSettings) -> Classified:
     body = json.loads(printed) if printed.strip() else {}
     if "error" in body or process.returncode:
         raise Unavailable(str(body.get("error", {}).get("code", "it cannot be started")))
-    return Classified(
-        body["label"], float(body["score"]), body["reason"], body["classifier"], body["step_id"]
+    evaluation = _evaluation(
+        settings, body["label"], body["score"], body["reason"], body["classifier"]
     )
+    evaluation.step = body["step_id"]
+    return evaluation
+
+
+def _evaluation(
+    settings: HookSettings, label: str | None, score: float, reason: str, classifier: str
+) -> Evaluation:
+    if label is None:
+        raise Unavailable("it cannot tell")
+    score = float(score)
+    if label != "irreversible":
+        score = min(score, 1 - score)  # how sure it is that it can be undone
+    return Evaluation(score, reason, classifier, settings.threshold)

@@ -8,7 +8,6 @@ from hansard._hooks.settings import OFF, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hansard._hooks.classification import Classified
     from hansard._hooks.event import Event
     from hansard._hooks.settings import HookSettings
     from hansard.adapters.commands.scoring import Score
@@ -63,10 +62,7 @@ def _classified(text: str, settings: HookSettings, by_rules: Evaluation) -> Eval
     named = settings.model or settings.classifier
     end_after(settings.classifier_timeout_ms / 1000)
     try:
-        found = classify(text, settings)
-        if found.label is not None:
-            return _of_verdict(found, settings.threshold)
-        why = "it cannot tell"
+        return classify(text, settings)
     except DeadlineExceeded:
         why = f"no answer within {settings.classifier_timeout_ms / 1000:g} s"
     except Unavailable as error:
@@ -77,12 +73,3 @@ def _classified(text: str, settings: HookSettings, by_rules: Evaluation) -> Eval
         end_after(settings.timeout_ms / 1000)
     by_rules.fallback = f"{named}: {why}"
     return by_rules
-
-
-def _of_verdict(found: Classified, threshold: float) -> Evaluation:
-    score = found.score
-    if found.label != "irreversible":
-        score = min(score, 1 - score)  # how sure it is that it can be undone
-    evaluation = Evaluation(score, found.reason, found.classifier, threshold)
-    evaluation.step = found.step
-    return evaluation

@@ -33,37 +33,31 @@ _OPTIONS = ("--agent", "--data", "--form", "--threshold")
 _RECORDING_S = 10.0  # at most, for what is done after the agent was answered
 
 
-class Options:
-    """The options behind the verb on the command line; unknown words are ignored."""
-
-    __slots__ = ("agent", "asks", "data", "form", "threshold")
-
-    def __init__(self, words: Sequence[str]) -> None:
-        options: dict[str, str] = {}
-        for at, word in enumerate(words):
-            name, equals, value = word.partition("=")
-            if name in _OPTIONS:
-                options[name] = value if equals else "".join(words[at + 1 : at + 2])
-        self.agent = options.get("--agent")
-        self.data = options.get("--data")
-        self.form = options.get("--form")
-        self.threshold = options.get("--threshold")
-        self.asks = "--ask" in words
+def _options_of(words: Sequence[str]) -> dict[str, str]:
+    """Return the options behind the verb on the command line; unknown words are ignored."""
+    options = {"--ask": ""} if "--ask" in words else {}
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in _OPTIONS:
+            options[name] = value if equals else "".join(words[at + 1 : at + 2])
+    return options
 
 
 def run(arguments: Sequence[str]) -> None:
     """Handle one event and end the process with 0, whatever happens."""
     try:
-        _handle(arguments[0], Options(arguments[1:]))
+        _handle(arguments[0], _options_of(arguments[1:]))
     except BaseException:  # the border: an agent's call is never held up by what observes it
         pass
     finally:
         os._exit(0)
 
 
-def _handle(verb: str, options: Options) -> None:
+def _handle(verb: str, options: dict[str, str]) -> None:
     time_ns = time.time_ns()
-    settings = load_hook_settings({"data": options.data, "hook_threshold": options.threshold})
+    settings = load_hook_settings(
+        {"data": options.get("--data"), "hook_threshold": options.get("--threshold")}
+    )
     end_after(settings.timeout_ms / 1000)
     event = read_event()
     if event is None:
@@ -94,11 +88,12 @@ def _handle(verb: str, options: Options) -> None:
     )
 
 
-def _rendered(evaluation: Evaluation, event: Event, options: Options) -> str:
+def _rendered(evaluation: Evaluation, event: Event, options: dict[str, str]) -> str:
     from hansard._hooks.warning import FORMS, form_for, render
 
-    form = options.form if options.form in FORMS else form_for(event.name)
-    return render(evaluation, form, asks=options.asks)
+    form = options.get("--form")
+    form = form if form in FORMS else form_for(event.name)
+    return render(evaluation, form, asks="--ask" in options)
 
 
 def _print(text: str) -> None:
@@ -113,7 +108,7 @@ def _record(
     verb: str,
     event: Event,
     settings: HookSettings,
-    options: Options,
+    options: dict[str, str],
     *,
     time_ns: int,
     call_id: str | None = None,
@@ -132,7 +127,7 @@ def _record(
     kind = KINDS[verb]
     if evaluation is not None:
         kind = "warned" if evaluation.is_warned else "evaluated"
-    agent = agent_of(event, options.agent)
+    agent = agent_of(event, options.get("--agent"))
 
     def make(redacts: bool) -> bytes:
         return make_record(

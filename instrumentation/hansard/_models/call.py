@@ -6,12 +6,8 @@ the answer is raised, typed. Recording it fails open; without `hansard.init()` n
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
-import threading
 from collections.abc import Callable
-from contextvars import copy_context
 from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -22,11 +18,12 @@ from opentelemetry.trace import get_current_span
 
 from hansard._clients.call import quiet_clients
 from hansard._context.compiled_step import CompiledStep
-from hansard._gate.flow import Outcome, outcome_of, taken_from
+from hansard._gate.flow import in_thread
 from hansard._models.answer import ModelAnswer
 from hansard._models.call_span import CallSpan
 from hansard._runtime.recorder import active
 from hansard._tracing.context import current_context, entered
+from hansard._tracing.observation import is_cancellation
 from hansard.errors import refuse_async
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
@@ -102,7 +99,12 @@ async def acall_model(
     """
     refuse_async("on_event=", on_event)
     calling = _Calling(compiled, provider, stream=stream, options=options, recorder=active())
-    return await _in_thread(lambda: calling.answer(on_event), on_cancel=calling.abandon)
+    try:
+        return await in_thread(lambda: calling.answer(on_event))
+    except BaseException as error:
+        if is_cancellation(error):
+            calling.abandon()
+        raise
 
 
 def call_into(
@@ -226,32 +228,3 @@ def _place_of(compiled: CompiledStep | None) -> Context:
     if compiled is None or compiled.otel_context is None:
         return here
     return here if get_current_span(here).get_span_context().is_valid else compiled.otel_context
-
-
-async def _in_thread(
-    work: Callable[[], ModelAnswer], *, on_cancel: Callable[[], None]
-) -> ModelAnswer:
-    """Run work in a thread that the program does not wait for at its end."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[list[Outcome]] = loop.create_future()
-
-    def tell(came: list[Outcome]) -> None:
-        if not done.done():
-            done.set_result(came)
-
-    def run() -> None:
-        came = outcome_of(work)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits
-            loop.call_soon_threadsafe(tell, came)
-
-    thread = threading.Thread(
-        target=copy_context().run, args=(run,), name="hansard-call", daemon=True
-    )
-    thread.start()
-    try:
-        came = await done
-    except asyncio.CancelledError:
-        on_cancel()
-        raise
-    response: ModelAnswer = taken_from(came)
-    return response

@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import Link, SpanKind
@@ -25,7 +25,6 @@ from hansard._clients.bodies import (
     text_part,
 )
 from hansard._clients.guard import observing
-from hansard._context.compile_span import is_exact, put
 from hansard._models.answer import RecordedCall
 from hansard._models.call_attributes import (
     answered,
@@ -36,7 +35,8 @@ from hansard._models.call_attributes import (
     of_request,
     server_of,
 )
-from hansard._tracing.observation import Observation, begin, put_content
+from hansard._tracing.context import address_of
+from hansard._tracing.observation import UNRECORDED, Observation, begin, is_exact, put_exact
 from hansard._tracing.serialization import dumps
 from hansard_compiler.calls import (
     MediaPart,
@@ -78,25 +78,16 @@ def plain_messages(messages: Sequence[Message], *, finish_reason: str | None = N
     """Return messages as `gen_ai.input.messages` and `gen_ai.output.messages` hold them."""
     more = {} if finish_reason is None else {"finish_reason": finish_reason}
     return [
-        {"role": message.role, "parts": _parts(message.parts)}
+        {"role": message.role, "parts": [one for part in message.parts for one in _part(part)]}
         | ({"name": message.name} if message.name else {})
         | more
         for message in messages
     ]
 
 
-def instructions(texts: Sequence[str]) -> list[Plain]:
-    """Return texts as `gen_ai.system_instructions` holds them."""
-    return [part for text in texts for part in text_part(text)]
-
-
 def definitions(tools: Sequence[Plain]) -> list[Plain]:
     """Return tools as `gen_ai.tool.definitions` holds them; a built-in one stays as it is."""
     return [tool if "type" in tool else {"type": "function", **tool} for tool in tools]
-
-
-def _parts(parts: Sequence[Part]) -> list[Plain]:
-    return [plain for part in parts for plain in _part(part)]
 
 
 def _part(part: Part) -> list[Plain]:
@@ -135,8 +126,7 @@ class CallSpan:
         self._request = request
         self._adapter = adapter
         self._compiled = compiled
-        self._recorder: Recorder | None = None
-        self._observation: Observation | None = None
+        self._observation: Observation = UNRECORDED
         self._start_s = time.perf_counter()
         self._refs: dict[str, str] = {}
         self._is_exact = False
@@ -158,33 +148,31 @@ class CallSpan:
 
     @observing
     def _start(self, recorder: Recorder) -> None:
-        self._recorder = recorder
         name = f"chat {self._request.model}"
         values = of_request(self._request, self._adapter.provider, recorder) | of_compile(
             self._compiled
         )
-        self._observation = begin(recorder, name, values, kind=SpanKind.CLIENT)
-        if self._observation is not None and self._observation.is_recording:
+        self._observation = begin(recorder, name, values, kind=SpanKind.CLIENT) or UNRECORDED
+        if self._observation.is_recording:
             request = self._request
             self._content(semconv.INPUT_MESSAGES, plain_messages(request.messages))
-            self._content(semconv.SYSTEM_INSTRUCTIONS, instructions(request.system))
+            self._content(
+                semconv.SYSTEM_INSTRUCTIONS,
+                [one for text in request.system for one in text_part(text)],
+            )
             self._content(semconv.TOOL_DEFINITIONS, definitions(request.tools))
 
     @observing
     def mark(self, attributes: Mapping[str, AttributeValue], *, links: Sequence[Link] = ()) -> None:
         """Say more of the call: what it is a replay of."""
-        if self._is_recording and self._observation is not None:
+        if self._observation.is_recording:
             self._observation.span.set_attributes(attributes)
             for link in links:
                 self._observation.span.add_link(link.context, link.attributes)
 
     def running(self) -> AbstractContextManager[None]:
         """Make the span current."""
-        return nullcontext() if self._observation is None else self._observation.running()
-
-    @property
-    def _is_recording(self) -> bool:
-        return self._observation is not None and self._observation.is_recording
+        return self._observation.running()
 
     @property
     def step_id(self) -> str:
@@ -194,7 +182,7 @@ class CallSpan:
     @property
     def _has_open_span(self) -> bool:
         """Whether there is a span that is still open, and recorded."""
-        return bool(self._open) and self._is_recording
+        return bool(self._open) and self._observation.is_recording
 
     # ---- calls of the transport
 
@@ -207,16 +195,16 @@ class CallSpan:
     @observing
     def exchanged(self, exchange: Exchange) -> None:
         """Keep what came back; a question for a count of tokens is an event."""
-        if not self._has_open_span or self._observation is None:
+        if not self._has_open_span:
             return
-        if exchange.path != self._adapter.format.path:
-            self._note_count(exchange)
-            return
-        for number, attempt in enumerate(exchange.attempts[:-1]):
-            self._event(semconv.EVENT_ATTEMPT, attempt, {semconv.RESEND_COUNT: number})
         last = exchange.last
         if last is None:
             return
+        if exchange.path != self._adapter.format.path:
+            self._event(semconv.EVENT_TOKEN_COUNT, last, {"url.path": exchange.path})
+            return
+        for number, attempt in enumerate(exchange.attempts[:-1]):
+            self._event(semconv.EVENT_ATTEMPT, attempt, {semconv.RESEND_COUNT: number})
         values = attempt_attributes(last)
         if len(exchange.attempts) > 1:
             values[semconv.RESEND_COUNT] = len(exchange.attempts) - 1
@@ -242,12 +230,7 @@ class CallSpan:
             kind = last.headers.get("content-type", "").partition(";")[0].strip() or _JSON
             self._put(semconv.RESPONSE, body, media_type=kind)
 
-    def _note_count(self, exchange: Exchange) -> None:
-        if exchange.last is not None:
-            self._event(semconv.EVENT_TOKEN_COUNT, exchange.last, {"url.path": exchange.path})
-
     def _event(self, event: str, attempt: Attempt, more: Attributes) -> None:
-        assert self._observation is not None
         self._observation.span.add_event(event, attempt_attributes(attempt) | more)
 
     # ---- its end
@@ -255,20 +238,20 @@ class CallSpan:
     def finish(self, raw: Answer) -> RecordedCall:
         """Record the response and end the span."""
         recorded = self._recorded()
-        if self._claim() and self._observation is not None:
+        if self._claim():
             self._record_answer(raw)
             self._observation.end()
         return recorded
 
     def fail(self, error: BaseException) -> None:
         """Record how the call failed, and end the span."""
-        if self._claim() and self._observation is not None:
+        if self._claim():
             self._tell_failure(error)
             self._observation.fail(error)
 
     def cancel(self) -> None:
         """End the span of a cancelled call."""
-        if self._claim() and self._observation is not None:
+        if self._claim():
             self._observation.cancel()
 
     def _claim(self) -> bool:
@@ -279,7 +262,7 @@ class CallSpan:
 
     @observing
     def _record_answer(self, raw: Answer) -> None:
-        if not self._is_recording or self._observation is None:
+        if not self._observation.is_recording:
             return
         self._observation.span.set_attributes(answered(raw))
         reason = finish_reason_of(raw.call)
@@ -291,7 +274,7 @@ class CallSpan:
 
     @observing
     def _tell_failure(self, error: BaseException) -> None:
-        if not self._is_recording or self._observation is None:
+        if not self._observation.is_recording:
             return
         estimate = self._adapter.estimate(self._request)
         values: Attributes = {
@@ -303,29 +286,19 @@ class CallSpan:
     # ---- payloads
 
     def _content(self, key: str, value: list[Any]) -> None:
-        assert self._recorder is not None
-        assert self._observation is not None
         if value:
-            put_content(self._recorder, self._observation.span, key, dumps(value))
+            self._observation.put_text(key, dumps(value))
 
     def _put(self, key: str, data: bytes, *, media_type: str) -> bool:
         """Keep exact bytes and name them; returns whether nothing was cut out of them."""
-        assert self._recorder is not None
-        assert self._observation is not None
-        ref = put(self._recorder, data, media_type)
-        if not ref:
-            return False
-        self._refs[key] = ref
-        values: dict[str, str | bool] = {key + semconv.PAYLOAD_REF: ref}
-        exact = is_exact(ref, data)
-        self._observation.span.set_attributes(
-            values if exact else values | {key + semconv.PAYLOAD_REDACTED: True}
-        )
-        return exact
+        observation = self._observation
+        ref = put_exact(observation.recorder, observation.span, key, data, media_type)
+        if ref:
+            self._refs[key] = ref
+        return is_exact(ref, data)
 
     def _keep_recipe(self, exchange: Exchange) -> None:
-        assert self._recorder is not None
-        if self._recorder.settings.retention is RetentionMode.METADATA_ONLY:
+        if self._observation.recorder.settings.retention is RetentionMode.METADATA_ONLY:
             return
         request_ref = self._refs.get(semconv.REQUEST, "")
         if not request_ref:
@@ -345,11 +318,9 @@ class CallSpan:
         self._put(semconv.RECIPE, data, media_type=RECIPE_MEDIA_TYPE)
 
     def _recorded(self) -> RecordedCall:
-        if self._observation is None:
-            return RecordedCall()
-        found = self._observation.span.get_span_context()
+        _, step_id = address_of(self._observation.span) or ("", "")
         return RecordedCall(
-            f"{found.trace_id:032x}-{found.span_id:016x}" if found.is_valid else "",
+            step_id,
             *(
                 self._refs.get(key, "")
                 for key in (semconv.REQUEST, semconv.RESPONSE, semconv.RECIPE)

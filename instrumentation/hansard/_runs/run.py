@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from weakref import WeakSet
 
@@ -19,15 +17,13 @@ from opentelemetry.trace import (
     INVALID_SPAN,
     Link,
     NonRecordingSpan,
-    Span,
-    SpanContext,
     TraceFlags,
     get_current_span,
     set_span_in_context,
 )
 
 from hansard import semconv
-from hansard._runs.step import Step, StepKind
+from hansard._runs.step import Open, Step, StepKind
 from hansard._runs.tool_steps import ToolSteps
 from hansard._runtime import recorder as _state
 from hansard._runtime.durations import Duration
@@ -40,15 +36,12 @@ from hansard._tracing.attributes import (
     text_or_none,
 )
 from hansard._tracing.context import (
-    EnteredContext,
-    EnteredEitherWay,
     current_context,
-    enter,
     entered,
-    leave,
+    remote_step,
     with_agent,
 )
-from hansard._tracing.open_span import Ended, OpenSpan, Outcome, Status, outcome_of, quietly
+from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of, quietly
 from hansard._tracing.propagation import MAX_BAGGAGE_CHARS, with_run
 from hansard._tracing.serialization import to_json
 
@@ -66,7 +59,7 @@ _RUN: Final = otel.create_key("hansard-run")
 _open_runs: WeakSet[Run] = WeakSet()
 
 
-class Run(EnteredEitherWay):
+class Run(Open, ToolSteps):
     """A run that is open until `end()`, or until its `with` or `async with` block ends.
 
     An exception that leaves the block makes it failed and goes on; a cancellation makes it
@@ -89,13 +82,11 @@ class Run(EnteredEitherWay):
     ) -> None:
         self.agent_name = agent_name
         self.conversation_id = conversation_id
-        self._made = made
-        self._status: Status = "running"
+        Open.__init__(self, made)
+        ToolSteps.__init__(self)
         self._steps: dict[int, Step] = {}  # open ones, by id()
         self._step_numbers = itertools.count()
-        self._entered: EnteredContext | None = None
         self._context = base if made is None else self._inner_context(base, made)
-        self.tools = ToolSteps(self.context)
         if made is not None:
             _open_runs.add(self)
 
@@ -111,20 +102,6 @@ class Run(EnteredEitherWay):
         """The trace id, 32 hex digits; None where nothing is recorded."""
         return None if self._made is None else self._made.trace_id
 
-    @property
-    def step_id(self) -> str | None:
-        """The address of the run's own span among its steps."""
-        return None if self._made is None else f"{self._made.trace_id}-{self._made.span_id}"
-
-    @property
-    def span(self) -> Span:
-        """The OpenTelemetry span of the run, for further attributes and events."""
-        return INVALID_SPAN if self._made is None else self._made.span
-
-    @property
-    def status(self) -> Status:
-        return self._status
-
     def context(self) -> Context:
         """Return the context of what comes next: the current one inside the run."""
         current = current_context()
@@ -132,12 +109,8 @@ class Run(EnteredEitherWay):
 
     # ---- where the run is the current one
 
-    def enter(self) -> Self:
-        """Make the run the current one of this thread or task, until it ends."""
-        if self._made is not None and self._entered is None:
-            with quietly("place"):
-                self._entered = enter(self._context)
-        return self
+    def _inside(self, made: OpenSpan) -> Context:
+        return self._context
 
     @contextmanager
     def activate(self) -> Iterator[Self]:
@@ -180,47 +153,6 @@ class Run(EnteredEitherWay):
             name,
             context=self.context(),
             attributes=step_attributes(recorder, kind=kind, index=index, metadata=metadata),
-        )
-
-    def record_tool_call(
-        self,
-        name: str,
-        arguments: Any = None,
-        *,
-        call_id: str | None = None,
-        type: str | None = None,
-        description: str | None = None,
-    ) -> Step:
-        """Record a call of a tool. The step ends with `record_tool_result`, or its own `end()`.
-
-        As a `with` block it is the parent of what the tool itself records.
-        """
-        return self.tools.call(name, arguments, call_id=call_id, type=type, description=description)
-
-    def record_tool_result(
-        self,
-        name: str | None = None,
-        result: Any = None,
-        *,
-        call_id: str | None = None,
-        arguments: Any = None,
-        error: BaseException | str | None = None,
-        status: str | None = None,
-        duration_s: Duration | None = None,
-    ) -> Step:
-        """Record the result of a tool: the end of the call with this id, or else of this name.
-
-        A result without a call is a step of its own, of `duration_s` up to now. A second result
-        for a call is an event `hansard.tool.duplicate_result` and changes nothing.
-        """
-        return self.tools.result(
-            name,
-            result,
-            call_id=call_id,
-            arguments=arguments,
-            error=error,
-            status=status,
-            duration_s=duration_s,
         )
 
     # ---- the model's context and call
@@ -277,33 +209,14 @@ class Run(EnteredEitherWay):
 
     def _close(self, outcome: Outcome, output: Any) -> None:
         left: Ended = "completed" if outcome.status == "completed" else "cancelled"
-        self.tools.close(outcome)
+        self._leave_calls_open(outcome)
         for step in reversed(list(self._steps.values())):
             step.close(Outcome(left, left_open=True))
-        entered, self._entered = self._entered, None
-        if entered is not None:
-            leave(entered)
-        if self._status == "running" and (self._made is None or self._made.claim()):
-            self._status = outcome.status
-            if self._made is not None:
-                _open_runs.discard(self)
-                if output is not None:
-                    self._made.keep(semconv.OUTPUT, output)
-                self._made.close(outcome)
+        if self._finish(outcome, semconv.OUTPUT, output):
+            _open_runs.discard(self)
 
     def _note_end(self, step: Step) -> None:
         self._steps.pop(id(step), None)
-
-    def __enter__(self) -> Self:
-        return self.enter()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end(error=error)
 
     def __del__(self) -> None:
         if self._made is not None and self._made.is_open:
@@ -322,9 +235,6 @@ def open_runs() -> list[Run]:
     return list(_open_runs)
 
 
-_STEP_ID: Final = re.compile("([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
-
-
 def context_of(run: Run | str | None, step: Step | str | None) -> Context:
     """Return the context of a step: the parent of spans that belong to it.
 
@@ -335,15 +245,9 @@ def context_of(run: Run | str | None, step: Step | str | None) -> Context:
     base = current_context() if found is None else found.context()
     if isinstance(step, Step):
         return set_span_in_context(step.span, base) if step.is_recorded else base
-    match = _STEP_ID.fullmatch(step or "")
-    if match is None:
-        return base
-    trace_id, span_id = (int(digits, 16) for digits in match.groups())
-    if not trace_id or not span_id:
-        return base
     flags = get_current_span(base).get_span_context().trace_flags | TraceFlags.SAMPLED
-    remote = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
-    return set_span_in_context(NonRecordingSpan(remote), base)
+    remote = remote_step(step, flags)
+    return base if remote is None else set_span_in_context(NonRecordingSpan(remote), base)
 
 
 def _run_of(run: Run | str | None) -> Run | None:
@@ -354,16 +258,14 @@ def _run_of(run: Run | str | None) -> Run | None:
     return next((one for one in open_runs() if one.run_id == run), None)
 
 
-def address_in(context: Context) -> tuple[str, str] | None:
-    """Return run id and step id of a context's span; None where it has none."""
-    span = get_current_span(context).get_span_context()
-    if not span.is_valid:
-        return None
-    return f"{span.trace_id:032x}", f"{span.trace_id:032x}-{span.span_id:016x}"
+class _Outside(ToolSteps):
+    """Where no run is current: in a decorated agent, or in a span of someone else."""
+
+    def context(self) -> Context:
+        return current_context()
 
 
-# Recorded where no run is current: in a decorated agent, or in a span of someone else.
-_outside = ToolSteps(current_context)
+_outside = _Outside()
 _registered = False
 
 
@@ -409,7 +311,9 @@ def start_run(
                 ),
             )
     if made is not None and user_goal is not None:
-        made.keep_text(semconv.RUN_GOAL, _goal_of(user_goal))
+        # A goal of any length; of a value that is no text, its JSON.
+        goal = user_goal if type(user_goal) is str else to_json(user_goal)
+        made.keep_text(semconv.RUN_GOAL, goal)
     _register_once()
     run = Run(made, agent_name=agent_name, conversation_id=conversation_id, base=outer)
     return run.enter()
@@ -424,7 +328,9 @@ def record_tool_call(
     description: str | None = None,
 ) -> Step:
     """Record the call of a tool: see `Run.record_tool_call`."""
-    return _tools().call(name, arguments, call_id=call_id, type=type, description=description)
+    return _tools().record_tool_call(
+        name, arguments, call_id=call_id, type=type, description=description
+    )
 
 
 def record_tool_result(
@@ -438,7 +344,7 @@ def record_tool_result(
     duration_s: Duration | None = None,
 ) -> Step:
     """Record the result of a tool: see `Run.record_tool_result`."""
-    return _tools().result(
+    return _tools().record_tool_result(
         name,
         result,
         call_id=call_id,
@@ -469,17 +375,12 @@ def close_open_runs() -> None:
     error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
     for run in open_runs():
         run.leave_open(error)
-    _outside.close(Outcome("cancelled"))
-
-
-def _goal_of(goal: object) -> str:
-    """Return the goal, of any length; of a value that is no text, its JSON."""
-    return goal if type(goal) is str else to_json(goal)
+    _outside._leave_calls_open(Outcome("cancelled"))
 
 
 def _tools() -> ToolSteps:
     run = current_run()
-    return _outside if run is None else run.tools
+    return _outside if run is None else run
 
 
 def _conversation_of(context: Context) -> str | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
+from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, get_current_span, set_span_in_context
 
 from hansard import semconv
 from hansard._runtime import recorder as _state
-from hansard._tracing import context
-from hansard._tracing.context import EnteredEitherWay
+from hansard._tracing.context import EnteredContext, EnteredEitherWay, enter, leave
 from hansard._tracing.observation import add_event
 from hansard._tracing.open_span import OpenSpan, Outcome, Status, outcome_of, quietly
 
@@ -22,53 +22,20 @@ StepKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class Step(EnteredEitherWay):
-    """A step that is open until `end()`, or until its `with` or `async with` block ends.
+class Open(EnteredEitherWay):
+    """What runs and steps have in common: a span that is open, and where it is the current one."""
 
-    An exception that leaves the block makes it failed and goes on; a cancellation makes it
-    cancelled. Nothing here raises, and without `hansard.init()` nothing here does anything.
-    """
+    __slots__ = ("_entered", "_made", "_status")
 
-    __module__ = "hansard"  # where programs find it
-
-    __slots__ = (
-        "_entered",
-        "_made",
-        "_on_end",
-        "_output_key",
-        "_status",
-        "call_id",
-        "kind",
-        "name",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        *,
-        made: OpenSpan | None,
-        output_key: str = semconv.OUTPUT,
-        call_id: str | None = None,
-        on_end: Callable[[Step], None] | None = None,
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.call_id = call_id  # of a tool call
+    def __init__(self, made: OpenSpan | None) -> None:
         self._made = made
-        self._output_key = output_key
-        self._on_end = on_end
-        self._entered: context.EnteredContext | None = None
+        self._entered: EnteredContext | None = None
         self._status: Status = "running"
 
     @property
     def step_id(self) -> str | None:
-        """`<run id>-<span id>`, the step's address in Hansard; None where nothing is recorded."""
-        return None if self._made is None else f"{self._made.trace_id}-{self._made.span_id}"
-
-    @property
-    def is_recorded(self) -> bool:
-        return self._made is not None
+        """`<run id>-<span id>`, its address among the steps; None where nothing is recorded."""
+        return None if self._made is None else self._made.step_id
 
     @property
     def span(self) -> Span:
@@ -80,11 +47,79 @@ class Step(EnteredEitherWay):
         return self._status
 
     def enter(self) -> Self:
-        """Make the step the parent of what comes next in this thread or task, until it ends."""
+        """Make it the parent of what comes next in this thread or task, until it ends."""
         if self._made is not None and self._entered is None:
             with quietly("place"):
-                self._entered = context.enter(set_span_in_context(self._made.span))
+                self._entered = enter(self._inside(self._made))
         return self
+
+    @abstractmethod
+    def _inside(self, made: OpenSpan) -> Context:
+        """Return the context of what comes next in it."""
+
+    @abstractmethod
+    def end(self, *, error: BaseException | str | None = None) -> None:
+        """End it: completed, or as the error says."""
+
+    def _finish(
+        self, outcome: Outcome, output_key: str, output: Any, end_ns: int | None = None
+    ) -> bool:
+        """Leave it and end the span; returns whether there was one, and this ended it."""
+        entered, self._entered = self._entered, None
+        if entered is not None:
+            leave(entered)
+        made = self._made
+        if self._status != "running" or (made is not None and not made.claim()):
+            return False
+        self._status = outcome.status
+        if made is None:
+            return False
+        if output is not None:
+            made.keep(output_key, output)
+        made.close(outcome, end_ns=end_ns)
+        return True
+
+    def __enter__(self) -> Self:
+        return self.enter()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.end(error=error)
+
+
+class Step(Open):
+    """A step that is open until `end()`, or until its `with` or `async with` block ends.
+
+    An exception that leaves the block makes it failed and goes on; a cancellation makes it
+    cancelled. Nothing here raises, and without `hansard.init()` nothing here does anything.
+    """
+
+    __module__ = "hansard"  # where programs find it
+
+    __slots__ = ("_on_end", "_output_key", "call_id", "kind", "name")
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        *,
+        made: OpenSpan | None,
+        output_key: str = semconv.OUTPUT,
+        call_id: str | None = None,
+        on_end: Callable[[Step], None] | None = None,
+    ) -> None:
+        super().__init__(made)
+        self.name = name
+        self.kind = kind
+        self.call_id = call_id  # of a tool call
+        self._output_key = output_key
+        self._on_end = on_end
+
+    @property
+    def is_recorded(self) -> bool:
+        return self._made is not None
+
+    def _inside(self, made: OpenSpan) -> Context:
+        return set_span_in_context(made.span)
 
     def end(
         self,
@@ -98,34 +133,8 @@ class Step(EnteredEitherWay):
 
     def close(self, outcome: Outcome, *, output: Any = None, end_ns: int | None = None) -> None:
         """End the step with what is known of its outcome."""
-        self._leave()
-        if self._status != "running":
-            return
-        if self._made is None:
-            self._status = outcome.status
-        elif self._made.claim():
-            self._status = outcome.status
-            if output is not None:
-                self._made.keep(self._output_key, output)
-            self._made.close(outcome, end_ns=end_ns)
-            if self._on_end is not None:
-                self._on_end(self)
-
-    def _leave(self) -> None:
-        entered, self._entered = self._entered, None
-        if entered is not None:
-            context.leave(entered)
-
-    def __enter__(self) -> Self:
-        return self.enter()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end(error=error)
+        if self._finish(outcome, self._output_key, output, end_ns) and self._on_end is not None:
+            self._on_end(self)
 
 
 def score(

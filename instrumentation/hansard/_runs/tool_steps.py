@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -98,39 +98,57 @@ _KIND: Final = "tool_call"
 _MAX_DURATION_S: Final = 30 * 86_400
 
 
-class ToolSteps:
-    """The tool steps of one run, or of the current span if there is no run."""
+class ToolSteps(ABC):
+    """What records tool calls: a run, or the current span if there is no run."""
 
-    def __init__(self, context: Callable[[], Context]) -> None:
-        self._context = context  # where a step begins
+    def __init__(self) -> None:
         self._calls = ToolCalls()
 
-    def call(self, name: str, arguments: Any, *, call_id: str | None, **about: Any) -> Step:
-        """Begin a step; it ends with its result, or by its own `end()`."""
+    @abstractmethod
+    def context(self) -> Context:
+        """Return the context of what comes next."""
+
+    def record_tool_call(
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        call_id: str | None = None,
+        type: str | None = None,
+        description: str | None = None,
+    ) -> Step:
+        """Record a call of a tool. The step ends with `record_tool_result`, or its own `end()`.
+
+        As a `with` block it is the parent of what the tool itself records.
+        """
         step = Step(text_of(name), _KIND, made=None, call_id=text_or_none(call_id))
         with quietly("tool call"):
-            context = self._context()
-            step = self._begin(step, context, arguments=arguments, **about)
+            context = self.context()
+            step = self._begin(
+                step, context, arguments=arguments, type=type, description=description
+            )
             if step.is_recorded:
                 pushed_out = self._calls.add(step, trace=_trace_of(context))
                 if pushed_out is not None:
                     _leave_open(pushed_out, "completed")
         return step
 
-    def result(
+    def record_tool_result(
         self,
-        name: str | None,
-        result: Any,
+        name: str | None = None,
+        result: Any = None,
         *,
-        call_id: str | None,
-        arguments: Any,
-        error: BaseException | str | None,
-        status: str | None,
-        duration_s: Duration | None,
+        call_id: str | None = None,
+        arguments: Any = None,
+        error: BaseException | str | None = None,
+        status: str | None = None,
+        duration_s: Duration | None = None,
     ) -> Step:
-        """End the step of the call this answers, or record a step of its own.
+        """Record the result of a tool: the end of the call with this id, or else of this name.
 
-        What still has to be awaited is no result: the call goes on, and the program is warned.
+        A result without a call is a step of its own, of `duration_s` up to now. A second result
+        for a call is an event `hansard.tool.duplicate_result` and changes nothing. What still has
+        to be awaited is no result: the call goes on, and the program is warned.
         """
         step = Step(text_or_none(name) or "", _KIND, made=None, call_id=text_or_none(call_id))
         if is_pending(result):
@@ -143,7 +161,7 @@ class ToolSteps:
             )
             return step
         with quietly("tool result"):
-            context = self._context()
+            context = self.context()
             trace = _trace_of(context)
             call = self._calls.take(trace=trace, call_id=step.call_id, name=step.name or None)
             if call is None and self._calls.is_answered(step.call_id, trace=trace):
@@ -157,7 +175,7 @@ class ToolSteps:
             return call
         return step
 
-    def close(self, outcome: Outcome) -> None:
+    def _leave_calls_open(self, outcome: Outcome) -> None:
         """End the calls without a result: their run has ended."""
         for call in self._calls.drain():
             _leave_open(call, "completed" if outcome.status == "completed" else "cancelled")

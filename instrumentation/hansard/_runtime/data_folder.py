@@ -50,6 +50,14 @@ def read_or_make_key(folder: Path) -> bytes:
     return file.read_bytes()
 
 
+def key_or_random(folder: Path) -> bytes:
+    """Return the same; where the folder cannot be used, a key for this process alone."""
+    try:
+        return read_or_make_key(folder)
+    except OSError:  # equal secrets have no equal fingerprints elsewhere
+        return secrets.token_bytes(_KEY_BYTES)
+
+
 class Keys:
     """The proposer's keys, one file each: after a restart it may still run what it proposed.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 _LONGEST_S: Final = 5.0  # that a fork waits; what sends is imported in half a second
@@ -25,11 +25,9 @@ _hang_ups: list[Callable[[], None]] = []  # ends the call that is under way
 _fork = threading.local()
 
 
-@contextmanager
-def apart_from_forks() -> Iterator[None]:
+def apart_from_forks() -> AbstractContextManager[bool]:
     """Let no process be forked from here while the block imports something."""
-    with _imports:
-        yield
+    return _imports
 
 
 @contextmanager

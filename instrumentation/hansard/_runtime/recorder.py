@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan, Span, TracerProvider
+    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Tracer
 
     from hansard._config.settings import Settings
+    from hansard._export.processor import SpanPipeline
     from hansard_compiler.redaction.redactor import Redactor
 
 
-class Pipeline(Protocol):
-    """Where finished spans and log records go; `hansard._export.processor` has the sending one."""
-
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None: ...
-
-    def on_end(self, span: ReadableSpan) -> None: ...
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool: ...
-
-    def close(self, timeout_millis: int) -> None:
-        """Send what can be sent in this time, keep the rest on disk, and end every thread."""
-
-    def after_fork(self, resource: Resource, instance_id: str) -> None:
-        """Begin afresh in the child of a fork: no threads, and nothing of the parent's queue."""
-
-    def emit_log(
-        self,
-        event_name: str,
-        body: bytes | str | Mapping[str, object],
-        attributes: Mapping[str, object],
-    ) -> None: ...
-
-
 class PayloadSink(Protocol):
-    """Where bytes go that are too large for an attribute; see `hansard._payloads.store`."""
+    """Where bytes go that are too large for an attribute; see `hansard._export.payloads`."""
 
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
         """Return `sha256:<hex>`, or "" if nothing is stored. Never raises.
@@ -61,7 +37,7 @@ class Recorder:
     redactor: Redactor
     instance_id: str  # service.instance.id of this process; another one after a fork
     payloads: PayloadSink | None = None
-    exporter: Pipeline | None = None  # None: nothing is sent (a test reads the provider)
+    exporter: SpanPipeline | None = None  # None: nothing is sent (a test reads the provider)
 
     def __repr__(self) -> str:
         """One line for a prompt: `init()` is the first thing that is typed there."""

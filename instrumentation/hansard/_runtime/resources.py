@@ -40,17 +40,16 @@ def resource_of(settings: Settings) -> Resource:
     """Return the resource of this program, by its settings and the environment."""
     named = {} if settings.service_name is None else {semconv.SERVICE_NAME: settings.service_name}
     resource = Resource.create({**settings.resource_attributes, **named})
-    name = program_name() if _is_nameless(resource) else None
+    # OpenTelemetry's own name for a service without one.
+    is_nameless = str(resource.attributes.get(semconv.SERVICE_NAME, "")).startswith(
+        "unknown_service"
+    )
+    name = program_name() if is_nameless else None
     if name is not None:
         resource = resource.merge(Resource({semconv.SERVICE_NAME: name}))
     if semconv.SERVICE_INSTANCE_ID not in resource.attributes:
         resource = resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: secrets.token_hex(16)}))
     return KnownResource(resource)
-
-
-def _is_nameless(resource: Resource) -> bool:
-    """Whether the service has no name: OpenTelemetry gives it this one then."""
-    return str(resource.attributes.get(semconv.SERVICE_NAME, "")).startswith("unknown_service")
 
 
 def program_name() -> str | None:

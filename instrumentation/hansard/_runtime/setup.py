@@ -105,13 +105,12 @@ def _settings_of(arguments: Mapping[str, Any]) -> Settings:
     """Return the settings for arguments of `init()`. Raises ConfigError."""
     named: dict[str, Any] = dict(arguments)
     try:
-        for name in ("timeout_s", *_MS_SETTINGS):
-            if isinstance(named.get(name), timedelta) or (name in _MS_SETTINGS and name in named):
-                duration = named.pop(name)
-                if duration is not None and name in _MS_SETTINGS:
-                    named[_MS_SETTINGS[name]] = round(seconds(duration, name) * 1_000)
-                elif duration is not None:
-                    named[name] = seconds(duration, name)
+        if isinstance(named.get("timeout_s"), timedelta):
+            named["timeout_s"] = seconds(named["timeout_s"], "timeout_s")
+        for name, setting in _MS_SETTINGS.items():
+            duration = named.pop(name, None)
+            if duration is not None:
+                named[setting] = round(seconds(duration, name) * 1_000)
     except (TypeError, ValueError, OverflowError) as error:
         raise ConfigError(str(error)) from None
     # A worker process calls `init()` with the arguments that this process's had.
@@ -212,11 +211,11 @@ def _make_recorder(settings: Settings) -> Recorder:
 
 def _add_parts(recorder: Recorder) -> None:
     """Add exporter and payload store: with their imports, the larger part of starting."""
+    from hansard._export.payloads import PayloadWriter
     from hansard._export.processor import SpanPipeline
-    from hansard._payloads.store import PayloadWriter
-    from hansard._tracing.serialization import warm_up
+    from hansard._tracing.serialization import encoder
 
-    warm_up()
+    encoder()
     recorder.exporter = pipeline = SpanPipeline(
         recorder.settings,
         recorder.provider.resource,

@@ -8,20 +8,20 @@ context was left by another thread finds out when it reads the current context h
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 from opentelemetry import context as otel
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span
+from opentelemetry.trace import Span, SpanContext, TraceFlags
 
 _ENTERED: Final = otel.create_key("hansard-entered")
-
+_STEP_ID: Final = re.compile("([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
 
 # Of frameworks that keep their steps beside OpenTelemetry's context: the span of the current one.
 _step_spans: Final[list[Callable[[], Span | None]]] = []
@@ -104,23 +104,32 @@ class EnteredEitherWay(ABC):
     def __enter__(self) -> Self: ...
 
     @abstractmethod
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None: ...
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.__exit__(kind, error, trace)
+
+
+def address_of(span: Span) -> tuple[str, str] | None:
+    """Return run id and step id of a span; None where it has none."""
+    found = span.get_span_context()
+    if not found.is_valid:
+        return None
+    run_id = f"{found.trace_id:032x}"
+    return run_id, f"{run_id}-{found.span_id:016x}"
+
+
+def remote_step(step_id: str | None, flags: int = TraceFlags.SAMPLED) -> SpanContext | None:
+    """Return the span of a step by its id, perhaps another process's; None for no id of one."""
+    match = _STEP_ID.fullmatch(step_id or "")
+    if match is None:
+        return None
+    trace_id, span_id = (int(digits, 16) for digits in match.groups())
+    remote = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
+    return remote if remote.is_valid else None
 
 
 _AGENT: Final = otel.create_key("hansard-agent")

@@ -6,17 +6,25 @@ its span. The exception of the program itself is looked at and never touched.
 
 from __future__ import annotations
 
-import functools
+import hashlib
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Token
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry import context as otel_context
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    Link,
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    set_span_in_context,
+)
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
@@ -27,8 +35,8 @@ from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
-    from hansard_compiler.redaction.redactor import Redactor
 
+INLINE_BYTES = 1024  # UTF-8; up to there content stands in its attribute
 _MAX_MESSAGE_CHARS = 4_096
 _MAX_STACKTRACE_CHARS = 32_768
 _MAX_LOOKED_AT_CHARS = 1 << 20
@@ -39,10 +47,10 @@ _CANCELLATIONS = frozenset({("asyncio", "CancelledError"), ("trio", "Cancelled")
 class Observation:
     """A span that is open, and the context in which its work runs."""
 
-    __slots__ = ("_context", "_ended", "_pid", "_recorder", "_token", "span")
+    __slots__ = ("_context", "_ended", "_pid", "_token", "recorder", "span")
 
     def __init__(self, recorder: Recorder, span: Span) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._ended = False
         self._pid = os.getpid()
         self.span = span
@@ -88,6 +96,14 @@ class Observation:
         finally:
             self.leave()
 
+    # Around the work itself: what it raises ends the span as failed, or cancelled.
+    __enter__ = enter
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.leave()
+        if error is not None:
+            self.fail(error)
+
     def pause(self) -> None:
         """Leave, and remember what is current now: the spans that a generator holds open."""
         self._context = otel_context.get_current()
@@ -99,39 +115,42 @@ class Observation:
         """Keep a value under this attribute, as JSON, in the way the retention mode allows."""
         if self.span.is_recording():
             try:
-                most = self._recorder.settings.capture_max_bytes
-                put_content(self._recorder, self.span, key, to_json(value, max_bytes=most))
+                most = self.recorder.settings.capture_max_bytes
+                put_content(self.recorder, self.span, key, to_json(value, max_bytes=most))
             except Exception as error:
                 log_failure("capture", error)
 
     def put_text(self, key: str, text: str) -> None:
         """Keep content that is JSON text already."""
-        try:
-            put_content(self._recorder, self.span, key, text)
-        except Exception as error:
-            log_failure("capture", error)
+        if self.span.is_recording():
+            try:
+                put_content(self.recorder, self.span, key, text)
+            except Exception as error:
+                log_failure("capture", error)
 
     @property
     def most_bytes(self) -> int:
         """The most bytes of content of one attribute."""
-        return self._recorder.settings.capture_max_bytes
+        return self.recorder.settings.capture_max_bytes
 
     def set_attribute(self, key: str, value: object) -> None:
         """Set an attribute as the retention mode lets it out; other values become JSON."""
-        try:
-            self.span.set_attribute(key, clean_attribute(self._recorder, key, value))
-        except Exception as error:
-            log_failure("attribute", error)
+        if self.span.is_recording():
+            try:
+                self.span.set_attribute(key, clean_attribute(self.recorder, key, value))
+            except Exception as error:
+                log_failure("attribute", error)
 
     def add_event(self, name: str, attributes: Mapping[str, object]) -> None:
         """Add an event, its attributes as the retention mode lets them out."""
-        add_event(self._recorder, self.span, name, attributes)
+        if self.span.is_recording():
+            add_event(self.recorder, self.span, name, attributes)
 
     def tell_error(self, error: BaseException) -> None:
         """Record an exception that the program handled: an event, and no status."""
         try:
             if self.span.is_recording():
-                self.span.add_event(semconv.EVENT_EXCEPTION, exception_event(self._recorder, error))
+                self.span.add_event(semconv.EVENT_EXCEPTION, exception_event(self.recorder, error))
         except Exception as trouble:
             log_failure("exception", trouble)
 
@@ -139,7 +158,7 @@ class Observation:
         """Record how the work failed, or that it was cancelled, and end the span."""
         try:
             if self.span.is_recording():
-                tell_error(self._recorder, self.span, error)
+                tell_error(self.recorder, self.span, error)
         except Exception as trouble:
             log_failure("exception", trouble)
         self.end()
@@ -168,6 +187,25 @@ class Observation:
             self.cancel()
 
 
+class _Unrecorded(Observation):
+    """Work that is not recorded: nothing is entered, and nothing kept."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._ended = True
+        self._token = None
+        self.span = INVALID_SPAN
+
+    def enter(self) -> None: ...
+    def pause(self) -> None: ...
+
+    __enter__ = enter
+
+
+UNRECORDED: Final = _Unrecorded()
+
+
 def begin(
     recorder: Recorder,
     name: str,
@@ -188,23 +226,45 @@ def begin(
 
 
 def put_content(recorder: Recorder, span: Span, key: str, text: str) -> None:
-    """Set content on a span: by value when small, else as a reference to a payload.
+    """Set content on a span as the retention mode allows: by value up to 1 KiB, else by reference.
 
-    Without a payload store (a recorder of a test) all of it is in the attribute.
+    By reference: `<key>_ref` with the digest, `<key>_size` in bytes. In metadata_only the size
+    alone. Without a payload store (a recorder of a test) all of it is in the attribute.
     """
-    if recorder.payloads is not None:
-        _set_content()(span, key, text, recorder=recorder)
-    elif recorder.settings.retention is RetentionMode.METADATA_ONLY:
-        span.set_attribute(key + semconv.SIZE_SUFFIX, len(text.encode()))
-    else:
-        span.set_attribute(key, clean_attribute(recorder, key, text))
+    if not span.is_recording():
+        return
+    data = text.encode("utf-8", "backslashreplace")
+    mode = recorder.settings.retention
+    if mode is RetentionMode.REDACTED_PAYLOADS:
+        data = recorder.redactor.redact_bytes(data, key=key).data
+    if mode is not RetentionMode.METADATA_ONLY:
+        if len(data) <= INLINE_BYTES or recorder.payloads is None:
+            span.set_attribute(key, data.decode())
+            return
+        ref = recorder.payloads.put(data, media_type="application/json", is_clean=True)
+        if ref:
+            span.set_attribute(key + semconv.REF_SUFFIX, ref)
+    span.set_attribute(key + semconv.SIZE_SUFFIX, len(data))
 
 
-@functools.cache
-def _set_content() -> Callable[..., None]:
-    from hansard._payloads.store import set_content  # with all that sends: `init()` has it imported
+def put_bytes(recorder: Recorder, data: bytes, media_type: str) -> str:
+    """Keep bytes and return their reference; empty where nothing is stored."""
+    return "" if recorder.payloads is None else recorder.payloads.put(data, media_type=media_type)
 
-    return set_content
+
+def is_exact(ref: str, data: bytes) -> bool:
+    """Whether a reference names these very bytes: nothing was cut out of them."""
+    return ref == f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def put_exact(recorder: Recorder, span: Span, key: str, data: bytes, media_type: str) -> str:
+    """Keep exact bytes, and name them on a span; it says where a secret was cut out of them."""
+    ref = put_bytes(recorder, data, media_type)
+    if ref:
+        span.set_attribute(key + semconv.PAYLOAD_REF, ref)
+        if not is_exact(ref, data):
+            span.set_attribute(key + semconv.PAYLOAD_REDACTED, True)
+    return ref
 
 
 def add_event(recorder: Recorder, span: Span, name: str, attributes: Mapping[str, object]) -> None:
@@ -236,17 +296,14 @@ def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeVal
 
 
 def _clean(recorder: Recorder, text: str, key: str) -> str:
-    return _clean_text(recorder.redactor, recorder.settings.retention, text, key)
-
-
-def _clean_text(redactor: Redactor, mode: RetentionMode, text: str, key: str) -> str:
+    mode = recorder.settings.retention
     if not text.isascii():
         text = text.encode("utf-8", "backslashreplace").decode()
     if mode is RetentionMode.METADATA_ONLY and not _is_metadata(key, text):
         return f"‹withheld:{len(text.encode())}›"
     if mode is RetentionMode.FULL_PAYLOADS:
         return text
-    return redactor.redact_text(text, key=key).text
+    return recorder.redactor.redact_text(text, key=key).text
 
 
 def _is_metadata(key: str, text: str) -> bool:

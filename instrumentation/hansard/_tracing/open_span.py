@@ -103,9 +103,8 @@ class OpenSpan:
         )
         # A forked child has a copy of this object, and the parent ends the span.
         self._pid = os.getpid()
-        self._unended = [
-            True
-        ]  # popped by the thread that ends it: atomic, and no lock to be forked with
+        # Popped by the thread that ends it: atomic, and no lock to be forked with.
+        self._unended = [True]
 
     @property
     def is_open(self) -> bool:
@@ -118,6 +117,10 @@ class OpenSpan:
     @property
     def span_id(self) -> str:
         return f"{self.span.get_span_context().span_id:016x}"
+
+    @property
+    def step_id(self) -> str:
+        return f"{self.trace_id}-{self.span_id}"
 
     def claim(self) -> bool:
         """Return whether the caller is the one who ends it: the first, and not a forked child."""
@@ -165,13 +168,9 @@ class OpenSpan:
         self.span.set_status(StatusCode.ERROR, None if error is None else self._message(error))
 
     def _message(self, message: object) -> str | None:
-        retention = self.recorder.settings.retention
-        if retention is RetentionMode.METADATA_ONLY:
+        if self.recorder.settings.retention is RetentionMode.METADATA_ONLY:
             return None
-        text = text_of(message)
-        if retention is RetentionMode.FULL_PAYLOADS:
-            return text
-        return self.recorder.redactor.redact_text(text).text
+        return str(_redacted(self.recorder, "", text_of(message)))
 
 
 def _redacted(recorder: Recorder, key: str, value: AttributeValue) -> AttributeValue:

@@ -66,26 +66,21 @@ def _is_plain(value: dict[Any, Any], max_bytes: int) -> bool:
 def dumps(plain: Any) -> str:
     """Return JSON text of plain data, fit for UTF-8: lone surrogates are escaped."""
     try:
-        return _encoder()(plain).decode()
+        return encoder()(plain).decode()
     except Exception:
         return _ASCII_ENCODER.encode(plain)
 
 
 @functools.cache
-def _encoder() -> Callable[[Any], bytes]:
+def encoder() -> Callable[[Any], bytes]:
     """Return an encoder that takes a fifth of the time of the standard library's.
 
-    `init()` calls it too: a process that is forked while a thread imports leaves the child with
-    a lock that is never released.
+    `init()` calls it too, before threads do: a process that is forked while a thread imports leaves
+    the child with a lock that is never released.
     """
     from pydantic_core import to_json as encode
 
     return encode
-
-
-def warm_up() -> None:
-    """Import what recording needs, before threads do."""
-    _encoder()
 
 
 def safe_str(value: Any) -> str:

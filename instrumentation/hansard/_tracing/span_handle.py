@@ -3,86 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
-from opentelemetry.trace import INVALID_SPAN, Span
+from opentelemetry.trace import Span
 
 from hansard import semconv
 from hansard._decorators.function_spec import Kind
 from hansard._runtime import recorder as _state
-from hansard._tracing.context import EnteredEitherWay
-from hansard._tracing.observation import Observation, begin
+from hansard._tracing.context import EnteredEitherWay, address_of
+from hansard._tracing.observation import UNRECORDED, Observation, begin
 
 
 class SpanHandle(EnteredEitherWay):
-    """A span that a `with` block is around. Without `init()` every method does nothing."""
+    """A step around a `with` or `async with` block, which it records.
+
+    An exception that leaves the block is recorded and goes on. Without `init()` every method does
+    nothing.
+    """
 
     __module__ = "hansard"  # where programs find it
 
     __slots__ = ("_attributes", "_input", "_kind", "_name", "_observed")
 
     def __init__(
-        self, name: str, *, kind: Kind, input: Any, attributes: Mapping[str, object] | None
+        self,
+        name: str,
+        *,
+        kind: Kind = "chain",
+        input: Any = None,
+        attributes: Mapping[str, object] | None = None,
     ) -> None:
         self._name = name
         self._kind = kind
         self._input = input
         self._attributes = attributes
-        self._observed: list[Observation | None] = []  # one for each `with` that is open
+        self._observed: list[Observation] = []  # one for each `with` that is open
 
     def __enter__(self) -> Self:
         recorder = _state.active()
-        observed = None
-        if recorder is not None:
-            known = {
-                semconv.KIND: self._kind,
-                semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
-            }
-            observed = begin(recorder, self._name, known)
-        self._observed.append(observed)
-        if observed is not None:
-            if self._attributes:
-                self.set_attributes(self._attributes)
-            if self._input is not None:
-                observed.put(semconv.INPUT, self._input)
-            observed.enter()
+        known = {semconv.KIND: self._kind, semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
+        observed = None if recorder is None else begin(recorder, self._name, known)
+        self._observed.append(observed or UNRECORDED)
+        if self._attributes:
+            self.set_attributes(self._attributes)
+        if self._input is not None:
+            self.set_input(self._input)
+        self._current().enter()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        observed = self._observed.pop() if self._observed else None
-        if observed is None:
-            return
-        observed.leave()
-        if error is None:
-            observed.end()
-        else:
-            observed.fail(error)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        observed = self._observed.pop() if self._observed else UNRECORDED
+        observed.__exit__(kind, error, trace)
+        observed.end()
 
     # ---- what may be said
 
     @property
     def otel(self) -> Span:
         """OpenTelemetry's span; one that records nothing if none is open."""
-        observed = self._current()
-        return INVALID_SPAN if observed is None else observed.span
+        return self._current().span
 
     @property
     def step_id(self) -> str:
         """The step's id in Hansard, `<trace_id>-<span_id>`; empty where no span is open."""
-        context = self.otel.get_span_context()
-        return f"{context.trace_id:032x}-{context.span_id:016x}" if context.is_valid else ""
+        address = address_of(self.otel)
+        return "" if address is None else address[1]
 
     def set_attribute(self, key: str, value: object) -> None:
         """Set an attribute; secrets are cut out of it, and what is no attribute value is JSON."""
-        observed = self._current()
-        if observed is not None and observed.is_recording:
-            observed.set_attribute(key, value)
+        self._current().set_attribute(key, value)
 
     def set_attributes(self, attributes: Mapping[str, object]) -> None:
         """Set several attributes."""
@@ -91,42 +80,22 @@ class SpanHandle(EnteredEitherWay):
 
     def set_input(self, value: Any) -> None:
         """Record the step's input, like the arguments of a decorated function."""
-        self._put(semconv.INPUT, value)
+        self._current().put(semconv.INPUT, value)
 
     def set_output(self, value: Any) -> None:
         """Record the step's output, like the result of a decorated function."""
-        self._put(semconv.OUTPUT, value)
+        self._current().put(semconv.OUTPUT, value)
 
     def add_event(self, name: str, attributes: Mapping[str, object] | None = None) -> None:
         """Record something that happened now."""
-        observed = self._current()
-        if observed is not None and observed.is_recording:
-            observed.add_event(name, attributes or {})
+        self._current().add_event(name, attributes or {})
 
     def record_error(self, error: BaseException) -> None:
         """Record an exception that the block handles itself: the step has not failed."""
-        observed = self._current()
-        if observed is not None:
-            observed.tell_error(error)
+        self._current().tell_error(error)
 
-    def _put(self, key: str, value: Any) -> None:
-        observed = self._current()
-        if observed is not None:
-            observed.put(key, value)
-
-    def _current(self) -> Observation | None:
-        return self._observed[-1] if self._observed else None
+    def _current(self) -> Observation:
+        return self._observed[-1] if self._observed else UNRECORDED
 
 
-def span(
-    name: str,
-    *,
-    kind: Kind = "chain",
-    input: Any = None,
-    attributes: Mapping[str, object] | None = None,
-) -> SpanHandle:
-    """Return a context manager, for `with` and `async with`, that records its block as a step.
-
-    An exception that leaves the block is recorded and goes on.
-    """
-    return SpanHandle(name, kind=kind, input=input, attributes=attributes)
+span = SpanHandle  # programs write `with hansard.span(…)`

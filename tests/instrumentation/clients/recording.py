@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from hansard import semconv
 from hansard._config.settings import load_settings
 from hansard._export.dropped import Losses, Sender
+from hansard._export.payloads import PayloadWriter
 from hansard._export.processor import register
 from hansard._export.spool import FOLDER, Payload, Spool, files_of, process_folders
-from hansard._payloads.store import PayloadWriter
 from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
 from hansard_compiler.redaction.redactor import Redactor

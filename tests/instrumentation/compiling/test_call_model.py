@@ -390,7 +390,7 @@ def test_a_cancelled_task_leaves_at_once_and_its_stream_is_closed(
         text = spans.text()
         gate.set()
         for thread in threading.enumerate():
-            if thread.name == "hansard-call":
+            if thread.name == "hansard-gate":
                 thread.join(10)
 
     assert f"{call_name('anthropic')} [cancelled]" in text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
     from hansard._config.settings import Settings
-    from hansard._payloads.upload import Uploader
+    from hansard._export.otlp.http_session import Uploader
 
 _MOST_PARTS: Final = 32  # requests spent on finding what of a batch is refused
 _MOST_DOUBTS: Final = 3  # failures of one batch that may be its own fault
@@ -103,9 +103,8 @@ class Courier:
                 self._sender = make_sender(self._settings)
         if kind is Kind.PAYLOADS and items:
             return self._send_payloads(self._sender, items)
-        if kind in (Kind.LOGS, Kind.PAYLOADS):
-            return self._sender.send_logs(items)
-        return self._sender.send_spans(items)
+        is_logs = kind in (Kind.LOGS, Kind.PAYLOADS)
+        return self._sender.send(Kind.LOGS if is_logs else Kind.TRACES, items)
 
     def _send_payloads(self, sender: Sender, payloads: Sequence[Payload]) -> Answer:
         """Send payloads as log records, which pass any collector in between, or upload a large one.
@@ -134,7 +133,7 @@ class Courier:
             return Answer(Outcome.NOT_RECEIVED, "no HTTP endpoint is known")
         if self._uploader is None:
             with apart_from_forks():
-                from hansard._payloads.upload import Uploader
+                from hansard._export.otlp.http_session import Uploader
 
             self._uploader = Uploader(base, self._settings)
         response = self._uploader.put(payload.ref, payload.data, media_type=payload.media_type)

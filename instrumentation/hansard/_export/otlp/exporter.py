@@ -23,12 +23,9 @@ from hansard._export.spool import Kind, Payload
 from hansard._runtime.fork_locks import call_apart_from_forks
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk._logs import ReadableLogRecord
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
 
     from hansard._config.settings import Settings
-    from hansard._export.otlp.http_session import WatchedSession
 
 _CLOSE_S: Final = 0.2  # at the end, for connections to be closed in good order
 _COMPRESS: Final[dict[str, Callable[[bytes], bytes]]] = {
@@ -159,9 +156,8 @@ _CLOSED: Final = Answer(Outcome.LATER, "the program ended before it was sent")
 class Sender(Protocol):
     """One way to a collector. Used by one thread; `close` may be called by another."""
 
-    def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer: ...
-
-    def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer: ...
+    def send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+        """Send spans, ended or not, or log records: the kind is TRACES or LOGS."""
 
     def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer: ...
 
@@ -188,7 +184,6 @@ class HttpSender:
         from hansard._export.otlp.http_session import WatchedSession
 
         self._compress = _COMPRESS[settings.compression]
-        self._span_session, self._log_session = WatchedSession(), WatchedSession()
         options: dict[str, Any] = {
             "headers": dict(settings.headers),
             "timeout": settings.timeout_s,
@@ -196,29 +191,27 @@ class HttpSender:
         }
         # Written by the thread that closes, read by the one that sends.
         self._is_closed = False
-        self._spans = OTLPSpanExporter(
-            endpoint=settings.traces_endpoint, session=self._span_session, **options
-        )
-        self._logs = OTLPLogExporter(
-            endpoint=settings.logs_endpoint, session=self._log_session, **options
-        )
-
-    def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
-        return self._send(self._spans, self._span_session, spans)
-
-    def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
-        return self._send(self._logs, self._log_session, records)
+        self._sessions = {kind: WatchedSession() for kind in (Kind.TRACES, Kind.LOGS)}
+        spans, logs = self._sessions.values()
+        self._exporters: dict[Kind, Any] = {
+            Kind.TRACES: OTLPSpanExporter(
+                endpoint=settings.traces_endpoint, session=spans, **options
+            ),
+            Kind.LOGS: OTLPLogExporter(endpoint=settings.logs_endpoint, session=logs, **options),
+        }
 
     def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
         # The stock exporter makes the request, of no records, and what is encoded here fills it.
-        with self._log_session.carrying(self._compress(encode_payloads(payloads, resource))):
-            return self._send(self._logs, self._log_session, ())
+        encoded = self._compress(encode_payloads(payloads, resource))
+        with self._sessions[Kind.LOGS].carrying(encoded):
+            return self.send(Kind.LOGS, ())
 
-    def _send(self, exporter: Any, session: WatchedSession, batch: Sequence[Any]) -> Answer:
+    def send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+        session = self._sessions[kind]
         session.response = None
         with listening():
             try:
-                exporter.export(batch)
+                self._exporters[kind].export(items)
             except Exception as error:  # exporting must never end the sender's thread
                 return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}")
         # A closed exporter sends nothing and does not say why.
@@ -226,7 +219,7 @@ class HttpSender:
 
     def close(self) -> None:
         self._is_closed = True
-        _close_all(self._spans, self._logs)
+        _close_all(*self._exporters.values())
 
 
 class GrpcSender:
@@ -256,21 +249,15 @@ class GrpcSender:
         self._made: dict[Kind, Any] = {}
         self._is_closed = False  # written by the thread that closes, read by the one that sends
 
-    def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
-        return self._send(Kind.TRACES, spans)
-
-    def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
-        return self._send(Kind.LOGS, records)
-
     def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
-        return self._send(Kind.LOGS, payload_records(payloads, resource))
+        return self.send(Kind.LOGS, payload_records(payloads, resource))
 
-    def _send(self, kind: Kind, batch: Sequence[Any]) -> Answer:
+    def send(self, kind: Kind, items: Sequence[Any]) -> Answer:
         with call_apart_from_forks(self._hang_up), listening() as lines:
             try:
                 if kind not in self._made:
                     self._made[kind] = self._make[kind]()
-                result = self._made[kind].export(batch)
+                result = self._made[kind].export(items)
             except Exception as error:  # exporting must never end the sender's thread
                 if type(error).__module__.partition(".")[0] == "grpc" or _is_closed(error):
                     return Answer(Outcome.LATER, f"{type(error).__name__}: {error}"[:200])

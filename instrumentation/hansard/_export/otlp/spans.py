@@ -6,7 +6,7 @@ has. These keep the numbers, so that a span that was on disk is the same bytes w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -121,38 +121,35 @@ def remade(span: ReadableSpan, **changes: Any) -> MadeSpan:
 
 def spans_of(data: bytes) -> list[ReadableSpan]:
     """Return the spans of an ExportTraceServiceRequest; raises ValueError when it is none."""
-    from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    try:
-        request = ExportTraceServiceRequest.FromString(data)
-    except DecodeError as error:
-        raise ValueError(f"no spans: {error}") from None
-    found: list[ReadableSpan] = []
-    for outer in request.resource_spans:
-        resource = _resource(outer)
-        for inner in outer.scope_spans:
-            scope = _scope(inner)
-            found += [_span(one, resource, scope) for one in inner.spans]
-    return found
+    levels = ("resource_spans", "scope_spans", "spans")
+    return [_span(*one) for one in _items(ExportTraceServiceRequest, data, levels)]
 
 
 def logs_of(data: bytes) -> list[ReadableLogRecord]:
     """Return the records of an ExportLogsServiceRequest; raises ValueError when it is none."""
-    from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+    levels = ("resource_logs", "scope_logs", "log_records")
+    return [_log(*one) for one in _items(ExportLogsServiceRequest, data, levels)]
+
+
+def _items(
+    request: Any, data: bytes, levels: tuple[str, str, str]
+) -> Iterator[tuple[Any, Resource, InstrumentationScope]]:
+    """Yield what a request holds, with its resource and scope: these are made once for all."""
+    from google.protobuf.message import DecodeError
+
     try:
-        request = ExportLogsServiceRequest.FromString(data)
+        outers = getattr(request.FromString(data), levels[0])
     except DecodeError as error:
-        raise ValueError(f"no log records: {error}") from None
-    found: list[ReadableLogRecord] = []
-    for outer in request.resource_logs:
+        raise ValueError(f"no {levels[2].replace('_', ' ')}: {error}") from None
+    for outer in outers:
         resource = _resource(outer)
-        for inner in outer.scope_logs:
+        for inner in getattr(outer, levels[1]):
             scope = _scope(inner)
-            found += [_log(one, resource, scope) for one in inner.log_records]
-    return found
+            yield from ((one, resource, scope) for one in getattr(inner, levels[2]))
 
 
 def _resource(level: Any) -> Resource:

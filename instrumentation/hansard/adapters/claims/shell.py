@@ -6,6 +6,7 @@ it cannot tell it does not claim: of a command behind a pipe the exit code says 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -71,7 +72,7 @@ def shell_text(tool: str, arguments: Any) -> str | None:
         if isinstance(value, str) and value.strip():
             return value
         if isinstance(value, Sequence) and value and all(isinstance(one, str) for one in value):
-            return " ".join(_quoted(one) for one in value)
+            return shlex.join(value)
     return None
 
 
@@ -264,9 +265,3 @@ def _end_of_quote(text: str, at: int) -> int:
     while at < len(text) and text[at] != quote:
         at += 2 if text[at] == "\\" and quote == '"' else 1
     return min(at, len(text))
-
-
-def _quoted(word: str) -> str:
-    if word and not any(char in " \t\n;&|()<>'\"\\#" for char in word):
-        return word
-    return "'" + word.replace("'", "'\\''") + "'"

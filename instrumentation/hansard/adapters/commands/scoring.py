@@ -43,30 +43,29 @@ class Rules:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.version: str = data["version"]
-        self._data = data
-        self._programs: dict[str, Mapping[str, Any]] = {}
+        self.data = data
+        self.programs: dict[str, Mapping[str, Any]] = {}
         for name, row in data["programs"].items():
-            self._programs[name] = row
-            for other in row.get("names", ()):
-                self._programs[other] = row
+            for each in (name, *row.get("names", ())):
+                self.programs[each] = row
 
     def score(self, text: str) -> Score:
         """Return the score of a shell text, or of SQL, whichever it is."""
         text = text[:_MOST_TEXT]
-        if sql.looks_like_sql(text, self._data["sql"]):
+        if sql.looks_like_sql(text, self.data["sql"]):
             return self.score_sql(text)
         if _is_fork_bomb(text):
             return Score(0.95, "fills the machine with processes")
-        return _Reading(self, self._data, self._programs).text(text)
+        return _Reading(self).text(text)
 
     def score_sql(self, text: str) -> Score:
         """Return the score of statements of SQL."""
-        return Score(*sql.score_sql(text[:_MOST_TEXT], self._data["sql"]))
+        return Score(*sql.score_sql(text[:_MOST_TEXT], self.data["sql"]))
 
     def score_tool(self, name: str) -> Score | None:
         """Return the score of a tool by its name, as `delete_repository`; None: unknown."""
         words = _words_of(name)
-        for rule in self._data["tools"]:
+        for rule in self.data["tools"]:
             if not words & set(rule["verbs"]):
                 continue
             if rule["objects"] and not words & set(rule["objects"]):
@@ -76,7 +75,7 @@ class Rules:
 
     def knows(self, program: str) -> bool:
         """Whether there are rules for a program."""
-        return program in self._programs or program in self._data["sql_programs"]
+        return program in self.programs or program in self.data["sql_programs"]
 
 
 def _words_of(name: str) -> set[str]:
@@ -97,12 +96,9 @@ def _words_of(name: str) -> set[str]:
 class _Reading:
     """One text with all that it runs; remembers the folder that it changed to."""
 
-    def __init__(
-        self, rules: Rules, data: Mapping[str, Any], programs: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        self._rules = rules
-        self._data = data
-        self._programs = programs
+    def __init__(self, rules: Rules) -> None:
+        self._data = rules.data
+        self._programs = rules.programs
         self._scope = Scope()
         self._folder = ""
         self._special: dict[str, Callable[[Command, list[Word], int], Score | None]] = {
@@ -143,6 +139,9 @@ class _Reading:
         if found is None or program.value >= found.value:
             return program
         return found
+
+    def _sql(self, text: str) -> Score:
+        return Score(*sql.score_sql(text, self._data["sql"]))
 
     def _row(self, row: Mapping[str, Any], *, is_known: bool = True) -> Score:
         return Score(row["score"], row["reason"], is_known=is_known)
@@ -203,7 +202,7 @@ class _Reading:
         if not classes:
             return Score(0.1, "names no file")
         found = targets.worst(classes)
-        return Score(row["scores"][found], f"{row['reason']}: {_CLASS_WORDS[found]}")
+        return Score(row["scores"][found], f"{row['reason']}: {targets.CLASSES[found]}")
 
     # ---- programs
 
@@ -294,7 +293,7 @@ class _Reading:
         verbs = self._data["verbs"]
         for word in rest:
             if " " in word.text and sql.looks_like_sql(word.text, self._data["sql"]):
-                return Score(*sql.score_sql(word.text, self._data["sql"]))
+                return self._sql(word.text)
         words = [word.text.lower() for word in rest[:8]]
         named = [word for word in words[:5] if word[:1] != "-"]
         parts = {part for word in named for part in [word, *word.replace(":", "-").split("-")]}
@@ -333,9 +332,8 @@ class _Reading:
                 return self.text(rest[at + 1].text, depth + 1)
             if word.text in ("--version", "--help"):
                 return Score(0.02, "only prints")
-        for redirect in command.redirects:
-            if redirect.op in ("<<", "<<<"):
-                return self.text(redirect.target.text, depth + 1)
+        for text in _heredocs(command):
+            return self.text(text, depth + 1)
         if command.source is not None:
             output = output_of(command.source)
             if output is not None:
@@ -349,13 +347,12 @@ class _Reading:
         )
 
     def _is_download(self, source: Command) -> bool:
-        while source is not None:
-            words = self._without_prefixes(source.words)
+        upstream: Command | None = source
+        while upstream is not None:
+            words = self._without_prefixes(upstream.words)
             if words and program_of(words[0].text) in self._data["from_network"]:
                 return True
-            if source.source is None:
-                return False
-            source = source.source
+            upstream = upstream.source
         return False
 
     def _eval(self, command: Command, words: list[Word], depth: int) -> Score:
@@ -429,27 +426,22 @@ class _Reading:
         takes = ("-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-E", "-W")
         rest = _behind_options(_behind_options(words[1:], takes)[1:], takes)
         if not rest:
-            for redirect in command.redirects:
-                if redirect.op in ("<<", "<<<"):
-                    return self.text(redirect.target.text, depth + 1)
+            for text in _heredocs(command):
+                return self.text(text, depth + 1)
             return Score(0.1, "opens a shell")
         return self.text(" ".join(word.text for word in rest), depth + 1)
 
     def _su(self, command: Command, words: list[Word], depth: int) -> Score | None:
-        for at, word in enumerate(words):
-            if word.text in ("-c", "--command") and at + 1 < len(words):
-                return self.text(words[at + 1].text, depth + 1)
-        return Score(0.1, "opens a shell")
+        text = _value_of(words, "-c", "--command")
+        return Score(0.1, "opens a shell") if text is None else self.text(text, depth + 1)
 
     def _dd(self, command: Command, words: list[Word], depth: int) -> Score | None:
         outputs = [word.text[3:] for word in words if word.text.startswith("of=")]
         return self._target("overwrite", outputs) if outputs else None
 
     def _ansible(self, command: Command, words: list[Word], depth: int) -> Score | None:
-        for at, word in enumerate(words):
-            if word.text in ("-a", "--args") and at + 1 < len(words):
-                return self.text(words[at + 1].text, depth + 1)
-        return None
+        text = _value_of(words, "-a", "--args")
+        return None if text is None else self.text(text, depth + 1)
 
     def _contained(self, command: Command, name: str, rest: list[Word], depth: int) -> Score | None:
         """The command that runs in a container: `docker exec`, `docker run`, `kubectl exec --`."""
@@ -502,12 +494,12 @@ class _Reading:
                 return None
             texts += arguments[1:]
         texts += arguments[row["argument"] :] if "argument" in row else []
-        texts += [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
+        texts += _heredocs(command)
         output = output_of(command.source)
         texts += [output] if output is not None else []
         files += [one.target.text for one in command.redirects if one.op == "<"]
         is_memory = arguments[:1] == [":memory:"]
-        found = [Score(*sql.score_sql(text, self._data["sql"])) for text in texts if text]
+        found = [self._sql(text) for text in texts if text]
         if files or (command.source is not None and output is None):
             found.append(self._file_of_statements(files, command.source))
         best = max(found, key=lambda one: one.value, default=None)
@@ -539,7 +531,7 @@ class _Reading:
             elif word.text in options and at + 1 < len(rest):
                 texts.append(rest[at + 1].text)
         if not texts:
-            texts = [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
+            texts = _heredocs(command)
         scripts = [one.text for one in rest if not one.text.startswith("-")]
         is_shell = "mongo" in program_of(command.words[0].text)
         output = output_of(command.source) if not texts and (is_shell or not scripts) else None
@@ -577,29 +569,20 @@ class _Reading:
             text = literals[0] if len(literals) == 1 else " ".join(map(_quoted, literals))
             return self.text(text, depth + 1) if literals else Score(0.3, "runs a command")
         if kind == "sql":
-            return max(
-                (Score(*sql.score_sql(one, self._data["sql"])) for one in literals[:1]),
-                key=lambda one: one.value,
-                default=Score(0.15, "runs a statement"),
-            )
+            return self._sql(literals[0]) if literals else Score(0.15, "runs a statement")
         return self._target(kind, literals[:1] or [_OPEN_TARGET])
 
 
-_CLASS_WORDS = {
-    targets.SYSTEM: "of the system",
-    targets.DEVICE: "a device",
-    targets.HOME: "a home folder",
-    targets.HERE: "all that is here",
-    targets.PROTECTED: "keys, rights or settings",
-    targets.DATA: "stored data",
-    targets.OPEN: "named by a variable",
-    targets.OPEN_ALL: "whatever a variable names",
-    targets.SOURCE: "that a person wrote, as far as the name tells",
-    targets.TEMPORARY_ALL: "all temporary files",
-    targets.REBUILDABLE: "that are made again",
-    targets.TEMPORARY: "temporary ones",
-    targets.NONE: "nothing that is stored",
-}
+def _value_of(words: Sequence[Word], *options: str) -> str | None:
+    """Return the word behind the first of these options; None without one."""
+    for at, word in enumerate(words[:-1]):
+        if word.text in options:
+            return words[at + 1].text
+    return None
+
+
+def _heredocs(command: Command) -> list[str]:
+    return [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
 
 
 def _behind_options(words: Sequence[Word], takes: Sequence[str]) -> list[Word]:

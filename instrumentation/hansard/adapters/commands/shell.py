@@ -44,9 +44,6 @@ class Word:
         self.is_quoted = is_quoted
         self.is_open = is_open
 
-    def __repr__(self) -> str:
-        return f"Word({self.text!r})"
-
 
 class Redirect:
     """`op` is one of > >> >| < <<< << &>; of a heredoc the target is its text."""

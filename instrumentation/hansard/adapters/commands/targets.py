@@ -14,11 +14,22 @@ SYSTEM, DEVICE, HOME, HERE, DATA = "system", "device", "home", "here", "data"
 PROTECTED = "protected"  # keys, rights and settings that others depend on
 OPEN, OPEN_ALL, SOURCE = "open", "open all", "source"
 REBUILDABLE, TEMPORARY, TEMPORARY_ALL, NONE = "rebuildable", "temporary", "temporary all", "none"
-# The worst first: of several targets the first of these counts.
-CLASSES = (
-    SYSTEM, DEVICE, HOME, HERE, PROTECTED, DATA, OPEN_ALL, OPEN, SOURCE,
-    TEMPORARY_ALL, REBUILDABLE, TEMPORARY, NONE,
-)  # fmt: skip
+# In words; the worst first: of several targets the first of these counts.
+CLASSES = {
+    SYSTEM: "of the system",
+    DEVICE: "a device",
+    HOME: "a home folder",
+    HERE: "all that is here",
+    PROTECTED: "keys, rights or settings",
+    DATA: "stored data",
+    OPEN_ALL: "whatever a variable names",
+    OPEN: "named by a variable",
+    SOURCE: "that a person wrote, as far as the name tells",
+    TEMPORARY_ALL: "all temporary files",
+    REBUILDABLE: "that are made again",
+    TEMPORARY: "temporary ones",
+    NONE: "nothing that is stored",
+}
 
 
 def class_of(text: str, paths: Mapping[str, Any], *, folder: str = "") -> str:
@@ -154,4 +165,4 @@ def _class_of_name(parts: list[str], paths: Mapping[str, Any]) -> str:
 
 def worst(classes: list[str]) -> str:
     """Return the class that counts of several targets."""
-    return min(classes, key=CLASSES.index)
+    return min(classes, key=list(CLASSES).index)

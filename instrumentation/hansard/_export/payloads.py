@@ -13,20 +13,15 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from hansard import semconv
 from hansard._export.dropped import Reason
 from hansard._export.spool import BINARY, Kind, Spool
 from hansard._runtime.warnings import warn_once
 from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span
-
     from hansard._config.settings import Settings
-    from hansard._runtime.recorder import Recorder
     from hansard_compiler.redaction.redactor import Redactor
 
-INLINE_BYTES: Final = 1024  # UTF-8; up to there content stands in its attribute
 _PLAIN_TYPES: Final = frozenset({"application/json", "text/plain", ""})  # nobody's secret
 _HASHED_AT_ONCE: Final = 64 * 1024  # more is worth another thread's while
 _PIECE: Final = 2047  # hashlib keeps Python's lock up to here
@@ -114,27 +109,3 @@ def _digest_of(data: bytes) -> str:
     for start in range(0, len(data), _PIECE):
         digest.update(data[start : start + _PIECE])
     return digest.hexdigest()
-
-
-def set_content(
-    span: Span, key: str, text: str, *, media_type: str = "application/json", recorder: Recorder
-) -> None:
-    """Set content on a span as the retention mode allows: by value up to 1 KiB, else by reference.
-
-    By reference: `<key>_ref` with the digest, `<key>_size` in bytes. In metadata_only the size
-    alone.
-    """
-    if not span.is_recording():
-        return
-    data = text.encode("utf-8", "backslashreplace")
-    mode = recorder.settings.retention
-    if mode is RetentionMode.REDACTED_PAYLOADS:
-        data = recorder.redactor.redact_bytes(data, key=key).data
-    if mode is not RetentionMode.METADATA_ONLY:
-        if len(data) <= INLINE_BYTES or recorder.payloads is None:
-            span.set_attribute(key, data.decode())
-            return
-        ref = recorder.payloads.put(data, media_type=media_type, is_clean=True)
-        if ref:
-            span.set_attribute(key + semconv.REF_SUFFIX, ref)
-    span.set_attribute(key + semconv.SIZE_SUFFIX, len(data))
