@@ -20,10 +20,6 @@ SPAN_ROLES: Mapping[str, str] = {
 }
 
 
-def role(_: Reading, evidence: str) -> str | None:
-    return SPAN_ROLES[evidence]
-
-
 def agent_named(reading: Reading, _: str) -> str | None:
     """`agent_run [weather_agent]`"""
     _, bracket, rest = reading.view.name.partition("[")

@@ -85,23 +85,15 @@ def ingest_hook_spool_offline(data: Path, retention: RetentionMode) -> Ingested:
         pipeline.close()
 
 
-class HookSpoolWatch:
-    """Reads what hooks write down beside a running server, at its start and then now and again."""
-
-    def __init__(self, data: Path, ingest: Ingest) -> None:
-        self._background = Background(
-            "hansard-hook-spool",
-            lambda stop: ingest_hook_spool(data, ingest, stop=stop),
-            every_s=_EVERY_S,
-            log=_log,
-            put_off="what hooks wrote down is read later",
-        )
-
-    @contextlib.contextmanager
-    def working(self) -> Iterator[None]:
-        """Look for as long as the block lasts."""
-        with self._background.working():
-            yield
+def hook_spool_watch(data: Path, ingest: Ingest) -> Background:
+    """Return what reads hooks' records beside a running server, at its start and now and again."""
+    return Background(
+        "hansard-hook-spool",
+        lambda stop: ingest_hook_spool(data, ingest, stop=stop),
+        every_s=_EVERY_S,
+        log=_log,
+        put_off="what hooks wrote down is read later",
+    )
 
 
 def _files(data: Path) -> list[Path]:

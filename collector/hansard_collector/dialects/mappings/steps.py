@@ -8,7 +8,6 @@ from hansard_collector.dialects import (
     gen_ai_events,
     google_adk,
     haystack,
-    langfuse,
     llamaindex,
     mlflow,
     openinference,
@@ -19,8 +18,10 @@ from hansard_collector.dialects import (
 from hansard_collector.dialects.engine.sources import (
     Rows,
     Source,
+    constant,
     counts_of,
     each,
+    means,
     sent_of,
     texts_of,
     values_of,
@@ -46,7 +47,7 @@ TOOL: Rows = {
         *texts_of("operation.name", needs="agentops"),
         Source(llamaindex.STEP, llamaindex.tool_name),
         Source("span handoff to ", openinference.handoff_tool, needs="openinference"),
-        *each(others.TOOL_SPANS, others.name_after_operation),
+        *each(others.TOOL_SPANS, others.after_operation),
     ),
     "call_id": (
         *texts_of("gen_ai.tool.call.id", "gen_ai.tool.call_id", "tool.id", "tool_call.id"),
@@ -177,10 +178,10 @@ LESSER_CONTENT: Rows = {
 
 FAILURE: Rows = {
     "failed": (
-        Source("langfuse.observation.level", langfuse.level_is_error),
+        means("langfuse.observation.level", {"ERROR": True}),
         Source("success", claude_code.failed, needs=_CC),
-        Source("gen_ai.tool.status", strands.tool_failed),
-        *each(("error.type", "litellm.provider.error.code", "haystack.tool.error"), others.stated),
+        means("gen_ai.tool.status", {"error": True}),
+        *each(("error.type", "litellm.provider.error.code", "haystack.tool.error"), constant(True)),
     ),
     "type": (
         *texts_of("error.type", "litellm.provider.error.code", "gen_ai.guardrail.error.type"),
