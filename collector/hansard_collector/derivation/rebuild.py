@@ -103,16 +103,6 @@ def _held(folder: DataFolder) -> Iterator[bool]:
             lock.release()
 
 
-def is_rebuild_due(folder: DataFolder) -> bool:
-    """Return whether an older version derived something here, or a rebuild was cut off."""
-    connection = open_for_ingest(folder)
-    try:
-        cut_off = rebuild_state.read_progress(connection) is not None
-        return cut_off or rebuild_state.is_older(connection, DERIVED_VERSION)
-    finally:
-        connection.close()
-
-
 def rebuild(
     folder: DataFolder,
     *,
@@ -178,11 +168,8 @@ class RebuildContinuation:
 
 @contextmanager
 def _writing(folder: DataFolder) -> Iterator[IngestWriter]:
-    connection = open_for_ingest(folder)
-    try:
+    with contextlib.closing(open_for_ingest(folder)) as connection:
         yield IngestWriter(connection, derived_version=DERIVED_VERSION)
-    finally:
-        connection.close()
 
 
 class _Rebuild:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from hansard_collector.evaluation.actions import ActionTable, acted_in
@@ -138,7 +139,7 @@ def claims_of(text: str, lexicon: Lexicon, tools: Tools) -> list[Claim]:
     found: list[Claim] = []
     if not tools.may_be_spoken_of(frozenset(words_in(text))):
         return found
-    usual = _Usual(text)
+    usual = partial(_language_of_text, text)
     for sentence in sentences(text, tools.may_be_spoken_of):
         if sentence.is_question or is_of_plans(sentence.heading):
             continue
@@ -160,14 +161,9 @@ def claims_of(text: str, lexicon: Lexicon, tools: Tools) -> list[Claim]:
     return found[:MOST_CLAIMS]
 
 
-class _Usual:
-    """The language of a text; looked for where a sentence does not show its own."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __call__(self) -> str | None:
-        return language_of(words_in(self._text[:_LANGUAGE_CHARS]))
+def _language_of_text(text: str) -> str | None:
+    """Return the language of a text; looked for where a sentence does not show its own."""
+    return language_of(words_in(text[:_LANGUAGE_CHARS]))
 
 
 class _Reader:
@@ -223,11 +219,8 @@ class _Reader:
             self._tokens, self._language, self._hits, self._lexicon, self._tools.actions
         ):
             if not self._scopes.is_blocked(acted.start, acted.end):
-                topic = self._topic(acted.topic, is_tool=acted.is_tool)
-                yield topic, acted.polarity, ""
-
-    def _topic(self, name: str, *, is_tool: bool) -> Topic:
-        return self._tools.topics[name] if is_tool else self._lexicon.topics[name]
+                topics = self._tools.topics if acted.is_tool else self._lexicon.topics
+                yield topics[acted.topic], acted.polarity, ""
 
     def _subjects(self) -> list[_Subject]:
         found: dict[int, _Subject] = {}

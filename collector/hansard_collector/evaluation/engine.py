@@ -7,7 +7,7 @@ costs a few look-ups. Nothing is judged on the absence of evidence.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -17,7 +17,7 @@ import apsw
 from hansard_collector.evaluation.claims import Tools, tools_of
 from hansard_collector.evaluation.corrections import correction_of_memory, correction_of_run
 from hansard_collector.evaluation.history import History
-from hansard_collector.evaluation.memory_verdicts import judge_memory
+from hansard_collector.evaluation.memory_verdicts import MemoryJudge
 from hansard_collector.evaluation.settings import Rules
 from hansard_collector.evaluation.statements import Reader, Statement
 from hansard_collector.evaluation.topics import Topic, topic_of_tool
@@ -276,10 +276,9 @@ class _Judging:
         judged += [one for one in standing if one.key not in statements]
         numbers = sorted({one.memory for one in judged if one.memory is not None})
         memories = memories_by_number(self._connection, numbers, now_ns=self._now_ns)
-        made = judge_memory(
-            self._connection, self._history, self._rules.evidence, since_ns=self._since_ns,
-            now_ns=self._now_ns,
-        )  # fmt: skip
+        made = MemoryJudge(
+            self._connection, self._history, self._rules.evidence, self._since_ns, self._now_ns
+        )
         self._compare(
             found,
             [
@@ -471,8 +470,3 @@ def _with(row: VerdictRow, judgement: Judgement) -> VerdictRow:
         recovered_ns=judgement.recovered_ns,
         correction=None,
     )
-
-
-def contradictions(found: Iterable[VerdictRow]) -> list[VerdictRow]:
-    """Return the verdicts that the record contradicts."""
-    return [one for one in found if one.verdict == "contradicted"]

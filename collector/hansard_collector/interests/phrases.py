@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from hansard_collector.interests.topics import MOST_TOPICS, Entry, Topic, roots
+from hansard_collector.interests.topics import MOST_TOPICS, Entry, Topic, roots, within
 from hansard_compiler.words import is_dense
 
 # `words.toml` has the words that say nothing of a topic: they end a phrase, and are none.
@@ -96,7 +96,7 @@ class PhraseExtractor:
 
     def __call__(self, entries: Sequence[Entry], /, *, limit: int = MOST_TOPICS) -> list[Topic]:
         """Return topics that two entries or more share, each with those entries."""
-        phrases, apart = _read(_shown(entries))
+        phrases, apart = _read(within(entries, _MOST_CHARACTERS))
         supported = {
             phrase.key: found
             for phrase in phrases.values()
@@ -173,17 +173,6 @@ def _are_one(a: Key, b: Key) -> bool:
 
 
 # ---- reading
-
-
-def _shown(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries that are read: of very many those that come first, the newest."""
-    shown, left = [], _MOST_CHARACTERS
-    for one in entries:
-        left -= len(one.text)
-        if left < 0:
-            break
-        shown.append(one)
-    return shown
 
 
 def _read(entries: Sequence[Entry]) -> tuple[dict[Key, _Phrase], dict[str, set[Sentence]]]:

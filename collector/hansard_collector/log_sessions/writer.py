@@ -34,12 +34,12 @@ from hansard_collector.log_sessions.marks import (
     turn_id,
 )
 from hansard_collector.log_sessions.steps import News, StepMaker
-from hansard_collector.otlp.any_value import attributes_dict, log_view
+from hansard_collector.otlp.any_value import log_view
+from hansard_collector.otlp.reexport import Envelopes
 from hansard_collector.pipeline.validation import bad_trace_id
 from hansard_store.ingest import session_logs
 from hansard_store.ingest.otlp_records import restore_log
 from hansard_store.ingest.session_logs import SessionLog, is_repeated, record_of
-from hansard_store.ingest.stored_spans import read_resource, read_scope
 from hansard_store.ingest.writer import Batch
 from hansard_store.runs.projection import RunState
 
@@ -645,14 +645,13 @@ def settle_again(
     are what they would be if all records came now. Spans that were sent must be indexed before.
     Returns the sent spans that got records, by trace; they are to be derived again.
     """
-    sessions = SessionWriter(connection, batch, messages)
+    sessions, envelopes = SessionWriter(connection, batch, messages), Envelopes(connection)
     for log in logs:
         packed = record_of(connection, log)
         batch.write_held()
         record = restore_log(connection, packed.record)
-        resource = attributes_dict(read_resource(connection, packed.resource).resource.attributes)
-        scope = read_scope(connection, packed.scope).scope
-        view = log_view(record, resource, scope_name=scope.name)
+        scope_name = envelopes.scope(packed.scope).scope.name
+        view = log_view(record, envelopes.attributes(packed.resource), scope_name=scope_name)
         sessions.note_again(
             None if is_repeated(connection, log) else recognise(view, record),
             log,

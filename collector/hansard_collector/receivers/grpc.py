@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import ssl
 import threading
 import time
@@ -308,18 +307,6 @@ Authorise = Callable[[str], Refusal | None]
 
 def allow_all(authorization: str) -> None:
     """For a receiver without a token, which listens on the loopback only."""
-
-
-def require_bearer(token: str) -> Authorise:
-    """Let in only `Bearer <token>`, compared in constant time."""
-    expected = token.encode()
-
-    def authorise(authorization: str) -> Refusal | None:
-        scheme, _, token_sent = authorization.partition(" ")
-        is_right = hmac.compare_digest(token_sent.strip().encode(), expected)
-        return None if scheme.lower() == "bearer" and is_right else NO_TOKEN
-
-    return authorise
 
 
 @dataclass(frozen=True, slots=True)
