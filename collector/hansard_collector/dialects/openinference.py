@@ -11,6 +11,7 @@ from typing import Any
 from hansard_collector.dialects.content import chat, tool_lists, wire
 from hansard_collector.dialects.content.parts import part_of, parts_of, result_of, tool_call
 from hansard_collector.dialects.engine.normal_form import Document
+from hansard_collector.dialects.engine.sources import Read
 from hansard_collector.dialects.engine.span_reader import Pair, Reading, nested, rows
 from hansard_collector.dialects.engine.values import (
     first,
@@ -169,16 +170,20 @@ def _legacy_call(fields: Mapping[str, Any]) -> list[Part]:
     return [part] if part is not None else []
 
 
-def prompts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    """Completions API: `llm.prompts.{i}.prompt.text`."""
-    texts = (_leaf(pairs, "prompt", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in texts for m in chat.messages_of(item, "user")) or None
+def _texts(branch: str, role: str) -> Read:
+    """Return a reader of texts of the Completions API, or of embeddings: `….{i}.<branch>.text`."""
+
+    def read(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
+        branches = (nested(pairs).get(branch) for _, pairs in reading.flat(prefix))
+        texts = (fields.get("text") for fields in branches if isinstance(fields, dict))
+        return tuple(m for item in texts for m in chat.messages_of(item, role)) or None
+
+    return read
 
 
-def choices(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    """Completions API: `llm.choices.{i}.completion.text`."""
-    texts = (_leaf(pairs, "completion", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in texts for m in chat.messages_of(item, "assistant")) or None
+prompts = _texts("prompt", "user")
+choices = _texts("completion", "assistant")
+embedded_texts = _texts("embedding", "user")
 
 
 def listed_prompts(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -207,13 +212,6 @@ def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
     if reading.mapping(key).keys().isdisjoint(_RESPONSES):
         return None
     return chat.response_messages(sent) or None
-
-
-def _leaf(pairs: Sequence[Pair], *path: str) -> Any:
-    value: Any = nested(pairs)
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def tools(reading: Reading, prefix: str) -> tuple[Json, ...] | None:
@@ -313,11 +311,6 @@ def handoff_tool(reading: Reading, evidence: str) -> str | None:
     """
     agent = reading.view.name.removeprefix(evidence.removeprefix("span "))
     return f"transfer_to_{_NO_FUNCTION_NAME.sub('_', agent).lower()}" if agent else None
-
-
-def embedded_texts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    texts = (_leaf(pairs, "embedding", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in texts for m in chat.messages_of(item, "user")) or None
 
 
 def query(reading: Reading, key: str) -> str | None:

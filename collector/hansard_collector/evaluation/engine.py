@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 import apsw
@@ -458,15 +458,6 @@ def _row(one: Statement, judgement: Judgement | None) -> VerdictRow:
 
 
 def _with(row: VerdictRow, judgement: Judgement) -> VerdictRow:
-    return replace(
-        row,
-        verdict=judgement.verdict,
-        why=judgement.why,
-        tool=judgement.tool,
-        evidence=judgement.evidence,
-        executions=judgement.executions,
-        failures=judgement.failures,
-        decided_ns=judgement.decided_ns,
-        recovered_ns=judgement.recovered_ns,
-        correction=None,
-    )
+    """Return a row with a judgement, whose fields have the names of the row's."""
+    judged = {one.name: getattr(judgement, one.name) for one in fields(judgement)}
+    return replace(row, **judged, correction=None)
