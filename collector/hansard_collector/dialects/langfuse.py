@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.engine.sources import same
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
@@ -17,15 +18,10 @@ from hansard_collector.dialects.engine.values import (
 )
 from hansard_compiler.calls import Json, Message
 
-ROLES: Mapping[str, str] = {
+ROLES: Mapping[str, str] = same(
+    "embedding", "agent", "tool", "chain", "retriever", "evaluator", "guardrail"
+) | {
     "generation": "llm",
-    "embedding": "embedding",
-    "agent": "agent",
-    "tool": "tool",
-    "chain": "chain",
-    "retriever": "retriever",
-    "evaluator": "evaluator",
-    "guardrail": "guardrail",
 }
 
 _CACHE_READ = (

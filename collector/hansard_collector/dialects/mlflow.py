@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
-from hansard_collector.dialects.engine.sources import Source, each, provider_of
+from hansard_collector.dialects.engine.sources import Source, each, provider_of, same
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
@@ -21,21 +21,22 @@ from hansard_compiler.calls import Json, Message
 CHUNK_EVENT = "mlflow.chunk.item."
 CHUNK_VALUE = "mlflow.chunk.value"
 
-ROLES: Mapping[str, str] = {
-    "llm": "llm",
+ROLES: Mapping[str, str] = same(
+    "llm",
+    "embedding",
+    "agent",
+    "chain",
+    "tool",
+    "retriever",
+    "memory",
+    "workflow",
+    "task",
+    "guardrail",
+    "evaluator",
+) | {
     "chat_model": "llm",
-    "embedding": "embedding",
-    "agent": "agent",
-    "chain": "chain",
-    "tool": "tool",
-    "retriever": "retriever",
     "parser": "chain",
     "reranker": "rerank",
-    "memory": "memory",
-    "workflow": "workflow",
-    "task": "task",
-    "guardrail": "guardrail",
-    "evaluator": "evaluator",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from hansard_collector.dialects.content import chat, tool_lists, wire
 from hansard_collector.dialects.content.parts import part_of, parts_of, result_of, tool_call
 from hansard_collector.dialects.engine.normal_form import Document
-from hansard_collector.dialects.engine.sources import Read
+from hansard_collector.dialects.engine.sources import Read, same
 from hansard_collector.dialects.engine.span_reader import Pair, Reading, nested, rows
 from hansard_collector.dialects.engine.values import (
     first,
@@ -33,18 +33,11 @@ from hansard_compiler.calls import (
     ToolResultPart,
 )
 
-ROLES: Mapping[str, str] = {
-    "llm": "llm",
+ROLES: Mapping[str, str] = same(
+    "llm", "embedding", "agent", "chain", "tool", "retriever", "guardrail", "evaluator", "prompt"
+) | {
     "decision": "llm",  # classifier-type model calls
-    "embedding": "embedding",
-    "agent": "agent",
-    "chain": "chain",
-    "tool": "tool",
-    "retriever": "retriever",
     "reranker": "rerank",
-    "guardrail": "guardrail",
-    "evaluator": "evaluator",
-    "prompt": "prompt",
 }
 
 # What instrumentors put among the invocation parameters that is no parameter.
@@ -189,10 +182,6 @@ embedded_texts = _texts("embedding", "user")
 def listed_prompts(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """`llm.prompts` as a list of texts (LlamaIndex) or JSON (Langtrace)."""
     return chat.messages_of(reading.opened(key), "user") or None
-
-
-def listed_completions(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    return chat.response_messages(reading.opened(key)) or None
 
 
 def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:

@@ -12,16 +12,12 @@ from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
 from hansard_collector.dialects.engine.normal_form import Document
+from hansard_collector.dialects.engine.sources import same
 from hansard_collector.dialects.engine.span_reader import Pair, Reading, nested, rows
 from hansard_collector.dialects.engine.values import opened, real, text
 from hansard_compiler.calls import Json, Message
 
-ROLES: Mapping[str, str] = {
-    "workflow": "workflow",
-    "task": "task",
-    "agent": "agent",
-    "tool": "tool",
-}
+ROLES: Mapping[str, str] = same("workflow", "task", "agent", "tool")
 REQUEST_TYPES: Mapping[str, str] = {
     "chat": "llm",
     "completion": "llm",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
-from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.engine.sources import Source, same
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
@@ -23,13 +23,9 @@ from hansard_collector.dialects.gen_ai import document
 from hansard_compiler.calls import Json, Message
 
 # LangSmith's own kind is right where its operation name is not (retriever → embeddings).
-LANGSMITH_ROLES: Mapping[str, str] = {
-    "llm": "llm",
-    "chain": "chain",
-    "tool": "tool",
-    "retriever": "retriever",
-    "embedding": "embedding",
-    "prompt": "prompt",
+LANGSMITH_ROLES: Mapping[str, str] = same(
+    "llm", "chain", "tool", "retriever", "embedding", "prompt"
+) | {
     "parser": "chain",
 }
 # Spans that tell what they are by their names only, a dialect each.
@@ -98,24 +94,16 @@ MASTRA_ROLES: Mapping[str, str] = {
 MASTRA_INPUTS, MASTRA_OUTPUTS = (
     tuple(f"mastra.{kind}.{way}" for kind in MASTRA_ROLES) for way in ("input", "output")
 )
-LAMINAR_ROLES: Mapping[str, str] = {
-    "llm": "llm",
-    "tool": "tool",
+LAMINAR_ROLES: Mapping[str, str] = same("llm", "tool", "evaluator") | {
     "pipeline": "workflow",
     "evaluation": "evaluator",
-    "evaluator": "evaluator",
     "executor": "task",
 }
-GENKIT_ROLES: Mapping[str, str] = {
+GENKIT_ROLES: Mapping[str, str] = same("tool", "retriever", "agent", "prompt", "evaluator") | {
     "model": "llm",
     "embedder": "embedding",
-    "tool": "tool",
-    "retriever": "retriever",
     "reranker": "rerank",
     "flow": "workflow",
-    "agent": "agent",
-    "prompt": "prompt",
-    "evaluator": "evaluator",
 }
 
 
@@ -128,15 +116,9 @@ def spring_role(reading: Reading, key: str) -> str | None:
     return SPRING_ROLES.get(kind)
 
 
-VOLTAGENT_ROLES: Mapping[str, str] = {
-    "agent": "agent",
-    "embedding": "embedding",
-    "guardrail": "guardrail",
-    "llm": "llm",
-    "memory": "memory",
-    "retriever": "retriever",
-    "tool": "tool",
-    "workflow": "workflow",
+VOLTAGENT_ROLES: Mapping[str, str] = same(
+    "agent", "embedding", "guardrail", "llm", "memory", "retriever", "tool", "workflow"
+) | {
     "workflow-step": "task",
 }
 
@@ -218,12 +200,6 @@ def logged(event: str, *keys: str, read: Callable[[Any], Any] = text, needs: str
 def first_text(value: Any) -> str | None:
     """The first of some texts, or of JSON text of a list of them."""
     return next(iter(texts(value)), None)
-
-
-def gemini_tool_arguments(reading: Reading, key: str) -> Any:
-    """Gemini CLI's tool: `{callId, name, args, …}` where a call has its messages."""
-    sent = reading.opened(key)
-    return sent.get("args") if isinstance(sent, dict) else None
 
 
 def gemini_tool_result(reading: Reading, key: str) -> Any:

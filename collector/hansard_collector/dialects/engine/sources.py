@@ -115,6 +115,11 @@ def roles_of(key: str, roles: Mapping[str, str], needs: str = "") -> tuple[Sourc
     return (Source(key, read, needs=needs),)
 
 
+def same(*roles: str) -> dict[str, str]:
+    """Return the words of a dialect that are the names of our roles."""
+    return {role: role for role in roles}
+
+
 def constant(value: Any) -> Read:
     """A reader for evidence whose presence is enough."""
     return lambda reading, evidence: value

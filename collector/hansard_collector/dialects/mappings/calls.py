@@ -105,7 +105,7 @@ MESSAGES: Rows = {
         Source("mlflow.spanOutputs", mlflow.output_messages),
         Source("lmnr.span.output", wire.output_messages),
         Source("llm.choices.", openinference.choices),
-        Source("llm.completions", openinference.listed_completions),
+        Source("llm.completions", wire.output_messages),
         *each(others.LIVEKIT_ANSWERS, others.livekit_answer),
         Source("genkit:output", wire.output_messages),
         *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.output_messages),

@@ -25,6 +25,7 @@ from hansard_collector.dialects.engine.sources import (
     sent_of,
     texts_of,
     values_of,
+    within,
 )
 from hansard_collector.dialects.engine.values import opened
 
@@ -74,7 +75,14 @@ TOOL: Rows = {
         *each(claude_code.HOOK_LOGS, claude_code.hooked_arguments),
         *each(("full_command", "file_path"), claude_code.tool_detail, needs=_CC),
         *values_of("function_args", needs="gemini_cli"),
-        Source("gen_ai.input.messages", others.gemini_tool_arguments, needs="gemini_cli"),
+        # Gemini CLI's tool: `{callId, name, args, …}` where a call has its messages.
+        within(
+            "gen_ai.input.messages",
+            "args",
+            read=lambda sent: sent,
+            needs="gemini_cli",
+            label="gen_ai.input.messages",
+        ),
         *values_of("arguments", needs="codex"),
         others.logged(others.CODEX_TOOL_END, "arguments", read=opened, needs="codex"),
         *values_of("input", needs="logfire_agents"),
