@@ -17,7 +17,8 @@ from hansard.adapters.claims import load_sets
 from hansard_collector.evaluation.claims import Claim, claims_of, tools_of
 from hansard_collector.evaluation.outcomes import Execution
 from hansard_collector.evaluation.topics import Lexicon, lexicon_of
-from hansard_collector.evaluation.verdicts import VERDICTS, judge_claim
+from hansard_collector.evaluation.verdicts import judge_claim
+from hansard_store.evaluation.verdicts import VERDICTS
 
 FIXTURES: Final = Path(__file__).parent.parent / "tests" / "fixtures" / "heartbeat"
 HALVES: Final = {"worked on": "claims.jsonl", "held out": "claims-held-out.jsonl"}

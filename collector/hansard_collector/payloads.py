@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -339,13 +339,10 @@ def store_payload(folder: DataFolder, made: PreparedPayload) -> bool:
     Raises StoreBusyError when it cannot be written now.
     """
     write_file(folder, made)
-    connection = open_for_accountability(folder)
-    try:
+    with closing(open_for_accountability(folder)) as connection:
         writer = IngestWriter(connection, derived_version=DERIVED_VERSION)
         with writer.batch(now_ns=None) as batch:
             joiner = PayloadJoiner(connection, batch, MessageCache())
             outcome = joiner.add(made)
             joiner.join()
         return outcome == "stored"
-    finally:
-        connection.close()

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
@@ -23,11 +24,6 @@ import apsw
 import orjson
 import zstandard
 from google.protobuf.message import DecodeError, Message
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.otlp.json_codec import encode_json
@@ -313,8 +309,8 @@ def _signal_of(path: Path, body: bytes) -> Signal:
     if named is not None:
         return _MEANT[named[1]]
     for signal, looks_right in _LOOKS.items():
-        message = _read_as(signal, body)
-        if message is not None and looks_right(message):
+        items = _items_as(signal, body)
+        if items and all(map(looks_right, items)):
             return signal
     raise MalformedRequest(
         "no OTLP request of any signal; JSON begins with {, and the name of a protobuf file may "
@@ -322,32 +318,22 @@ def _signal_of(path: Path, body: bytes) -> Signal:
     )
 
 
-def _read_as(signal: Signal, body: bytes) -> Message | None:
+def _items_as(signal: Signal, body: bytes) -> list[Any]:
+    """Return the items of a body as a request of a signal; none where it is no such request."""
+    outer, inner, leaf = CONTRACTS[signal].levels
     try:
-        return cast(Message, CONTRACTS[signal].request.FromString(body))
+        message = CONTRACTS[signal].request.FromString(body)
     except DecodeError:
-        return None
+        return []
+    scopes = (scope for resource in getattr(message, outer) for scope in getattr(resource, inner))
+    return [item for scope in scopes for item in getattr(scope, leaf)]
 
 
-def _looks_like_traces(message: ExportTraceServiceRequest) -> bool:
-    spans = [s for r in message.resource_spans for scope in r.scope_spans for s in scope.spans]
-    return bool(spans) and all(len(span.trace_id) == 16 for span in spans)
-
-
-def _looks_like_metrics(message: ExportMetricsServiceRequest) -> bool:
-    found = [m for r in message.resource_metrics for s in r.scope_metrics for m in s.metrics]
-    return bool(found) and all(metric.WhichOneof("data") for metric in found)
-
-
-def _looks_like_logs(message: ExportLogsServiceRequest) -> bool:
-    records = [x for r in message.resource_logs for s in r.scope_logs for x in s.log_records]
-    return bool(records) and all(len(record.trace_id) in (0, 16) for record in records)
-
-
-_LOOKS: dict[Signal, Callable[[Any], bool]] = {
-    Signal.TRACES: _looks_like_traces,
-    Signal.METRICS: _looks_like_metrics,
-    Signal.LOGS: _looks_like_logs,
+# Whether an item that was read as one of a signal is one.
+_LOOKS: Mapping[Signal, Callable[[Any], bool]] = {
+    Signal.TRACES: lambda span: len(span.trace_id) == 16,
+    Signal.METRICS: lambda metric: bool(metric.WhichOneof("data")),
+    Signal.LOGS: lambda record: len(record.trace_id) in (0, 16),
 }
 
 
@@ -378,11 +364,8 @@ def _exported_annotations(folder: DataFolder) -> Iterator[bytes]:
     """Yield what people and programs wrote here; what spans state goes with them."""
     after = 0
     while True:
-        connection = open_reader(folder)
-        try:
+        with closing(open_reader(folder)) as connection:
             found = written_annotations(connection, after=after, limit=_SLICE)
-        finally:
-            connection.close()
         if not found:
             return
         after = found[-1].id
@@ -397,9 +380,6 @@ def _exported(
     after: int,
 ) -> tuple[int, dict[str, Any]] | None:
     """Return the last number of the next slice and its items; None when there are no more."""
-    connection = open_reader(folder)
-    try:
+    with closing(open_reader(folder)) as connection:
         numbers = all_ids(connection, signal, after=after, limit=_SLICE)
         return (numbers[-1], encode_json(read(connection, numbers))) if numbers else None
-    finally:
-        connection.close()

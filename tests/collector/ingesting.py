@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import (
@@ -30,7 +32,9 @@ from hansard_collector.pipeline.requests import (
     Signal,
 )
 from hansard_compiler.redaction.redactor import Redactor
+from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
+from hansard_store.maintenance import rebuild_state
 from tests.store.empty import empty_store
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "otlp"
@@ -212,3 +216,10 @@ def tables(connection: apsw.Connection, *, without: Sequence[str] = ()) -> dict[
     if "seal_due" in found:
         found["seal_due"] = [one for one in found["seal_due"] if one[1] not in without]
     return found
+
+
+def is_rebuild_due(folder: DataFolder) -> bool:
+    """Whether an older version derived something here, or a rebuild was cut off."""
+    with closing(open_reader(folder)) as connection:
+        cut_off = rebuild_state.read_progress(connection) is not None
+        return cut_off or rebuild_state.is_older(connection, DERIVED_VERSION)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.derivation.rebuild import is_rebuild_due, rebuild
+from hansard_collector.derivation.rebuild import rebuild
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoppedError
@@ -20,6 +20,7 @@ from tests.collector.ingesting import (
     Ingesting,
     conversation,
     fixture_requests,
+    is_rebuild_due,
     log,
     logs,
     span,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hansard_collector.derivation import compilations
 from hansard_collector.derivation.compilations import MOST_RECEIPTS
-from hansard_collector.derivation.rebuild import is_rebuild_due, rebuild
+from hansard_collector.derivation.rebuild import rebuild
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_store.compilations.queries import compilation_of_span, compilations_with_id
@@ -23,7 +23,7 @@ from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.verification.integrity import verify_store
 from tests.collector.compile_maker import Told, compiled_files, send_payloads, spans_of, tell
-from tests.collector.ingesting import Ingesting
+from tests.collector.ingesting import Ingesting, is_rebuild_due
 from tests.collector.payload_maker import SECRET, digest_of, ref_of
 from tests.collector.test_rebuild import derived
 from tests.compiler.compiling import compiled, item, ports

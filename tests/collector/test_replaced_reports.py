@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.derivation.rebuild import is_rebuild_due, rebuild
+from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.verification import verify_derived
-from tests.collector.ingesting import Ingesting, span, traces
+from tests.collector.ingesting import Ingesting, is_rebuild_due, span, traces
 
 
 def _agent(name: str, **more: str) -> dict[str, str]:

@@ -156,9 +156,7 @@ def _row(view: SpanView, made_id: str) -> CompilationRow:
 
 
 def _joined(names: Any) -> str | None:
-    if not isinstance(names, list):
-        return None
-    return ",".join(name for name in names if isinstance(name, str))[:_ID_CHARS] or None
+    return (_joined_rules(names) or "")[:_ID_CHARS] or None
 
 
 def _other_version(version: str) -> str:

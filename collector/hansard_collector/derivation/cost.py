@@ -55,17 +55,17 @@ class Rate:
         return round(tokens * rate / _PER_MILLION, _DIGITS)
 
 
-@dataclass(frozen=True, slots=True)
-class PriceCard:
-    """The rates of one model at one time; None where the list has none of that kind."""
-
-    input: Rate | None
-    output: Rate | None
-    cache_read: Rate | None
-    cache_write: Rate | None
-    cache_write_1h: Rate | None
-    audio_input: Rate | None
-    audio_output: Rate | None
+# The rates of one model at one time, by kind, and the fields of the price list that have them.
+PriceCard = Mapping[str, Rate]
+_KINDS: Mapping[str, str] = {
+    "input": "input_mtok",
+    "output": "output_mtok",
+    "cache_read": "cache_read_mtok",
+    "cache_write": "cache_write_mtok",
+    "cache_write_1h": "cache_write_1h_mtok",
+    "audio_input": "input_audio_mtok",
+    "audio_output": "output_audio_mtok",
+}
 
 
 def computed_cost(tokens: Tokens, *, provider: str | None, model: str, at_ns: int) -> Cost | None:
@@ -90,28 +90,25 @@ def _lines(tokens: Tokens, card: PriceCard) -> tuple[tuple[str, float], ...]:
     whole = tokens.input or 0
     long_lived = tokens.cache_write_1h or 0
     short_lived = max((tokens.cache_write or 0) - long_lived, tokens.cache_write_5m or 0)
+    of_input = (
+        ("cache_read", tokens.cache_read, card.get("cache_read")),
+        ("cache_write_1h", long_lived, card.get("cache_write_1h") or card.get("cache_write")),
+        ("cache_write", short_lived, card.get("cache_write")),
+        ("audio_input", tokens.audio_input, card.get("audio_input")),
+        ("input", whole, card.get("input")),
+    )
+    output = tokens.output or 0
+    of_output = (
+        ("audio_output", tokens.audio_output, card.get("audio_output")),
+        ("output", output, card.get("output")),
+    )
     lines: list[tuple[str, float]] = []
-    left = whole
-    for name, count, rate in (
-        ("cache_read", tokens.cache_read, card.cache_read),
-        ("cache_write_1h", long_lived, card.cache_write_1h or card.cache_write),
-        ("cache_write", short_lived, card.cache_write),
-        ("audio_input", tokens.audio_input, card.audio_input),
-        ("input", left, card.input),
-    ):
-        taken = min(count or 0, left)
-        if taken and rate is not None:
-            left -= taken
-            lines.append((name, rate.usd(taken, input_tokens=whole)))
-    left = tokens.output or 0
-    for name, count, rate in (
-        ("audio_output", tokens.audio_output, card.audio_output),
-        ("output", left, card.output),
-    ):
-        taken = min(count or 0, left)
-        if taken and rate is not None:
-            left -= taken
-            lines.append((name, rate.usd(taken, input_tokens=whole)))
+    for left, kinds in ((whole, of_input), (output, of_output)):
+        for name, count, rate in kinds:
+            taken = min(count or 0, left)
+            if taken and rate is not None:
+                left -= taken
+                lines.append((name, rate.usd(taken, input_tokens=whole)))
     return tuple(lines)
 
 
@@ -165,15 +162,8 @@ _LAST_NS = 4_102_444_800_000_000_000  # the year 2100; later times are the sende
 
 
 def _card(prices: ModelPrice) -> PriceCard:
-    return PriceCard(
-        input=_rate(prices.input_mtok),
-        output=_rate(prices.output_mtok),
-        cache_read=_rate(prices.cache_read_mtok),
-        cache_write=_rate(prices.cache_write_mtok),
-        cache_write_1h=_rate(prices.cache_write_1h_mtok),
-        audio_input=_rate(prices.input_audio_mtok),
-        audio_output=_rate(prices.output_audio_mtok),
-    )
+    rates = {kind: _rate(getattr(prices, field)) for kind, field in _KINDS.items()}
+    return {kind: rate for kind, rate in rates.items() if rate is not None}
 
 
 def _rate(price: Decimal | TieredPrices | None) -> Rate | None:

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import apsw
 
@@ -103,16 +104,6 @@ def _held(folder: DataFolder) -> Iterator[bool]:
             lock.release()
 
 
-def is_rebuild_due(folder: DataFolder) -> bool:
-    """Return whether an older version derived something here, or a rebuild was cut off."""
-    connection = open_for_ingest(folder)
-    try:
-        cut_off = rebuild_state.read_progress(connection) is not None
-        return cut_off or rebuild_state.is_older(connection, DERIVED_VERSION)
-    finally:
-        connection.close()
-
-
 def rebuild(
     folder: DataFolder,
     *,
@@ -151,38 +142,35 @@ def derive_later(connection: apsw.Connection, run: RunState) -> None:
         rebuild_state.write_progress(connection, _State(only_old=True).text())
 
 
-class RebuildContinuation:
-    """Finishes a rebuild that was interrupted, in a thread of its own beside ingest."""
+def rebuild_continuation(folder: DataFolder) -> Background:
+    """Return what finishes a rebuild that was interrupted, in a thread of its own beside ingest.
 
-    def __init__(self, folder: DataFolder) -> None:
-        self._folder = folder
-        background = Background(
-            "hansard-rebuild",
-            self._look,
-            every_s=_RETRY_S,
-            log=_log,
-            put_off="the unfinished rebuild is put off",
-        )
-        self.working = background.working  # looks now, and every minute while the block lasts
+    It looks at once, and every minute while it works.
+    """
+    return Background(
+        "hansard-rebuild",
+        partial(_continue, folder),
+        every_s=_RETRY_S,
+        log=_log,
+        put_off="the unfinished rebuild is put off",
+    )
 
-    def _look(self, stop: threading.Event) -> None:
-        with contextlib.closing(open_for_ingest(self._folder)) as connection:
-            if rebuild_state.read_progress(connection) is None:
-                return
-        _log.warning("an unfinished rebuild is continued beside ingest")
-        # Where another process rebuilds, that one finishes it, or leaves it to the next look.
-        with contextlib.suppress(RebuildRunningError):
-            rebuilt = rebuild(self._folder, pace=Pace(hold_s=_PACE.hold_s, stop=stop))
-            _log.warning("the unfinished rebuild is finished: %d runs", rebuilt.runs)
+
+def _continue(folder: DataFolder, stop: threading.Event) -> None:
+    with contextlib.closing(open_for_ingest(folder)) as connection:
+        if rebuild_state.read_progress(connection) is None:
+            return
+    _log.warning("an unfinished rebuild is continued beside ingest")
+    # Where another process rebuilds, that one finishes it, or leaves it to the next look.
+    with contextlib.suppress(RebuildRunningError):
+        rebuilt = rebuild(folder, pace=Pace(hold_s=_PACE.hold_s, stop=stop))
+        _log.warning("the unfinished rebuild is finished: %d runs", rebuilt.runs)
 
 
 @contextmanager
 def _writing(folder: DataFolder) -> Iterator[IngestWriter]:
-    connection = open_for_ingest(folder)
-    try:
+    with contextlib.closing(open_for_ingest(folder)) as connection:
         yield IngestWriter(connection, derived_version=DERIVED_VERSION)
-    finally:
-        connection.close()
 
 
 class _Rebuild:

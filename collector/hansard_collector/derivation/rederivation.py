@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
@@ -20,11 +20,12 @@ from hansard_collector.dialects.engine.references import (
     references,
 )
 from hansard_collector.log_sessions.steps import made_mac
-from hansard_collector.otlp.any_value import attributes_dict, log_view, span_view
+from hansard_collector.otlp.any_value import attributes_dict, span_view
+from hansard_collector.otlp.reexport import Envelopes
 from hansard_collector.pipeline.preparation import PreparedLog, annotations_with_results, project
 from hansard_collector.pipeline.validation import repair_span, repaired_flags, span_times
 from hansard_store.errors import StoreCorruptError
-from hansard_store.ingest.otlp_records import restore_log, restore_span
+from hansard_store.ingest.otlp_records import restore_span
 from hansard_store.ingest.span_input import ReceivedSpan
 from hansard_store.ingest.stored_spans import (
     SpanRow,
@@ -32,8 +33,6 @@ from hansard_store.ingest.stored_spans import (
     iter_span_rows,
     list_log_rows,
     list_span_rows,
-    read_resource,
-    read_scope,
     spans_with_logs,
 )
 from hansard_store.ingest.writer import Batch
@@ -100,27 +99,6 @@ def iter_stored(
             yield row.id, None
 
 
-class Envelopes:
-    """Resources and scopes of spans that are read together; each is read once."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self._resources: dict[int, ResourceSpans] = {}
-        self._scopes: dict[int, ScopeSpans] = {}
-
-    def resource(self, number: int) -> ResourceSpans:
-        found = self._resources.get(number)
-        if found is None:
-            found = self._resources[number] = read_resource(self._connection, number)
-        return found
-
-    def scope(self, number: int) -> ScopeSpans:
-        found = self._scopes.get(number)
-        if found is None:
-            found = self._scopes[number] = read_scope(self._connection, number)
-        return found
-
-
 def stored_span(
     connection: apsw.Connection,
     row: SpanRow,
@@ -158,14 +136,8 @@ def _contents(connection: apsw.Connection, span: Span) -> dict[str, str]:
 
 
 def _logs(connection: apsw.Connection, span: Span, envelopes: Envelopes) -> Iterator[LogView]:
-    resources: dict[int, Mapping[str, Any]] = {}
     for row in list_log_rows(connection, span.trace_id, span.span_id, most=MOST_LOGS):
-        if row.resource not in resources:
-            envelope = envelopes.resource(row.resource)
-            resources[row.resource] = attributes_dict(envelope.resource.attributes)
-        scope_name = envelopes.scope(row.scope).scope.name
-        message = restore_log(connection, row.record)
-        yield log_view(message, resources[row.resource], scope_name=scope_name)
+        yield envelopes.log(row.record, resource=row.resource, scope=row.scope)
 
 
 def rederive_span(

@@ -73,12 +73,8 @@ def _scores(normal: Normalised, name: str) -> Iterator[SpanAnnotation]:
             or None,
             source=_SOURCES.get(kind.lower()) if isinstance(kind, str) else None,
             author=(_evaluations_text(evaluation.get("identifier")) or "")[:_NAME_CHARS],
-            is_of_run=_is_of_run(evaluation),
+            is_of_run=evaluation.get("level") == "trace",
         )
-
-
-def _is_of_run(evaluation: Mapping[str, Any]) -> bool:
-    return evaluation.get("level") == "trace"
 
 
 def _evaluations_text(value: Any) -> str | None:
@@ -191,7 +187,8 @@ def derive(
     `resource_tokens` is what `resource_tokens_of` says of its resource, where it is known already.
     """
     call, tool = normal.call, normal.tool
-    usage = _usage_of(call) if call else _usage(normal.tokens_sum, _nano_usd(normal.sum_cost))
+    tokens, cost = (call.tokens, call.cost) if call else (normal.tokens_sum, normal.sum_cost)
+    usage = _usage(tokens, cost)
     tool_name = (tool.name if tool else None) or None
     model = (call.response_model or call.request_model) if call else None
     error = _error_text(view, normal)
@@ -261,16 +258,8 @@ def _is_usage_alone(call: Call) -> bool:
     return not (call.input or call.output)
 
 
-def _usage_of(call: Call) -> Usage:
-    return _usage(call.tokens, _nano_usd(call.cost))
-
-
-def _nano_usd(cost: Cost | None) -> int | None:
-    return None if cost is None else round(cost.usd * _USD_NANO)
-
-
-def _usage(tokens: Tokens | None, cost_usd_nano: int | None = None) -> Usage:
-    cost_usd_nano = _meant(cost_usd_nano)
+def _usage(tokens: Tokens | None, cost: Cost | None) -> Usage:
+    cost_usd_nano = None if cost is None else _meant(round(cost.usd * _USD_NANO))
     if tokens is None:
         return Usage(cost_usd_nano=cost_usd_nano)
     return Usage(

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_collector.derivation.rederivation import Envelopes, StoredSpan, read_span, stored_span
+from hansard_collector.derivation.rederivation import StoredSpan, read_span, stored_span
 from hansard_collector.dialects.content.messages import MessageCache
 from hansard_collector.dialects.engine.item_views import SpanView
 from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_collector.dialects.engine.normalisation import normalise
 from hansard_collector.dialects.engine.references import READ_BYTES, with_contents
+from hansard_collector.otlp.reexport import Envelopes
 from hansard_store.ingest.stored_spans import get_span_row
 
 

@@ -19,7 +19,8 @@ import apsw
 
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.rows import DERIVED_VERSION
-from hansard_collector.otlp.any_value import attributes_dict, log_view
+from hansard_collector.otlp.any_value import log_view
+from hansard_collector.otlp.reexport import Envelopes
 from hansard_collector.pipeline.preparation import log_columns, point_columns, single_points
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import need_space
@@ -27,7 +28,6 @@ from hansard_store.database.readers import open_reader
 from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoreCorruptError
 from hansard_store.ingest.otlp_records import restore_log, restore_metric
-from hansard_store.ingest.stored_spans import read_resource, read_scope
 from hansard_store.maintenance import rebuild_state
 from hansard_store.maintenance.backup import copy_database
 from hansard_store.verification.derived import (
@@ -119,17 +119,12 @@ def check_items(connection: apsw.Connection) -> Found:
 
 
 def _logs(connection: apsw.Connection) -> Found:
-    resources: dict[int, Mapping[str, Any]] = {}
-    scopes: dict[int, str] = {}  # names
+    envelopes = Envelopes(connection)
     for row in iter_logs(connection):
         with suppress(StoreCorruptError):  # a finding of the check of records
-            if row.resource not in resources:
-                envelope = read_resource(connection, row.resource)
-                resources[row.resource] = attributes_dict(envelope.resource.attributes)
-            if row.scope not in scopes:
-                scopes[row.scope] = read_scope(connection, row.scope).scope.name
             record = restore_log(connection, row.record)
-            view = log_view(record, resources[row.resource], scope_name=scopes[row.scope])
+            scope_name = envelopes.scope(row.scope).scope.name
+            view = log_view(record, envelopes.attributes(row.resource), scope_name=scope_name)
             derived = log_columns(record, view) | {"notes": None}
             if row.is_of_session:  # placed on the step that it describes
                 derived |= {"trace_id": row.home, "span_id": row.columns["span_id"]}

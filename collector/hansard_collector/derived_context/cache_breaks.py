@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from hansard_collector.derived_context.alignment import equal_run
 from hansard_store.content.messages import CallRow, MessageRef
 
-# role and separators, as both large providers frame a message
 # Below this no large provider caches a prefix (provider-apis §1.5), so nothing can be lost.
 MIN_CACHEABLE_TOKENS = 1024
 

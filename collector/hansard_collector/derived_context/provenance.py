@@ -79,14 +79,7 @@ def common_prefix(one: str, other: str) -> int:
 
 def common_suffix(one: str, other: str) -> int:
     """Return how many characters two texts end with in common."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return common_prefix(one[::-1], other[::-1])
 
 
 def similarity(one: str, other: str) -> float:
@@ -103,7 +96,7 @@ def _words(text: str) -> Counter[str]:
 
 
 CHARS_PER_TOKEN = 4
-MESSAGE_OVERHEAD_TOKENS = 4
+MESSAGE_OVERHEAD_TOKENS = 4  # role and separators, as both large providers frame a message
 _SIMILAR = 0.5  # share of words in common that makes two texts versions of one message
 _GAP_WINDOW = 6  # neighbours tried for each changed message, so that pairing stays linear
 

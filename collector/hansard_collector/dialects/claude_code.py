@@ -11,6 +11,7 @@ from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
 from hansard_collector.dialects.content.parts import result_of
+from hansard_collector.dialects.engine.sources import first_record
 from hansard_collector.dialects.engine.span_reader import Reading, Record
 from hansard_collector.dialects.engine.values import (
     count,
@@ -39,20 +40,6 @@ ROLES: Mapping[str, str] = {
 }
 
 
-def role(reading: Reading, key: str) -> str | None:
-    return ROLES.get(text(reading.view.attributes[key]) or "")
-
-
-def agent_named(reading: Reading, key: str) -> str | None:
-    """A turn is Claude Code's own, as it is in runs that are made of its log records."""
-    return "claude-code" if reading.view.attributes[key] == "interaction" else None
-
-
-def leaves_status(reading: Reading, key: str) -> bool | None:
-    """A turn is ended without a status, also where its last request failed and nothing followed."""
-    return True if reading.view.attributes[key] == "interaction" else None
-
-
 def role_by_name(reading: Reading, _: str) -> str | None:
     return ROLES.get(reading.view.name.removeprefix("claude_code."))
 
@@ -69,31 +56,9 @@ def input_tokens(reading: Reading, key: str) -> int | None:
     return fresh + sum(part or 0 for part in cached)
 
 
-def new_context(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """The messages since the previous call of the same query source, as JSON or as text."""
-    if not is_content(reading.view.attributes[key]):
-        return None
-    return chat.request_messages(reading.opened(key)) or None
-
-
-def prompt_log(reading: Reading, _: str) -> tuple[Message, ...] | None:
-    for record in _logs(reading, "user_prompt"):
-        if is_content(prompt := record.attributes.get("prompt")):
-            return chat.messages_of(prompt, "user") or None
-    return None
-
-
 def output_log(reading: Reading, _: str) -> tuple[Message, ...] | None:
-    found: list[Message] = []
-    for record in _logs(reading, "assistant_response"):
-        found += chat.response_messages(record.attributes.get("response"))
-    return tuple(found) or None
-
-
-def output(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    if not is_content(reading.view.attributes[key]):
-        return None
-    return chat.response_messages(reading.opened(key)) or None
+    sent = (record.attributes.get("response") for record in _logs(reading, "assistant_response"))
+    return tuple(found for response in sent for found in chat.response_messages(response)) or None
 
 
 def system_log(reading: Reading, _: str) -> tuple[Message, ...] | None:
@@ -133,44 +98,10 @@ def tool_arguments(reading: Reading, key: str) -> Any:
     return reading.opened(key) if is_content(reading.view.attributes[key]) else None
 
 
-def logged_arguments(reading: Reading, _: str) -> Any:
-    """The arguments of a tool that only the log of its result has."""
-    for record in _logs(reading, "tool_result"):
-        sent = first(record.attributes, ("tool_input", "tool_parameters"))
-        if is_content(sent):
-            return opened(sent)
-    return None
-
-
-def hooked_arguments(reading: Reading, _: str) -> Any:
-    """The arguments of a tool that only a hook reports."""
-    return _hooked(reading, "tool_input")
-
-
-def hooked_result(reading: Reading, _: str) -> Any:
-    """The result of a tool that only a hook reports."""
-    return _hooked(reading, "tool_response")
-
-
-def _hooked(reading: Reading, key: str) -> Any:
-    for record in reading.records("hansard.hook.post_tool_use"):
-        if is_content(sent := record.attributes.get(key)):
-            return opened(sent)
-    return None
-
-
 def tool_detail(reading: Reading, key: str) -> Any:
     """`full_command` or `file_path`, where the input itself is not sent."""
     value = text(reading.view.attributes[key])
     return None if value is None else {key: value}
-
-
-def tool_output(reading: Reading, _: str) -> Any:
-    for record in reading.records("tool.output"):
-        value = first(record.attributes, ("output", "content", "diff"))
-        if is_content(value):
-            return result_of(opened(value))
-    return None
 
 
 def logged_cost(reading: Reading, _: str) -> float | None:
@@ -219,6 +150,25 @@ def failed(reading: Reading, key: str) -> bool | None:
     return True if flag(reading.view.attributes[key]) is False else None
 
 
+prompt_log = first_record(
+    ("user_prompt", "claude_code.user_prompt"),
+    "prompt",
+    read=lambda prompt: chat.messages_of(prompt, "user") or None,
+)
+# The arguments of a tool that only the log of its result has, or only a hook reports.
+logged_arguments = first_record(
+    ("tool_result", "claude_code.tool_result"), "tool_input", "tool_parameters"
+)
+hooked_arguments = first_record(("hansard.hook.post_tool_use",), "tool_input")
+hooked_result = first_record(("hansard.hook.post_tool_use",), "tool_response")
+tool_output = first_record(
+    ("tool.output",), "output", "content", "diff", read=lambda sent: result_of(opened(sent))
+)
+
+# A turn is Claude Code's own, as it is in runs that are made of its log records.
+AGENTS = {"interaction": "claude-code"}
+# A turn is ended without a status, also where its last request failed and nothing followed.
+WITHOUT_STATUS = {"interaction": True}
 # Read beside what is found by them; the rest is in the table.
 EVENTS = frozenset({"tool", "claude_code.tool"})
 PARAMETERS = {"effort": "effort", "speed": "speed"}

@@ -255,12 +255,7 @@ def evaluations(reading: Reading, evidence: str) -> tuple[Mapping[str, Any], ...
     return tuple(found) or None
 
 
-_PROMPT_KEYS = {"gen_ai.prompt.name": "name", "gen_ai.prompt.version": "version"}
-
-
-def prompt_field(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    value = text(reading.view.attributes[key])
-    return None if value is None else {_PROMPT_KEYS[key]: value}
+PROMPT_MEMBERS = {"gen_ai.prompt.name": "name", "gen_ai.prompt.version": "version"}
 
 
 def prompt_variables(reading: Reading, prefix: str) -> Mapping[str, Any] | None:

@@ -36,17 +36,13 @@ CHUNK_EVIDENCE = (
 
 
 def details_input(reading: Reading, _: str) -> tuple[Message, ...] | None:
-    found: list[Message] = []
-    for value in _of_details(reading, "gen_ai.input.messages", "input"):
-        found += chat.request_messages(value)
-    return tuple(found) or None
+    sent = _of_details(reading, "gen_ai.input.messages", "input")
+    return tuple(found for value in sent for found in chat.request_messages(value)) or None
 
 
 def details_output(reading: Reading, _: str) -> tuple[Message, ...] | None:
-    found: list[Message] = []
-    for value in _of_details(reading, "gen_ai.output.messages", "output"):
-        found += chat.messages_of(_listed(value), "assistant")
-    return tuple(found) or None
+    sent = map(_listed, _of_details(reading, "gen_ai.output.messages", "output"))
+    return tuple(found for value in sent for found in chat.messages_of(value, "assistant")) or None
 
 
 def details_system(reading: Reading, _: str) -> tuple[Message, ...] | None:
@@ -111,13 +107,6 @@ def output_messages(reading: Reading, _: str) -> tuple[Message, ...] | None:
 def finish_reason(reading: Reading, _: str) -> str | None:
     reasons = (text(_body(record).get("finish_reason")) for record in reading.records(CHOICE))
     return next((reason for reason in reasons if reason), None)
-
-
-def system_message(reading: Reading, evidence: str) -> tuple[Message, ...] | None:
-    found: list[Message] = []
-    for record in reading.records(evidence.removeprefix("event ")):
-        found += chat.messages_of(_spoken(record), "system")
-    return tuple(found) or None
 
 
 def _spoken(record: Record) -> Mapping[str, Any]:
@@ -187,19 +176,6 @@ def completion_content(reading: Reading, _: str) -> tuple[Message, ...] | None:
 def _content(record: Record, key: str) -> Any:
     value = record.attributes.get(key)
     return value if is_content(value) else opened(record.body)
-
-
-def all_prompt(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """`gen_ai.prompt` as one JSON text of everything (LangSmith, Spring AI 1.0)."""
-    if not is_content(reading.view.attributes[key]):
-        return None
-    return chat.request_messages(reading.opened(key)) or None
-
-
-def all_completion(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    if not is_content(reading.view.attributes[key]):
-        return None
-    return chat.response_messages(reading.opened(key)) or None
 
 
 def first_chunk_ms(reading: Reading, evidence: str) -> float | None:

@@ -20,10 +20,6 @@ SPAN_ROLES: Mapping[str, str] = {
 }
 
 
-def role(_: Reading, evidence: str) -> str | None:
-    return SPAN_ROLES[evidence]
-
-
 def agent_named(reading: Reading, _: str) -> str | None:
     """`agent_run [weather_agent]`"""
     _, bracket, rest = reading.view.name.partition("[")
@@ -32,27 +28,23 @@ def agent_named(reading: Reading, _: str) -> str | None:
 
 def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """`{contents: […], config: {system_instruction, tools}}`."""
-    return chat.request_messages(_captured(reading, key)) or None
+    return chat.request_messages(content(reading, key)) or None
 
 
 def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """`{content: {role, parts}}`."""
-    sent = _captured(reading, key)
-    content = sent.get("content") if isinstance(sent, dict) else None
-    return chat.response_messages(content) or None
+    sent = content(reading, key)
+    said = sent.get("content") if isinstance(sent, dict) else None
+    return chat.response_messages(said) or None
 
 
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
-    sent = _captured(reading, key)
+    sent = content(reading, key)
     config = sent.get("config") if isinstance(sent, dict) else None
     return tool_lists.tools_of(config.get("tools")) if isinstance(config, dict) else None
 
 
 def content(reading: Reading, key: str) -> Any:
-    """Arguments or the response of a tool; `{}` and `N/A` mean that it was not captured."""
-    return _captured(reading, key)
-
-
-def _captured(reading: Reading, key: str) -> Any:
+    """Return what was captured; `{}` and `N/A` mean that nothing was."""
     value = reading.view.attributes[key]
     return reading.opened(key) if is_content(value) and value not in _NOT_CAPTURED else None

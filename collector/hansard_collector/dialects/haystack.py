@@ -37,11 +37,6 @@ def role(reading: Reading, _: str) -> str | None:
     return _SPAN_ROLES.get(reading.view.name)
 
 
-def role_of_step(_: Reading, __: str) -> str:
-    """An agent's step that holds the model's replies: its generator has no span of its own."""
-    return "llm"
-
-
 def role_of_component(reading: Reading, key: str) -> str | None:
     kind = text(reading.view.attributes[key]) or ""
     return next((role for suffix, role in _COMPONENT_ROLES if kind.endswith(suffix)), None)

@@ -6,27 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.engine.sources import same
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
     inside,
     is_content,
     opened,
-    real,
-    text,
+    reals,
     unix_ns,
 )
 from hansard_compiler.calls import Json, Message
 
-ROLES: Mapping[str, str] = {
+ROLES: Mapping[str, str] = same(
+    "embedding", "agent", "tool", "chain", "retriever", "evaluator", "guardrail"
+) | {
     "generation": "llm",
-    "embedding": "embedding",
-    "agent": "agent",
-    "tool": "tool",
-    "chain": "chain",
-    "retriever": "retriever",
-    "evaluator": "evaluator",
-    "guardrail": "guardrail",
 }
 
 _CACHE_READ = (
@@ -57,12 +52,6 @@ def _is_definition(item: Any) -> bool:
     return isinstance(content, dict) and isinstance(content.get("function"), dict)
 
 
-def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    if not is_content(reading.view.attributes[key]):
-        return None
-    return chat.response_messages(reading.opened(key)) or None
-
-
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
     sent = reading.opened(key)
     if isinstance(sent, list):
@@ -76,17 +65,14 @@ def input_tokens(reading: Reading, key: str) -> int | None:
     """All input: OpenAI's own vocabulary includes the cached, Langfuse's buckets are disjoint."""
     usage = reading.mapping(key)
     whole = _first(usage, ("prompt_tokens", "input_tokens"))
-    if whole is not None:
-        return whole
-    return _with_buckets(usage, "input", (*_CACHE_READ, *_CACHE_WRITE_ALL))
+    buckets = (*_CACHE_READ, *_CACHE_WRITE_ALL)
+    return _with_buckets(usage, "input", buckets) if whole is None else whole
 
 
 def output_tokens(reading: Reading, key: str) -> int | None:
     usage = reading.mapping(key)
     whole = _first(usage, ("completion_tokens", "output_tokens"))
-    if whole is not None:
-        return whole
-    return _with_buckets(usage, "output", _REASONING)
+    return _with_buckets(usage, "output", _REASONING) if whole is None else whole
 
 
 def _with_buckets(usage: Mapping[str, Any], name: str, buckets: tuple[str, ...]) -> int | None:
@@ -108,11 +94,8 @@ _CACHE_WRITE_ALL = (*_CACHE_WRITE, *_CACHE_WRITE_5M, *_CACHE_WRITE_1H)
 
 
 def cache_read(reading: Reading, key: str) -> int | None:
-    usage = reading.mapping(key)
-    nested = inside(usage, "prompt_tokens_details", "cached_tokens")
-    if nested is None:
-        nested = inside(usage, "input_tokens_details", "cached_tokens")
-    return count(nested) if nested is not None else _first(usage, _CACHE_READ)
+    details = ("prompt_tokens_details", "input_tokens_details")
+    return _detailed(reading.mapping(key), details, "cached_tokens", _CACHE_READ)
 
 
 def cache_write(reading: Reading, key: str) -> int | None:
@@ -134,19 +117,21 @@ def cache_write_1h(reading: Reading, key: str) -> int | None:
 
 
 def reasoning(reading: Reading, key: str) -> int | None:
-    usage = reading.mapping(key)
-    nested = inside(usage, "completion_tokens_details", "reasoning_tokens")
-    if nested is None:
-        nested = inside(usage, "output_tokens_details", "reasoning_tokens")
-    return count(nested) if nested is not None else _first(usage, _REASONING)
+    details = ("completion_tokens_details", "output_tokens_details")
+    return _detailed(reading.mapping(key), details, "reasoning_tokens", _REASONING)
+
+
+def _detailed(
+    usage: Mapping[str, Any], details: tuple[str, ...], name: str, buckets: tuple[str, ...]
+) -> int | None:
+    """A count among OpenAI's details, or in Langfuse's buckets where it is not."""
+    found = (inside(usage, one, name) for one in details)
+    nested = next((value for value in found if value is not None), None)
+    return count(nested) if nested is not None else _first(usage, buckets)
 
 
 def _first(usage: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     return next((n for name in names if (n := count(usage.get(name))) is not None), None)
-
-
-def parameters(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    return dict(reading.mapping(key)) or None
 
 
 def first_token_ms(reading: Reading, key: str) -> float | None:
@@ -172,9 +157,5 @@ PROMPT_MEMBERS = {
 
 
 def cost_lines(reading: Reading, key: str) -> Mapping[str, float] | None:
-    found = {name: real(value) for name, value in reading.mapping(key).items() if name != "total"}
-    return {name: usd for name, usd in found.items() if usd is not None} or None
-
-
-def level_is_error(reading: Reading, key: str) -> bool | None:
-    return True if text(reading.view.attributes[key]) == "ERROR" else None
+    sent = reading.mapping(key)
+    return reals({name: value for name, value in sent.items() if name != "total"}) or None

@@ -12,7 +12,7 @@ from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists, wire
 from hansard_collector.dialects.engine.normal_form import Document
-from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.engine.sources import Source, each
 from hansard_collector.dialects.engine.span_reader import Reading, nested
 from hansard_collector.dialects.engine.values import inside, mapping, sequence, text
 from hansard_collector.dialects.gen_ai import document
@@ -57,12 +57,9 @@ def _sent(reading: Reading, evidence: str) -> dict[str, Any]:
 
 def input_messages(reading: Reading, evidence: str) -> tuple[Message, ...] | None:
     sent = _sent(reading, evidence)
-    found: list[Message] = []
-    for item in sequence(sent.get("messages")):
-        found += _message(item, "user")
-    if not found and (prompt := text(sent.get("prompt"))):
-        found += chat.messages_of(prompt, "user")
-    return tuple(found) or None
+    items = sequence(sent.get("messages"))
+    found = tuple(message for item in items for message in _message(item, "user"))
+    return found or chat.messages_of(text(sent.get("prompt")), "user") or None
 
 
 def output_messages(reading: Reading, evidence: str) -> tuple[Message, ...] | None:
@@ -118,15 +115,11 @@ def finish_reason(reading: Reading, evidence: str) -> str | None:
 
 def counted(name: str) -> tuple[Source, ...]:
     """One count of the provider's usage, which stands in the raw response."""
-    find = wire.COUNTS[name]
 
     def read(reading: Reading, evidence: str) -> int | None:
-        return find(mapping(_raw(reading, evidence).get("usage")))
+        return wire.count_in(mapping(_raw(reading, evidence).get("usage")), name)
 
-    return tuple(
-        Source(evidence, read, label=f"{evidence}{{usage: {name}}}")
-        for evidence in (ANSWERED, COMPLETED)
-    )
+    return each((ANSWERED, COMPLETED), read, fact=f"usage: {name}")
 
 
 def _raw(reading: Reading, evidence: str) -> Mapping[str, Any]:
@@ -140,10 +133,7 @@ def tools(reading: Reading, evidence: str) -> tuple[Json, ...] | None:
 
 
 def embedded_texts(reading: Reading, evidence: str) -> tuple[Message, ...] | None:
-    found: list[Message] = []
-    for chunk in sequence(_sent(reading, evidence).get("chunks")):
-        found += chat.messages_of(chunk, "user")
-    return tuple(found) or None
+    return chat.messages_of(sequence(_sent(reading, evidence).get("chunks")), "user") or None
 
 
 def query(reading: Reading, evidence: str) -> str | None:

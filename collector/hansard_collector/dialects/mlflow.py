@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
-from hansard_collector.dialects.engine import vocabulary
-from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.engine.sources import Source, each, provider_of, same
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
     first,
     is_content,
     opened,
-    real,
+    reals,
     text,
 )
 from hansard_compiler.calls import Json, Message
@@ -22,21 +21,22 @@ from hansard_compiler.calls import Json, Message
 CHUNK_EVENT = "mlflow.chunk.item."
 CHUNK_VALUE = "mlflow.chunk.value"
 
-ROLES: Mapping[str, str] = {
-    "llm": "llm",
+ROLES: Mapping[str, str] = same(
+    "llm",
+    "embedding",
+    "agent",
+    "chain",
+    "tool",
+    "retriever",
+    "memory",
+    "workflow",
+    "task",
+    "guardrail",
+    "evaluator",
+) | {
     "chat_model": "llm",
-    "embedding": "embedding",
-    "agent": "agent",
-    "chain": "chain",
-    "tool": "tool",
-    "retriever": "retriever",
     "parser": "chain",
     "reranker": "rerank",
-    "memory": "memory",
-    "workflow": "workflow",
-    "task": "task",
-    "guardrail": "guardrail",
-    "evaluator": "evaluator",
 }
 
 
@@ -47,7 +47,7 @@ def decode(reading: Reading, key: str) -> Any:
 
 
 def texts_of(*keys: str) -> tuple[Source, ...]:
-    return tuple(Source(key, _read_text) for key in keys)
+    return each(keys, _read_text)
 
 
 def _read_text(reading: Reading, key: str) -> str | None:
@@ -70,8 +70,7 @@ def role(reading: Reading, key: str) -> str | None:
 
 
 def provider(reading: Reading, key: str) -> str | None:
-    name = text(decode(reading, key))
-    return None if name is None else vocabulary.provider(name)
+    return provider_of(decode(reading, key))
 
 
 def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -111,5 +110,4 @@ def cost_lines(reading: Reading, key: str) -> Mapping[str, float] | None:
     sent = decode(reading, key)
     if not isinstance(sent, dict):
         return None
-    parts = {"input": real(sent.get("input_cost")), "output": real(sent.get("output_cost"))}
-    return {name: usd for name, usd in parts.items() if usd is not None} or None
+    return reals({part: sent.get(f"{part}_cost") for part in ("input", "output")}) or None

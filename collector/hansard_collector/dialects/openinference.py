@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists, wire
 from hansard_collector.dialects.content.parts import part_of, parts_of, result_of, tool_call
 from hansard_collector.dialects.engine.normal_form import Document
+from hansard_collector.dialects.engine.sources import Read, same
 from hansard_collector.dialects.engine.span_reader import Pair, Reading, nested, rows
 from hansard_collector.dialects.engine.values import (
     first,
-    flag,
     is_content,
     mapping,
     opened,
     real,
+    reals,
     text,
 )
 from hansard_collector.dialects.engine.vocabulary import message_role
@@ -31,18 +33,11 @@ from hansard_compiler.calls import (
     ToolResultPart,
 )
 
-ROLES: Mapping[str, str] = {
-    "llm": "llm",
+ROLES: Mapping[str, str] = same(
+    "llm", "embedding", "agent", "chain", "tool", "retriever", "guardrail", "evaluator", "prompt"
+) | {
     "decision": "llm",  # classifier-type model calls
-    "embedding": "embedding",
-    "agent": "agent",
-    "chain": "chain",
-    "tool": "tool",
-    "retriever": "retriever",
     "reranker": "rerank",
-    "guardrail": "guardrail",
-    "evaluator": "evaluator",
-    "prompt": "prompt",
 }
 
 # What instrumentors put among the invocation parameters that is no parameter.
@@ -64,30 +59,14 @@ _OUTPUT_COUNTS = ("llm.token_count.completion", "gen_ai.usage.output_tokens")  #
 
 
 def input_messages(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    return _messages(reading, prefix) or None
+    default = "assistant" if "output" in prefix else "user"
+    found = list(reading.built(prefix, default, partial(_message, default=default)))
+    if default == "user" and () in found:
+        found = _filled(reading, found)
+    return tuple(chain.from_iterable(found)) or None
 
 
 output_messages = input_messages
-
-
-def _messages(reading: Reading, prefix: str) -> tuple[Message, ...]:
-    default = "assistant" if "output" in prefix else "user"
-    found: list[tuple[Message, ...]] = []
-    cache = reading.cache
-    for _, pairs in reading.flat(prefix):
-        key = (default, *pairs)
-        try:
-            cached: tuple[Message, ...] | None = cache.find(key)
-        except TypeError:  # a list or an object where a text belongs: not hashable
-            found.append(_message(pairs, default))
-            continue
-        if cached is None:
-            cached = _message(pairs, default)
-            cache.keep(key, cached, size_bytes=_size_bytes(pairs))
-        found.append(cached)
-    if default == "user" and () in found:
-        found = _filled(reading, found)
-    return tuple(chain.from_iterable(found))
 
 
 def _filled(reading: Reading, found: list[tuple[Message, ...]]) -> list[tuple[Message, ...]]:
@@ -100,13 +79,6 @@ def _filled(reading: Reading, found: list[tuple[Message, ...]]) -> list[tuple[Me
     if len(recorded) != len(found):
         return found
     return [one or (whole,) for one, whole in zip(found, recorded, strict=True)]
-
-
-def _size_bytes(pairs: Sequence[Pair]) -> int:
-    size_bytes = 0
-    for _, value in pairs:
-        size_bytes += len(value) if isinstance(value, str) else 16
-    return size_bytes
 
 
 _PLAIN = ("message.role", "message.content")
@@ -191,25 +163,25 @@ def _legacy_call(fields: Mapping[str, Any]) -> list[Part]:
     return [part] if part is not None else []
 
 
-def prompts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    """Completions API: `llm.prompts.{i}.prompt.text`."""
-    texts = (_leaf(pairs, "prompt", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in texts for m in chat.messages_of(item, "user")) or None
+def _texts(branch: str, role: str) -> Read:
+    """Return a reader of texts of the Completions API, or of embeddings: `….{i}.<branch>.text`."""
+
+    def read(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
+        branches = (nested(pairs).get(branch) for _, pairs in reading.flat(prefix))
+        texts = (fields.get("text") for fields in branches if isinstance(fields, dict))
+        return tuple(m for item in texts for m in chat.messages_of(item, role)) or None
+
+    return read
 
 
-def choices(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    """Completions API: `llm.choices.{i}.completion.text`."""
-    texts = (_leaf(pairs, "completion", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in texts for m in chat.messages_of(item, "assistant")) or None
+prompts = _texts("prompt", "user")
+choices = _texts("completion", "assistant")
+embedded_texts = _texts("embedding", "user")
 
 
 def listed_prompts(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """`llm.prompts` as a list of texts (LlamaIndex) or JSON (Langtrace)."""
     return chat.messages_of(reading.opened(key), "user") or None
-
-
-def listed_completions(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    return chat.response_messages(reading.opened(key)) or None
 
 
 def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -231,20 +203,9 @@ def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
     return chat.response_messages(sent) or None
 
 
-def _leaf(pairs: Sequence[Pair], *path: str) -> Any:
-    value: Any = nested(pairs)
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
 def tools(reading: Reading, prefix: str) -> tuple[Json, ...] | None:
-    return reading_tools(reading.flat(prefix), reading) or None
-
-
-def reading_tools(listed: Sequence[tuple[int, Sequence[Pair]]], reading: Reading) -> Any:
     found: list[Json] = []
-    for _, pairs in listed:
+    for _, pairs in reading.flat(prefix):
         fields = nested(pairs).get("tool")
         if not isinstance(fields, dict):
             continue
@@ -253,12 +214,7 @@ def reading_tools(listed: Sequence[tuple[int, Sequence[Pair]]], reading: Reading
             found += reading.cache.built("tools", schema, tool_lists.tools_of)
         else:
             found += tool_lists.tools_of(schema if schema is not None else [fields])
-    return tuple(found)
-
-
-def system(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """Instructions among the invocation parameters: of Anthropic's messages before 0.1.18."""
-    return chat.system_messages(reading.mapping(key).get("system")) or None
+    return tuple(found) or None
 
 
 def parameters(reading: Reading, key: str) -> Mapping[str, Any] | None:
@@ -269,10 +225,6 @@ def parameters(reading: Reading, key: str) -> Mapping[str, Any] | None:
         if name not in _NO_PARAMETERS and value is not None
     }
     return selected or None
-
-
-def streamed(reading: Reading, key: str) -> bool | None:
-    return flag(reading.mapping(key).get("stream"))
 
 
 def served_model(reading: Reading, key: str) -> str | None:
@@ -350,11 +302,6 @@ def handoff_tool(reading: Reading, evidence: str) -> str | None:
     return f"transfer_to_{_NO_FUNCTION_NAME.sub('_', agent).lower()}" if agent else None
 
 
-def embedded_texts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    texts = (_leaf(pairs, "embedding", "text") for _, pairs in reading.flat(prefix))
-    return tuple(m for item in texts for m in chat.messages_of(item, "user")) or None
-
-
 def query(reading: Reading, key: str) -> str | None:
     """What was searched for: the input as text, or by a retriever's arguments."""
     sent = opened(reading.opened(key))
@@ -398,14 +345,9 @@ def evaluations(reading: Reading, prefix: str) -> tuple[Mapping[str, Any], ...] 
     return tuple(found) or None
 
 
-def metadata(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    return reading.mapping(key) or None
-
-
 def cost_lines(reading: Reading, prefix: str) -> Mapping[str, float] | None:
     """`llm.cost.prompt`, `.completion` and their details."""
-    found = {name: real(value) for name, value in reading.rest(prefix).items()}
-    return {name: usd for name, usd in found.items() if usd is not None} or None
+    return reals(reading.rest(prefix)) or None
 
 
 def evaluator_output(reading: Reading, key: str) -> tuple[Mapping[str, Any], ...] | None:
@@ -416,7 +358,7 @@ def evaluator_output(reading: Reading, key: str) -> tuple[Mapping[str, Any], ...
     return (value,) if isinstance(value, dict) else ({"label": value},)
 
 
-_PROMPT_KEYS = {
+PROMPT_MEMBERS = {
     "llm.prompt_template.template": "template",
     "llm.prompt_template.variables": "variables",
     "llm.prompt_template.version": "version",
@@ -424,9 +366,9 @@ _PROMPT_KEYS = {
     "prompt.url": "url",
     "prompt.vendor": "vendor",
 }
-PROMPT_KEYS = tuple(_PROMPT_KEYS)
 
 
-def prompt_field(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    value = reading.opened(key)
-    return {_PROMPT_KEYS[key]: value} if is_content(value) else None
+def opened_content(value: Any) -> Any:
+    """An attribute with its JSON opened; None where that is empty."""
+    found = opened(value)
+    return found if is_content(found) else None

@@ -6,20 +6,18 @@ The new generation writes `gen_ai.input.messages`; see `gen_ai`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
 from hansard_collector.dialects.engine.normal_form import Document
+from hansard_collector.dialects.engine.sources import same
 from hansard_collector.dialects.engine.span_reader import Pair, Reading, nested, rows
 from hansard_collector.dialects.engine.values import opened, real, text
 from hansard_compiler.calls import Json, Message
 
-ROLES: Mapping[str, str] = {
-    "workflow": "workflow",
-    "task": "task",
-    "agent": "agent",
-    "tool": "tool",
-}
+ROLES: Mapping[str, str] = same("workflow", "task", "agent", "tool")
 REQUEST_TYPES: Mapping[str, str] = {
     "chat": "llm",
     "completion": "llm",
@@ -36,28 +34,16 @@ REQUEST_TYPES: Mapping[str, str] = {
 
 def input_messages(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
     """`gen_ai.prompt.{i}.role`, `.content`, `.tool_calls.{k}.name` …"""
-    return _messages(reading, prefix, role="user") or None
+    return _messages(reading, prefix, role="user")
 
 
 def output_messages(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
-    return _messages(reading, prefix, role="assistant") or None
+    return _messages(reading, prefix, role="assistant")
 
 
-def _messages(reading: Reading, prefix: str, *, role: str) -> tuple[Message, ...]:
-    found: list[Message] = []
-    cache = reading.cache
-    for _, pairs in reading.flat(prefix):
-        key = ("flat", role, *pairs)
-        try:
-            cached: tuple[Message, ...] | None = cache.find(key)
-        except TypeError:  # a list or an object where a text belongs: not hashable
-            found += _message(pairs, role)
-            continue
-        if cached is None:
-            cached = _message(pairs, role)
-            cache.keep(key, cached, size_bytes=sum(len(str(value)) for _, value in pairs))
-        found += cached
-    return tuple(found)
+def _messages(reading: Reading, prefix: str, *, role: str) -> tuple[Message, ...] | None:
+    built = reading.built(prefix, f"flat {role}", partial(_message, role=role))
+    return tuple(chain.from_iterable(built)) or None
 
 
 # How old versions for LangChain call a speaker without a word: an answer's model, a tool.
@@ -105,10 +91,8 @@ def finish_reason(reading: Reading, prefix: str) -> str | None:
 
 def functions(reading: Reading, prefix: str) -> tuple[Json, ...] | None:
     """`llm.request.functions.{i}.*`, and LiteLLM's `gen_ai.tool.{i}.*`."""
-    found: list[Json] = []
-    for _, pairs in reading.flat(prefix):
-        found += tool_lists.tools_of([nested(pairs)])
-    return tuple(found) or None
+    trees = (nested(pairs) for _, pairs in reading.flat(prefix))
+    return tuple(tool for tree in trees for tool in tool_lists.tools_of([tree])) or None
 
 
 def vector_results(reading: Reading, evidence: str) -> tuple[Document, ...] | None:

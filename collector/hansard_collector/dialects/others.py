@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
-from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.engine.sources import Source, same
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
     first,
     inside,
     is_content,
-    mapping,
     opened,
-    real,
+    reals,
     text,
     texts,
 )
@@ -24,13 +23,9 @@ from hansard_collector.dialects.gen_ai import document
 from hansard_compiler.calls import Json, Message
 
 # LangSmith's own kind is right where its operation name is not (retriever → embeddings).
-LANGSMITH_ROLES: Mapping[str, str] = {
-    "llm": "llm",
-    "chain": "chain",
-    "tool": "tool",
-    "retriever": "retriever",
-    "embedding": "embedding",
-    "prompt": "prompt",
+LANGSMITH_ROLES: Mapping[str, str] = same(
+    "llm", "chain", "tool", "retriever", "embedding", "prompt"
+) | {
     "parser": "chain",
 }
 # Spans that tell what they are by their names only, a dialect each.
@@ -99,24 +94,16 @@ MASTRA_ROLES: Mapping[str, str] = {
 MASTRA_INPUTS, MASTRA_OUTPUTS = (
     tuple(f"mastra.{kind}.{way}" for kind in MASTRA_ROLES) for way in ("input", "output")
 )
-LAMINAR_ROLES: Mapping[str, str] = {
-    "llm": "llm",
-    "tool": "tool",
+LAMINAR_ROLES: Mapping[str, str] = same("llm", "tool", "evaluator") | {
     "pipeline": "workflow",
     "evaluation": "evaluator",
-    "evaluator": "evaluator",
     "executor": "task",
 }
-GENKIT_ROLES: Mapping[str, str] = {
+GENKIT_ROLES: Mapping[str, str] = same("tool", "retriever", "agent", "prompt", "evaluator") | {
     "model": "llm",
     "embedder": "embedding",
-    "tool": "tool",
-    "retriever": "retriever",
     "reranker": "rerank",
     "flow": "workflow",
-    "agent": "agent",
-    "prompt": "prompt",
-    "evaluator": "evaluator",
 }
 
 
@@ -129,15 +116,9 @@ def spring_role(reading: Reading, key: str) -> str | None:
     return SPRING_ROLES.get(kind)
 
 
-VOLTAGENT_ROLES: Mapping[str, str] = {
-    "agent": "agent",
-    "embedding": "embedding",
-    "guardrail": "guardrail",
-    "llm": "llm",
-    "memory": "memory",
-    "retriever": "retriever",
-    "tool": "tool",
-    "workflow": "workflow",
+VOLTAGENT_ROLES: Mapping[str, str] = same(
+    "agent", "embedding", "guardrail", "llm", "memory", "retriever", "tool", "workflow"
+) | {
     "workflow-step": "task",
 }
 
@@ -146,38 +127,15 @@ def voltagent_role(reading: Reading, key: str) -> str | None:
     return VOLTAGENT_ROLES.get((text(reading.view.attributes[key]) or "").lower(), "task")
 
 
-def voltagent_entity(reading: Reading, key: str) -> str | None:
-    """Every span names the agent that it belongs to; the agent's own does not name its type."""
-    return VOLTAGENT_ROLES.get((text(reading.view.attributes[key]) or "").lower())
-
-
 def sums_all_steps(reading: Reading, _: str) -> bool | None:
     """VoltAgent's call has the tokens of its last step, the agent those of all."""
     return True if "span.type" not in reading.attributes else None
-
-
-def genkit_role(reading: Reading, key: str) -> str | None:
-    """`genkit:metadata:subtype` says what an action is; the type alone says `action`."""
-    return GENKIT_ROLES.get((text(reading.view.attributes[key]) or "").lower())
 
 
 def genkit_model(reading: Reading, key: str) -> str | None:
     """A model is named after its plugin: `googleai/gemini-2.5-flash`."""
     name = text(reading.view.attributes[key])
     return None if name is None else name.partition("/")[2] or name
-
-
-def request(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """A request as JSON, or what a user said as text."""
-    if not is_content(reading.view.attributes[key]):
-        return None
-    return chat.request_messages(reading.opened(key)) or None
-
-
-def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    if not is_content(reading.view.attributes[key]):
-        return None
-    return chat.response_messages(reading.opened(key)) or None
 
 
 # Coding agents whose log records tell of a call what its span does not.
@@ -242,12 +200,6 @@ def logged(event: str, *keys: str, read: Callable[[Any], Any] = text, needs: str
 def first_text(value: Any) -> str | None:
     """The first of some texts, or of JSON text of a list of them."""
     return next(iter(texts(value)), None)
-
-
-def gemini_tool_arguments(reading: Reading, key: str) -> Any:
-    """Gemini CLI's tool: `{callId, name, args, …}` where a call has its messages."""
-    sent = reading.opened(key)
-    return sent.get("args") if isinstance(sent, dict) else None
 
 
 def gemini_tool_result(reading: Reading, key: str) -> Any:
@@ -340,39 +292,10 @@ def vector_documents(reading: Reading, key: str) -> Any:
     return tuple(document(item) for item in found) or None
 
 
-def family(reading: Reading, prefix: str) -> Mapping[str, Any] | None:
-    """The free keys under a prefix: metadata."""
-    return reading.rest(prefix) or None
-
-
 def costs(reading: Reading, prefix: str) -> Mapping[str, float] | None:
     """`gen_ai.cost.<part>`, `litellm.cost.<part>`: US dollars a part."""
-    found = {}
-    for name, value in reading.rest(prefix).items():
-        usd = real(value)
-        if usd is not None:
-            found[name.removesuffix("_cost")] = usd
-    return found or None
-
-
-def hidden_cost(reading: Reading, key: str) -> float | None:
-    """LiteLLM 1: `hidden_params` {response_cost}."""
-    return real(mapping(reading.view.attributes[key]).get("response_cost"))
-
-
-def stated(_: Reading, __: str) -> bool:
-    """The evidence alone is enough."""
-    return True
-
-
-def codex_role(reading: Reading, key: str) -> str | None:
-    """Of Codex's many spans around a tool's run, one dispatches it."""
-    return "tool" if reading.view.attributes[key] == "dispatch" else None
-
-
-def codex_effort(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    value = text(reading.view.attributes[key])
-    return None if value is None else {"reasoning_effort": value}
+    found = reals(reading.rest(prefix))
+    return {name.removesuffix("_cost"): usd for name, usd in found.items()} or None
 
 
 def entity_of_agent(reading: Reading, key: str) -> str | None:
@@ -407,15 +330,10 @@ def call_id_of_message(reading: Reading, key: str) -> str | None:
 OPENLIT_CALLS = ("span chat ", "span embeddings ")
 
 
-def model_after_operation(reading: Reading, evidence: str) -> str | None:
-    """`chat gpt-4o-mini` → `gpt-4o-mini`."""
-    return reading.view.name.removeprefix(evidence.removeprefix("span ")).strip() or None
-
-
 _OPERATIONS = ("execute_tool", "tools/call", "anthropic.tool_use", "anthropic.custom_tool_use")
 TOOL_SPANS = tuple(f"span {operation}" for operation in _OPERATIONS)
 
 
-def name_after_operation(reading: Reading, evidence: str) -> str | None:
-    """`execute_tool get_weather` → `get_weather`."""
+def after_operation(reading: Reading, evidence: str) -> str | None:
+    """`chat gpt-4o-mini` → `gpt-4o-mini`, `execute_tool get_weather` → `get_weather`."""
     return reading.view.name.removeprefix(evidence.removeprefix("span ")).strip() or None

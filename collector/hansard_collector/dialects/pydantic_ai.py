@@ -8,11 +8,11 @@ from itertools import takewhile
 from typing import Any
 
 from hansard_collector.dialects import gen_ai
-from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.content import chat
 from hansard_collector.dialects.engine.item_views import SpanView
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import count, first, inside, real, text
-from hansard_compiler.calls import Json, Message, ToolCallPart
+from hansard_compiler.calls import Message, ToolCallPart
 
 _CHOICE = "gen_ai.choice"
 _LOGFIRE_ANTHROPIC = "logfire.anthropic"
@@ -131,14 +131,6 @@ def _with_bare_arguments(message: Message) -> Message:
 
 def combined_chunks(reading: Reading, key: str) -> tuple[Message, ...] | None:
     return chat.messages_of(reading.view.attributes[key], "assistant") or None
-
-
-def function_tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
-    return tool_lists.tools_of(reading.mapping(key).get("function_tools")) or None
-
-
-def tools_of_request(reading: Reading, key: str) -> tuple[Json, ...] | None:
-    return tool_lists.tools_of(reading.mapping(key).get("tools")) or None
 
 
 def repeats_call(reading: Reading, key: str) -> bool | None:

@@ -123,11 +123,6 @@ def settings(reading: Reading, prefix: str) -> Mapping[str, Any] | None:
     return {name: value for name, value in sent.items() if not name.startswith("context.")} or None
 
 
-def context(reading: Reading, prefix: str) -> Mapping[str, Any] | None:
-    """`ai.settings.context.<path>`: the application's runtime context, opt-in."""
-    return reading.rest(prefix) or None
-
-
 def display_name(reading: Reading, key: str) -> str | None:
     """The function's id, on the outermost span only: all inner spans repeat it."""
     if reading.role not in ("agent", "chain"):

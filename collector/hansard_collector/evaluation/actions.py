@@ -11,23 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from hansard_collector.evaluation.languages import Language
+from hansard_collector.evaluation.languages import Language, words_of
 from hansard_collector.evaluation.modality import Hit
 from hansard_collector.evaluation.sentences import Token
 from hansard_collector.evaluation.topics import GENERIC, Lexicon, Polarity, parts_of
 
-_split: Final = str.split
-
 _REACH: Final = 7  # tokens between a verb and its object
 _MARKS: Final = frozenset(",;:()—–|")
-_ADVERBS: Final = frozenset(
-    _split(
-        """
-        have has had just already also now successfully then finally ve ai avons habe
-        haben bereits schon he hemos ya again both all been me you it
-        """
-    )
-)
+_ADVERBS: Final = words_of("adverbs")
 _ALSO: Final = frozenset({"and", "und", "et", "y", ",", "then", "&"})
 _IRREGULAR: Final[Mapping[str, str]] = {
     "sent": "send", "written": "write", "wrote": "write", "built": "build", "found": "find",

@@ -10,10 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from hansard_collector.evaluation.actions import ActionTable, acted_in
-from hansard_collector.evaluation.languages import Language, is_of_plans, language, language_of
+from hansard_collector.evaluation.languages import (
+    Language,
+    is_of_plans,
+    language,
+    language_of,
+    words_of,
+)
 from hansard_collector.evaluation.modality import Hit, PhraseTable, Scopes, scopes_of
 from hansard_collector.evaluation.sentences import QUOTED, Sentence, Token, sentences, words_in
 from hansard_collector.evaluation.topics import (
@@ -27,58 +34,18 @@ from hansard_collector.evaluation.topics import (
     topic_of_tool,
 )
 
-_split: Final = str.split
-
 MOST_CLAIMS: Final = 50  # of one text
 _LANGUAGE_CHARS: Final = 4_000  # of a text that tell its language where a sentence does not
 _WORD: Final = re.compile(r"\w+")
 _SHORT: Final = 20  # tokens of a sentence that may be said again
 _MOST_READ: Final = 5_000
 _MOST_GAP: Final = 9  # tokens between a subject and what is said of it
-_TOOL_WORDS: Final = frozenset(
-    _split(
-        """
-        tool tools function server service api command integration connector mcp
-        werkzeug dienst outil herramienta servicio
-        """
-    )
-)
-_ARTICLES: Final = frozenset(
-    _split(
-        """
-        the our this my a an der die das den dem le la les l' el los las un una der ein
-        eine
-        """
-    )
-)
-_PLAIN_QUALIFIERS: Final = frozenset(
-    _split(
-        """
-        all every full whole entire complete both each these those my our the a an new
-        existing remaining other of in and now that then so alle ganze gesamte komplette
-        tous toutes todos todas toda todo run ran rerun reran again verified confirmed
-        re-ran did have has i we with after since result results status final summary
-        done fixed also here current latest
-        """
-    )
-)
-_PARTIAL: Final = frozenset(
-    _split(
-        """
-        most some half several many few part certain mostly majority einige manche viele
-        mehrere meisten quelques plupart certains algunas algunos mayoría varias varios
-        """
-    )
-)
-_ALL: Final = frozenset(_split("all every both each alle tous toutes todos todas"))
-_NUMBERS: Final = frozenset(
-    _split(
-        """
-        one two three four five six seven eight nine ten eleven twelve zwei drei vier
-        deux trois quatre dos tres cuatro
-        """
-    )
-)
+_TOOL_WORDS: Final = words_of("tool_nouns")
+_ARTICLES: Final = words_of("articles")
+_PLAIN_QUALIFIERS: Final = words_of("plain_qualifiers")
+_PARTIAL: Final = words_of("partial")
+_ALL: Final = words_of("every")
+_NUMBERS: Final = words_of("numbers")
 
 
 # A name that only programs use: of a tool of which nothing is recorded, maybe.
@@ -172,7 +139,7 @@ def claims_of(text: str, lexicon: Lexicon, tools: Tools) -> list[Claim]:
     found: list[Claim] = []
     if not tools.may_be_spoken_of(frozenset(words_in(text))):
         return found
-    usual = _Usual(text)
+    usual = partial(_language_of_text, text)
     for sentence in sentences(text, tools.may_be_spoken_of):
         if sentence.is_question or is_of_plans(sentence.heading):
             continue
@@ -194,14 +161,9 @@ def claims_of(text: str, lexicon: Lexicon, tools: Tools) -> list[Claim]:
     return found[:MOST_CLAIMS]
 
 
-class _Usual:
-    """The language of a text; looked for where a sentence does not show its own."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __call__(self) -> str | None:
-        return language_of(words_in(self._text[:_LANGUAGE_CHARS]))
+def _language_of_text(text: str) -> str | None:
+    """Return the language of a text; looked for where a sentence does not show its own."""
+    return language_of(words_in(text[:_LANGUAGE_CHARS]))
 
 
 class _Reader:
@@ -257,11 +219,8 @@ class _Reader:
             self._tokens, self._language, self._hits, self._lexicon, self._tools.actions
         ):
             if not self._scopes.is_blocked(acted.start, acted.end):
-                topic = self._topic(acted.topic, is_tool=acted.is_tool)
-                yield topic, acted.polarity, ""
-
-    def _topic(self, name: str, *, is_tool: bool) -> Topic:
-        return self._tools.topics[name] if is_tool else self._lexicon.topics[name]
+                topics = self._tools.topics if acted.is_tool else self._lexicon.topics
+                yield topics[acted.topic], acted.polarity, ""
 
     def _subjects(self) -> list[_Subject]:
         found: dict[int, _Subject] = {}

@@ -7,9 +7,9 @@ costs a few look-ups. Nothing is judged on the absence of evidence.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 import apsw
@@ -17,7 +17,7 @@ import apsw
 from hansard_collector.evaluation.claims import Tools, tools_of
 from hansard_collector.evaluation.corrections import correction_of_memory, correction_of_run
 from hansard_collector.evaluation.history import History
-from hansard_collector.evaluation.memory_verdicts import judge_memory
+from hansard_collector.evaluation.memory_verdicts import MemoryJudge
 from hansard_collector.evaluation.settings import Rules
 from hansard_collector.evaluation.statements import Reader, Statement
 from hansard_collector.evaluation.topics import Topic, topic_of_tool
@@ -276,10 +276,9 @@ class _Judging:
         judged += [one for one in standing if one.key not in statements]
         numbers = sorted({one.memory for one in judged if one.memory is not None})
         memories = memories_by_number(self._connection, numbers, now_ns=self._now_ns)
-        made = judge_memory(
-            self._connection, self._history, self._rules.evidence, since_ns=self._since_ns,
-            now_ns=self._now_ns,
-        )  # fmt: skip
+        made = MemoryJudge(
+            self._connection, self._history, self._rules.evidence, self._since_ns, self._now_ns
+        )
         self._compare(
             found,
             [
@@ -459,20 +458,6 @@ def _row(one: Statement, judgement: Judgement | None) -> VerdictRow:
 
 
 def _with(row: VerdictRow, judgement: Judgement) -> VerdictRow:
-    return replace(
-        row,
-        verdict=judgement.verdict,
-        why=judgement.why,
-        tool=judgement.tool,
-        evidence=judgement.evidence,
-        executions=judgement.executions,
-        failures=judgement.failures,
-        decided_ns=judgement.decided_ns,
-        recovered_ns=judgement.recovered_ns,
-        correction=None,
-    )
-
-
-def contradictions(found: Iterable[VerdictRow]) -> list[VerdictRow]:
-    """Return the verdicts that the record contradicts."""
-    return [one for one in found if one.verdict == "contradicted"]
+    """Return a row with a judgement, whose fields have the names of the row's."""
+    judged = {one.name: getattr(judgement, one.name) for one in fields(judgement)}
+    return replace(row, **judged, correction=None)

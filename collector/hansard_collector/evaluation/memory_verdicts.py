@@ -8,7 +8,7 @@ nothing says whose tests they are, all runs of the window have to agree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -81,11 +81,11 @@ class MemoryJudge:
 
     def _of_both(self, topic: Topic, agent: str) -> Traces:
         """Return the runs of an agent that called a tool."""
-        key = ("both", topic.name, agent)
-        if key not in self._scopes:
-            own = self._of_agent(agent)
-            self._scopes[key] = {one: None for one in self._of_tools(topic) if one in own}
-        return self._scopes[key]
+        own = self._of_agent(agent)
+        return self._once(
+            ("both", topic.name, agent),
+            lambda: (one for one in self._of_tools(topic) if one in own),
+        )
 
     def _own(self, memory: Memory) -> tuple[tuple[str, ...], Traces]:
         """Return the runs that a record speaks for: that wrote it, of its agent or project."""
@@ -109,31 +109,37 @@ class MemoryJudge:
         return self._agents[run_id]
 
     def _of_agent(self, agent: str) -> Traces:
-        key = ("agent", agent)
-        if key not in self._scopes:
-            runs = sources.runs_of_agent(
-                self.connection, agent, since_ns=self.since_ns, limit=_MOST_RUNS
-            )
-            self._scopes[key] = {one.trace_id: None for one in runs}
-        return self._scopes[key]
+        return self._once(
+            ("agent", agent),
+            lambda: (
+                one.trace_id
+                for one in sources.runs_of_agent(
+                    self.connection, agent, since_ns=self.since_ns, limit=_MOST_RUNS
+                )
+            ),
+        )
 
     def _of_project(self, project: str) -> Traces:
-        key = ("project", project)
-        if key not in self._scopes:
-            traces = sources.runs_touching(
+        return self._once(
+            ("project", project),
+            lambda: sources.runs_touching(
                 self.connection, project, since_ns=self.since_ns, limit=_MOST_RUNS
-            )
-            self._scopes[key] = dict.fromkeys(traces)
-        return self._scopes[key]
+            ),
+        )
 
     def _of_tools(self, topic: Topic) -> Traces:
-        key = ("topic", str(topic.is_tool), topic.name)
-        if key not in self._scopes:
+        def read() -> Iterable[bytes]:
             named = [name for name in self._names() if _may_run(name, topic)]
             runs = sources.runs_of_tools(
                 self.connection, named, since_ns=self.since_ns, limit=_MOST_RUNS
             )
-            self._scopes[key] = {one.trace_id: None for one in runs}
+            return (one.trace_id for one in runs)
+
+        return self._once(("topic", str(topic.is_tool), topic.name), read)
+
+    def _once(self, key: tuple[str, ...], read: Callable[[], Iterable[bytes]]) -> Traces:
+        if key not in self._scopes:
+            self._scopes[key] = dict.fromkeys(read())
         return self._scopes[key]
 
     def _names(self) -> list[str]:
@@ -146,15 +152,3 @@ def _may_run(name: str, topic: Topic) -> bool:
     key = tool_key(name)
     is_shell = bool(topic.commands) and shell_text(key, {"command": "x"}) is not None
     return topic.matches_tool(key) or is_shell
-
-
-def judge_memory(
-    connection: apsw.Connection,
-    history: History,
-    evidence: Sequence[Evidence],
-    *,
-    since_ns: int,
-    now_ns: int,
-) -> MemoryJudge:
-    """Return the judge of one evaluation."""
-    return MemoryJudge(connection, history, evidence, since_ns, now_ns)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from hansard_collector.evaluation.languages import Language, is_of_plans
+from hansard_collector.evaluation.languages import Language, is_of_plans, words_of
 from hansard_collector.evaluation.sentences import Token
 
 # Phrases found in tokens: a table by first words, so that a text costs its length.
@@ -116,18 +116,9 @@ def _fits(text: str, word: str) -> bool:
     return text.startswith(word[:-1]) if word.endswith("*") else text == word
 
 
-_split: Final = str.split
-
 _BUTS: Final = frozenset({"but", "aber", "jedoch", "mais", "pero", "sondern", "sin embargo"})
 _SEMICOLON: Final = frozenset({";", "—", "–", "|"})
-_TRAILING: Final = frozenset(
-    _split(
-        """
-        according said says claims laut sagt sagte zufolge selon según dijo dice dit
-        reported
-        """
-    )
-)
+_TRAILING: Final = words_of("trailing_reports")
 _YEARS: Final = ("19", "20")
 
 

@@ -17,9 +17,8 @@ from typing import Any, Final, Literal
 import orjson
 
 from hansard.adapters.claims.shell import ShellCommand, commands_of, shell_text
+from hansard_collector.evaluation.languages import words_of
 from hansard_collector.evaluation.topics import Pattern, Topic, parts_of, tool_key
-
-_split: Final = str.split
 
 Status = Literal["ok", "unset", "error", "open", "cancelled"]
 OutcomeKind = Literal["succeeded", "failed", "unknown"]
@@ -32,33 +31,10 @@ _ERROR_FIELDS: Final = ("is_error", "isError")
 _SUCCESS_FIELDS: Final = ("success", "ok", "succeeded")
 _HTTP_FIELDS: Final = ("status", "status_code", "statusCode", "http_status", "code")
 _STATE_FIELDS: Final = ("status", "state", "conclusion", "outcome", "result")
-_FAILED_STATES: Final = frozenset(
-    _split(
-        """
-        failed failure error errored timeout timed_out timedout cancelled canceled
-        aborted rejected denied crashed fatal fail declined refused not_found expired invalid
-        unavailable blocked forbidden unauthorized unauthorised
-        """
-    )
-)
-_DONE_STATES: Final = frozenset(
-    _split(
-        """
-        ok success succeeded successful completed complete done passed pass finished
-        applied confirmed booked sent created updated deleted saved delivered issued paid refunded
-        deployed published merged accepted approved shipped submitted uploaded healthy active
-        """
-    )
-)
+_FAILED_STATES: Final = words_of("failed_states")
+_DONE_STATES: Final = words_of("done_states")
 # Tools that return data: a state in their result is the state of something else.
-_READING: Final = frozenset(
-    _split(
-        """
-        read get fetch list search grep find query lookup look show describe view retrieve
-        cat head tail glob rg browse open
-        """
-    )
-)
+_READING: Final = words_of("reading_verbs")
 # Words of a short result that name a failure, unless they say that there was none.
 _FAILURE_WORDS: Final = re.compile(
     r"\b(?:declined|refused|rejected|denied|failed|failure|could not|couldn't|cannot|can't|unable"

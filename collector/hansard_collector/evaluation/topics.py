@@ -12,10 +12,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from hansard_collector.evaluation.languages import LANGUAGES, language
+from hansard_collector.evaluation.languages import LANGUAGES, language, words_of
 from hansard_collector.evaluation.modality import PhraseTable
-
-_split: Final = str.split
 
 Polarity = Literal["success", "failure", "acted"]
 # Kinds of phrases that say how a statement is meant; fields of a Language.
@@ -25,15 +23,8 @@ MODALITY: Final = (
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PART: Final = re.compile(r"[a-z0-9]+")
 # Verbs that say of a tool's name that it does something, and not what.
-GENERIC: Final = frozenset(
-    _split(
-        """
-        run execute exec call use try invoke start do perform trigger launch make test
-        check attempt tool get handle process
-        """
-    )
-)
-_NO_SUBJECT: Final = frozenset(_split("command commands code shell script tool it python bash"))
+GENERIC: Final = words_of("generic_verbs")
+_NO_SUBJECT: Final = words_of("no_subject")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Literal
+from typing import Final
 
 import orjson
 
@@ -24,9 +24,8 @@ from hansard_collector.evaluation.outcomes import (
 )
 from hansard_collector.evaluation.sentences import words_in
 from hansard_collector.evaluation.topics import Polarity
+from hansard_store.evaluation.verdicts import Verdict
 
-VerdictKind = Literal["confirmed", "contradicted", "claimed", "unknown"]
-VERDICTS: Final[tuple[VerdictKind, ...]] = ("confirmed", "contradicted", "claimed", "unknown")
 _MOST_EVIDENCE: Final = 20  # steps that a verdict names
 _MOST_COMPARED: Final = 10  # executions before the last one, of other arguments
 _WHOLE: Final = frozenset(
@@ -39,7 +38,7 @@ _PARTS: Final = frozenset(("but", "while", "except", "aber", "mais", "pero"))
 class Judgement:
     """A verdict with what it rests on."""
 
-    verdict: VerdictKind
+    verdict: Verdict
     why: str  # one sentence, nothing recorded
     evidence: tuple[str, ...] = ()  # step ids, the one that decided first
     tool: str = ""  # of the step that decided
@@ -186,7 +185,7 @@ def judge_standing(polarity: Polarity, record: Record, *, said_ns: int) -> Judge
     return Judgement("unknown", why, (latest.step_id,), latest.tool, count, 0, record.moments[-1])
 
 
-def _compared(claim: Claim, last: Execution, outcome: Outcome) -> tuple[VerdictKind, str]:
+def _compared(claim: Claim, last: Execution, outcome: Outcome) -> tuple[Verdict, str]:
     if outcome.kind == "unknown":
         return "unknown", f"the outcome of the last execution is not known: {outcome.why}"
     has_failed = outcome.kind == "failed"
@@ -196,7 +195,7 @@ def _compared(claim: Claim, last: Execution, outcome: Outcome) -> tuple[VerdictK
     if is_other and (has_failed or claim.polarity == "failure"):
         return "unknown", f"the last execution is not of that part alone: {outcome.why}"
     words = "failed" if has_failed else "succeeded"
-    verdict: VerdictKind = "confirmed" if is_borne_out else "contradicted"
+    verdict: Verdict = "confirmed" if is_borne_out else "contradicted"
     return verdict, f"the last execution {words}: {outcome.why}"
 
 

@@ -1,19 +1,16 @@
-"""A verdict as a sentence: on pages, in responses, in corrections and as telemetry."""
+"""A verdict as a sentence and as JSON: on pages, in responses, in corrections and as telemetry."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from hansard_compiler.calls import Json
 from hansard_store.evaluation.verdicts import VerdictRow
+from hansard_store.times import time_text
 
 _MOST_CHARS: Final = 160
-_LABELS: Final = {
-    "confirmed": "confirmed",
-    "contradicted": "contradicted",
-    "claimed": "no evidence",
-    "unknown": "outcome unknown",
-}
 
 
 def claim_words(row: VerdictRow) -> str:
@@ -60,12 +57,46 @@ def verdict_words(row: VerdictRow) -> str:
     return f"{claim_words(row)}; {evidence_words(row)}{later}"
 
 
-def verdict_label(verdict: str) -> str:
-    """Return a verdict as a page names it."""
-    return _LABELS[verdict]
-
-
 def moment(time_ns: int) -> str:
     """Return a time to the second, in UTC."""
     at = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def verdict_json(row: VerdictRow, memories: Mapping[int, str]) -> Json:
+    """Return a verdict; `memories` has the ids of the records that it names, by number."""
+    return {
+        "evaluation_id": row.key.hex(),
+        "verdict": row.verdict,
+        "action_status": row.action_status,
+        "summary": verdict_words(row),
+        "reason": row.why,
+        "claim": {
+            "source": row.source,
+            "run_id": row.run_id,
+            "step_id": row.step_id,
+            "memory_id": None if row.memory is None else memories.get(row.memory),
+            "message_id": None if row.message is None else row.message.hex(),
+            "sentence": row.said or None,
+            "start": row.start,
+            "language": row.language,
+            "tool": row.subject,
+            "is_tool": row.is_tool,
+            "qualifier": row.qualifier or None,
+            "polarity": row.polarity,
+            "at": time_text(row.claimed_ns),
+            "ns": str(row.claimed_ns),
+        },
+        "evidence": {
+            "tool": row.tool or None,
+            "step_ids": list(row.evidence),
+            "executions": row.executions,
+            "failures": row.failures,
+            "at": time_text(row.decided_ns),
+            "recovered_at": time_text(row.recovered_ns),
+        },
+        "correction_id": None if row.correction is None else memories.get(row.correction),
+        "count": row.count,
+        "first_seen_at": time_text(row.first_seen_ns),
+        "last_seen_at": time_text(row.last_seen_ns),
+    }

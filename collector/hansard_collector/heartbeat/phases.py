@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hansard._runtime.locks import hold_lock
-from hansard_collector.evaluation.engine import Evaluated, Evaluation, contradictions
+from hansard_collector.evaluation.engine import Evaluated, Evaluation
 from hansard_collector.evaluation.settings import load_rules
 from hansard_collector.evaluation.words import evidence_words, normal_words
 from hansard_collector.heartbeat.phase import (
@@ -112,7 +112,9 @@ def run_evaluation(context: CycleContext) -> PhaseResult:
     found = Evaluation(context.folder, rules, context.mode).run(
         now_ns=context.now_ns, since_ns=context.since_ns, step_id=context.step_id
     )
-    context.log.write(*(_contradiction_line(one) for one in contradictions(found.new)))
+    context.log.write(
+        *(_contradiction_line(one) for one in found.new if one.verdict == "contradicted")
+    )
     return PhaseResult(summary_of(found), found.figures, results_of(found.new))
 
 

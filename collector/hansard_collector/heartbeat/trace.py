@@ -15,9 +15,6 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import (
     INVALID_SPAN,
     Span,
@@ -29,7 +26,7 @@ from opentelemetry.trace import (
 
 from hansard_collector.evaluation.words import verdict_words
 from hansard_collector.heartbeat.phase import EvaluationResult
-from hansard_collector.judges.recording import call_recorder
+from hansard_collector.judges.recording import call_recorder, provider_of_own
 from hansard_collector.pipeline.embedded import EmbeddedIngest, open_embedded
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
@@ -46,13 +43,7 @@ class CycleTrace:
 
     def __init__(self, folder: DataFolder, mode: RetentionMode) -> None:
         """Open the store. Raises StoreError."""
-        self._ended = _Ended()
-        self._provider = TracerProvider(
-            resource=Resource({"service.name": SERVICE}),
-            span_limits=SpanLimits(max_span_attributes=1_000),
-            shutdown_on_exit=False,
-        )
-        self._provider.add_span_processor(SimpleSpanProcessor(self._ended))
+        self._provider, self._ended = provider_of_own(SERVICE)
         self.tracer: Tracer = self._provider.get_tracer(SERVICE)
         # Of the calls of models that judge something: steps below their phase.
         self.recorder = call_recorder(folder, mode, self._provider, self.tracer)
@@ -79,7 +70,8 @@ class CycleTrace:
 
     def store(self, evaluations: Sequence[EvaluationResult] = ()) -> None:
         """Store the spans that have ended, and evaluation results on the spans that they judge."""
-        if spans := self._ended.taken():
+        if spans := self._ended.get_finished_spans():
+            self._ended.clear()
             self._ingest.export("traces", encode_spans(spans).SerializeToString())
         _store(self._ingest, evaluations)
 
@@ -137,21 +129,6 @@ def set_outcome(span: Span, *, status: str, summary: str, figures: Mapping[str, 
             span.set_attribute(f"hansard.heartbeat.{name}", value)
     is_failed = status == "failed"
     span.set_status(Status(StatusCode.ERROR, summary) if is_failed else Status(StatusCode.OK))
-
-
-class _Ended(SpanExporter):
-    """Holds ended spans until they are stored."""
-
-    def __init__(self) -> None:
-        self._spans: list[ReadableSpan] = []
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self._spans += spans
-        return SpanExportResult.SUCCESS
-
-    def taken(self) -> list[ReadableSpan]:
-        spans, self._spans = self._spans, []
-        return spans
 
 
 def _request(evaluations: Sequence[EvaluationResult]) -> ExportLogsServiceRequest:

@@ -7,7 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import apsw
@@ -371,7 +371,7 @@ class InterestFinder:
                 },
             )
         )
-        return FoundTopic(topic.text, topic.owner, "new", topic.entries, written.memory.memory_id)
+        return replace(topic, memory_id=written.memory.memory_id)
 
 
 def _texts_of(one: Memory) -> Sequence[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final, Protocol
 
 from hansard_compiler.words import WORD, is_dense, stem, terms_of
@@ -74,7 +76,16 @@ def roots(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def _roots_of(word: str) -> tuple[str, ...]:
+    return tuple(map(root, stems_of(word)))
+
+
+def stems_of(word: str) -> Sequence[str]:
+    """Return the stems of a word; a name is one word, without its parts."""
     found = terms_of(word)
-    if len(found) > 1 and not is_dense(found[0]):
-        found = (stem(found[-1]),)  # of an identifier: behind its parts, all of it
-    return tuple(root(one) for one in found)
+    return (stem(found[-1]),) if len(found) > 1 and not is_dense(found[0]) else found
+
+
+def within(entries: Sequence[Entry], most: int) -> Sequence[Entry]:
+    """Return the first entries, the newest, that have so many characters together."""
+    sizes = accumulate(len(one.text) for one in entries)
+    return entries[: bisect_right(list(sizes), most)]

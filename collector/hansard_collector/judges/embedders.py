@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import mul
 from typing import Final
 
+from hansard_collector.interests.topics import stems_of
 from hansard_compiler.relevance import Vector
-from hansard_compiler.words import WORD, is_dense, stem, terms_of
+from hansard_compiler.words import WORD, is_dense
 
 PIECES: Final = "hashed-pieces/1"
 _DIMENSIONS: Final = 512
@@ -71,27 +72,13 @@ def cosine(a: Vector, b: Vector) -> float:
 
 def _vector(text: str) -> Vector:
     sums: dict[int, float] = {}
+    words = Counter(one for word in WORD.findall(text) for one in stems_of(word))
     # In a fixed order: sums of floats depend on it.
-    for word, times in sorted(Counter(_words(text)).items()):
+    for word, times in sorted(words.items()):
         weight = math.sqrt(times)
         for index, share in _places(word):
             sums[index] = sums.get(index, 0.0) + weight * share
-    length = math.sqrt(math.fsum(one * one for one in sums.values()))
-    vector = [0.0] * _DIMENSIONS
-    if length:
-        for index, one in sums.items():
-            vector[index] = round(one / length, _DIGITS)
-    return vector
-
-
-def _words(text: str) -> Iterator[str]:
-    """Yield the stems of a text's words; a name is one word, with its pieces."""
-    for word in WORD.findall(text):
-        found = terms_of(word)
-        if len(found) > 1 and not is_dense(found[0]):
-            yield stem(found[-1])
-        else:
-            yield from found
+    return unit([sums.get(index, 0.0) for index in range(_DIMENSIONS)])
 
 
 @lru_cache(maxsize=65_536)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """One classifier, one embedder and one extractor of topics; None is a missing one.
+    """A classifier of each task, one embedder and one extractor of topics; None is a missing one.
 
     What needs a missing one is skipped, and says so: `for_task`, `need_embedder` and
-    `need_extractor` raise JudgeMissing with the reason. `tasks` has the classifier of each task,
-    where one is configured by itself.
+    `need_extractor` raise JudgeMissing with the reason. `classifier` is that of tasks that are not
+    in `tasks`.
     """
 
     classifier: Classifier | None = None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Entry, Topic
+from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Entry, Topic, within
 from hansard_collector.judges.calls import CallCounter, ModelCaller
 from hansard_collector.judges.embedders import unit
 from hansard_collector.judges.errors import InvalidJudgement
@@ -145,16 +145,10 @@ def _topic(one: Any, name: str) -> Topic:
 
 
 def _shown(entries: Sequence[Entry]) -> list[dict[str, str]]:
-    shown, left = [], _MOST_CHARACTERS
-    for one in entries:
-        left -= len(one.text)
-        if left < 0:
-            break
-        shown.append(
-            {"id": one.memory_id, "type": one.memory_type, "subject": one.subject,
-             "text": one.content}
-        )  # fmt: skip
-    return shown
+    return [
+        {"id": one.memory_id, "type": one.memory_type, "subject": one.subject, "text": one.content}
+        for one in within(entries, _MOST_CHARACTERS)
+    ]
 
 
 # An embedder that calls a provider: `POST /embeddings`, as OpenAI and servers like it answer.

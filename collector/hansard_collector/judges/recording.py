@@ -63,6 +63,18 @@ class FolderPayloads:
         return f"sha256:{digest.hexdigest()}"
 
 
+def provider_of_own(service: str) -> tuple[TracerProvider, InMemorySpanExporter]:
+    """Return a provider whose spans mix with none of the program, and what holds ended ones."""
+    ended = InMemorySpanExporter()
+    provider = TracerProvider(
+        resource=Resource({"service.name": service}),
+        span_limits=SpanLimits(max_span_attributes=_MOST_ATTRIBUTES),
+        shutdown_on_exit=False,
+    )
+    provider.add_span_processor(SimpleSpanProcessor(ended))
+    return provider, ended
+
+
 def call_recorder(
     folder: DataFolder, mode: RetentionMode, provider: TracerProvider, tracer: Tracer
 ) -> Recorder:
@@ -83,13 +95,7 @@ class CallTrace:
 
     def __init__(self, folder: DataFolder, mode: RetentionMode, service: str) -> None:
         self._folder, self._mode, self._service = folder, mode, service
-        self._ended = InMemorySpanExporter()
-        self._provider = TracerProvider(
-            resource=Resource({"service.name": service}),
-            span_limits=SpanLimits(max_span_attributes=_MOST_ATTRIBUTES),
-            shutdown_on_exit=False,
-        )
-        self._provider.add_span_processor(SimpleSpanProcessor(self._ended))
+        self._provider, self._ended = provider_of_own(service)
         tracer = self._provider.get_tracer(service)
         self.recorder = call_recorder(folder, mode, self._provider, tracer)
         self.step_id = ""

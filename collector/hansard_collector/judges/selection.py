@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -16,12 +14,11 @@ from hansard_collector.judges.errors import JudgeMissing
 from hansard_collector.judges.judges import Judges
 from hansard_collector.judges.models import ModelClassifier, ModelEmbedder, ModelExtractor
 from hansard_collector.judges.offline import OfflineClassifier
-from hansard_compiler.classifier import Classifier, Question, Task, Verdict
+from hansard_compiler.classifier import Classifier, Task
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.relevance import Embedder
 
 if TYPE_CHECKING:
-    from hansard._runtime.recorder import Recorder
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.base import Wire
     from hansard_compiler.providers.transport.vendor_sdk import Connection
@@ -30,33 +27,6 @@ _TIMEOUT_S: Final = 60.0
 _MAX_RETRIES: Final = 1  # of a call: the next cycle retries
 _EXTRA: Final = ("numpy", "safetensors", "tokenizers", "wordllama")
 _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-
-
-@dataclass(frozen=True, slots=True)
-class ByTask:
-    """A classifier of several, one for each task."""
-
-    classifiers: Mapping[Task, Classifier]
-
-    @property
-    def name(self) -> str:
-        return " ".join(f"{task}={one.name}" for task, one in self.classifiers.items())
-
-    def __call__(self, question: Question) -> Verdict:
-        """Return the verdict of the task's own. Raises JudgeMissing where it has none."""
-        found = self.classifiers.get(question.task)
-        if found is None:
-            raise JudgeMissing(f"there is no classifier for the task {question.task!r}")
-        return found(question)
-
-    def recorded_by(self, recorder: Recorder) -> ByTask:
-        """Return the same with the calls of each recorded."""
-        return ByTask(
-            {
-                task: one.recorded_by(recorder) if isinstance(one, ModelClassifier) else one
-                for task, one in self.classifiers.items()
-            }
-        )
 
 
 def judges_from(settings: JudgeSettings) -> Judges:
@@ -82,7 +52,6 @@ class _Making:
         by_task = {task: self._classifier(task) for task in TASKS}
         embedder, extractor = self._embedder(), self._extractor()
         return Judges(
-            classifier=_common(by_task),
             embedder=embedder,
             extractor=extractor,
             tasks=by_task,
@@ -204,14 +173,3 @@ class _Making:
         if provider == "openai_compatible":
             return "" if self._settings.model_server else "the setting `model_server`"
         return "" if self._settings.environment.get(_KEYS[provider]) else _KEYS[provider]
-
-
-def _common(by_task: Mapping[Task, Classifier | None]) -> Classifier | None:
-    """Return one classifier for every task: the same for all, or one that dispatches."""
-    there = {task: one for task, one in by_task.items() if one is not None}
-    if not there:
-        return None
-    first, *others = there.values()
-    if len(there) == len(by_task) and all(one == first for one in others):
-        return first
-    return ByTask(there)

@@ -7,7 +7,8 @@ the keys and the arithmetic of its spans: input tokens exclude the cached ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
@@ -24,8 +25,10 @@ from hansard_collector.log_sessions.marks import (
     content_of,
     copied,
     duration_of,
+    failure_of,
     of_session,
     present,
+    prompt_text,
     text_of,
 )
 
@@ -52,86 +55,57 @@ def _name(log: LogView) -> str:
 
 
 def read(log: LogView) -> Mark | None:
-    mark = _MARKS.get(_name(log), _note)
-    return mark(log)
+    make = _MARKS.get(_name(log))
+    return _mark(log, EntryType.NOTE) if make is None else make(log)
 
 
-def _prompt_id(log: LogView) -> str:
-    return text_of(log, "prompt.id")
-
-
-def _note(log: LogView) -> Mark:
-    return Mark(EntryType.NOTE, prompt=_prompt_id(log))
-
-
-def _prompt(log: LogView) -> Mark:
-    return Mark(EntryType.PROMPT, prompt=_prompt_id(log))
-
-
-def _request(log: LogView) -> Mark:
+def _mark(
+    log: LogView,
+    entry_type: EntryType,
+    kind: str = "",
+    *,
+    key: tuple[str, ...] = (),
+    sequence: tuple[str, ...] = (),
+    is_timed: bool = False,
+) -> Mark:
     return Mark(
-        EntryType.STEP,
-        LLM,
-        key=text_of(log, "request_id", "client_request_id"),
-        sequence=text_of(log, "query_source"),
-        duration_ns=duration_of(log),
-        prompt=_prompt_id(log),
-    )
-
-
-def _failure(log: LogView) -> Mark:
-    # The client's own id may stand for all attempts of a request: each of them failed by itself.
-    return Mark(
-        EntryType.STEP,
-        LLM,
-        key=text_of(log, "request_id"),
-        sequence=text_of(log, "query_source"),
-        duration_ns=duration_of(log),
-        prompt=_prompt_id(log),
+        entry_type,
+        kind,
+        key=text_of(log, *key),
+        sequence=text_of(log, *sequence),
+        duration_ns=duration_of(log) if is_timed else 0,
+        prompt=text_of(log, "prompt.id"),
     )
 
 
 def _answer(log: LogView) -> Mark:
     """A record of a call that may be named only by when it comes (Bedrock, Vertex)."""
-    request, sequence = text_of(log, "request_id"), text_of(log, "query_source")
-    if request:
-        return Mark(EntryType.STEP, LLM, key=request, sequence=sequence, prompt=_prompt_id(log))
-    return Mark(EntryType.END, sequence=sequence, prompt=_prompt_id(log))
-
-
-def _request_body(log: LogView) -> Mark:
-    return Mark(EntryType.START, sequence=text_of(log, "query_source"), prompt=_prompt_id(log))
+    if text_of(log, "request_id"):
+        return _mark(log, EntryType.STEP, LLM, key=("request_id",), sequence=_QUERY)
+    return _mark(log, EntryType.END, sequence=_QUERY)
 
 
 def _tool(log: LogView) -> Mark:
-    call = text_of(log, "tool_use_id")
-    if not call and _name(log) == "tool_decision":
-        return _note(log)  # what was decided on is unknown
-    return Mark(
-        EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=_prompt_id(log)
-    )
+    if not text_of(log, "tool_use_id") and _name(log) == "tool_decision":
+        return _mark(log, EntryType.NOTE)  # what was decided on is unknown
+    return _mark(log, EntryType.STEP, TOOL, key=("tool_use_id",), is_timed=True)
 
 
-def _compaction(log: LogView) -> Mark:
-    return Mark(EntryType.STEP, TASK, duration_ns=duration_of(log), prompt=_prompt_id(log))
-
-
-def _subagent(log: LogView) -> Mark:
-    return Mark(EntryType.STEP, AGENT, duration_ns=duration_of(log), prompt=_prompt_id(log))
-
-
-_MARKS = {
-    "user_prompt": _prompt,
-    "api_request": _request,
-    "api_error": _failure,
+_QUERY = ("query_source",)
+_call = partial(_mark, entry_type=EntryType.STEP, kind=LLM, sequence=_QUERY, is_timed=True)
+_MARKS: Mapping[str, Callable[[LogView], Mark]] = {
+    "user_prompt": partial(_mark, entry_type=EntryType.PROMPT),
+    "api_request": partial(_call, key=("request_id", "client_request_id")),
+    # The client's own id may stand for all attempts of a request: each of them failed by itself.
+    "api_error": partial(_call, key=("request_id",)),
     "api_refusal": _answer,
     "assistant_response": _answer,
-    "api_request_body": _request_body,
+    "api_request_body": partial(_mark, entry_type=EntryType.START, sequence=_QUERY),
     "api_response_body": _answer,
     "tool_decision": _tool,
     "tool_result": _tool,
-    "compaction": _compaction,
-    "subagent_completed": _subagent,
+    "compaction": partial(_mark, entry_type=EntryType.STEP, kind=TASK, is_timed=True),
+    "subagent_completed": partial(_mark, entry_type=EntryType.STEP, kind=AGENT, is_timed=True),
 }
 
 
@@ -151,7 +125,7 @@ def build(kind: str, entries: Sequence[Entry]) -> Step | None:
         last.time_ns - duration_of(last.log),
         last.time_ns,
         attributes=attributes,
-        error=_failed(last.log),
+        error=failure_of(last.log, "error", "error_type"),
     )
 
 
@@ -208,29 +182,21 @@ def _build_tool(entries: Sequence[Entry]) -> Step:
         last.time_ns - duration_of(last.log),
         last.time_ns,
         attributes={"span.type": "tool", **copied(logs)},
-        error=_failed(last.log),
+        error=failure_of(last.log, "error", "error_type"),
     )
-
-
-def _failed(log: LogView) -> str | None:
-    if values.flag(log.attributes.get("success")) is not False:
-        return None
-    return text_of(log, "error", "error_type") or "failed"
 
 
 def root(entries: Sequence[Entry]) -> Step:
     prompts = [entry.log for entry in entries if _name(entry.log) == "user_prompt"]
-    texts = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
     first = entries[0]
     attributes = {
         "span.type": "interaction",
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": NAME,
         **of_session(first.log),
-        **(copied(prompts[:1], but={"prompt"}) if prompts else {}),
+        **copied(prompts[:1], but={"prompt"}),
+        **present({"user_prompt": prompt_text(prompts)}),
     }
-    if texts:
-        attributes["user_prompt"] = "\n\n".join(map(str, texts))
     return Step("claude_code.interaction", first.time_ns, first.time_ns, attributes=attributes)
 
 

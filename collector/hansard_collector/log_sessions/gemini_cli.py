@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 
 from hansard_collector.dialects import others
-from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
 from hansard_collector.log_sessions import gen_ai_steps
 from hansard_collector.log_sessions.marks import (
@@ -26,6 +25,7 @@ from hansard_collector.log_sessions.marks import (
     content_of,
     copied,
     duration_of,
+    failure_of,
     named,
     present,
     text_of,
@@ -116,7 +116,7 @@ def build_call(entries: Sequence[Entry]) -> Step | None:
     attributes: dict[str, Value] = {
         **copied(details, but={"gen_ai.input.messages", "gen_ai.output.messages"}),
         **copied([end.log], but={*_CONTENT, *_COUNTS, "error", "error.message"}),
-        **({} if failed else usage(end.log)),
+        **({} if failed else others.gemini_usage(end.log.attributes)),
         **present({"gen_ai.response.finish_reasons": end.log.attributes.get("finish_reasons")}),
         **_content(entries, end.log, details=details),
         **facts,
@@ -143,15 +143,9 @@ def _content(
     return present(found)
 
 
-def usage(log: LogView) -> dict[str, Value]:
-    """Return token counts in the meaning of the conventions; nothing where none were sent."""
-    return dict(others.gemini_usage(log.attributes))
-
-
 def build_tool(entries: Sequence[Entry]) -> Step:
     last = entries[-1]
     log = last.log
-    failed = values.flag(log.attributes.get("success")) is False
     return gen_ai_steps.tool(
         name=text_of(log, "function_name", "tool_name"),
         call_id=text_of(log, "call_id", "tool_call_id"),
@@ -160,7 +154,7 @@ def build_tool(entries: Sequence[Entry]) -> Step:
         start_ns=last.time_ns - duration_of(log),
         end_ns=last.time_ns,
         attributes=copied([log], but={"function_args", "output"}),
-        error=(text_of(log, "error", "error.message") or "failed") if failed else None,
+        error=failure_of(log, "error", "error.message"),
     )
 
 

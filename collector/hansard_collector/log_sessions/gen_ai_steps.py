@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
 from hansard_collector.log_sessions.marks import (
     Entry,
     Step,
-    content_of,
     copied,
     of_session,
     present,
+    prompt_text,
     text_of,
 )
-
-USAGE = "gen_ai.usage."
 
 
 def turn(name: str, entries: Sequence[Entry], *, prompts: Sequence[LogView], session: str) -> Step:
     """Return a turn's own step: the agent with its prompt."""
     first = entries[0]
-    texts = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
     attributes: dict[str, Value] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": name,
         "gen_ai.conversation.id": session,
         **of_session(first.log),
-        **(copied(prompts[:1], but={"prompt"}) if prompts else {}),
+        **copied(prompts[:1], but={"prompt"}),
+        **present({"gen_ai.input.messages": prompt_text(prompts)}),
     }
-    if texts:
-        attributes["gen_ai.input.messages"] = "\n\n".join(map(str, texts))
     return Step(f"invoke_agent {name}", first.time_ns, first.time_ns, attributes=attributes)
 
 
@@ -85,16 +82,10 @@ def tool(
 
 def failure(log: LogView) -> tuple[str, dict[str, Value]]:
     """Return a failed request's message, and its facts under the keys of the conventions."""
-    sent = log.attributes
     facts = {
         "error.type": text_of(log, "error.type", "error_type") or None,
-        "http.response.status_code": next(
-            (
-                sent[key]
-                for key in ("http.response.status_code", "http.status_code", "status_code")
-                if sent.get(key) is not None
-            ),
-            None,
+        "http.response.status_code": values.first(
+            log.attributes, ("http.response.status_code", "http.status_code", "status_code")
         ),
     }
     return text_of(log, "error.message", "error") or "the request failed", present(facts)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hansard_collector.dialects import others
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
-from hansard_collector.log_sessions import gemini_cli, gen_ai_steps
+from hansard_collector.log_sessions import gen_ai_steps
 from hansard_collector.log_sessions.marks import (
     LLM,
     TASK,
@@ -20,9 +21,11 @@ from hansard_collector.log_sessions.marks import (
     EntryType,
     Mark,
     Step,
-    content_of,
     copied,
     duration_of,
+    failure_of,
+    newest_content,
+    newest_text,
     present,
     text_of,
 )
@@ -114,12 +117,14 @@ def _build_call(entries: Sequence[Entry]) -> Step:
     logs = [entry.log for entry in (*starts, *answers, *ends)]
     attributes: dict[str, Value] = {
         **copied(logs, but={"request_text", "response_text", "response", "error", "error.message"}),
-        **({} if failed else gemini_cli.usage(end.log) | _usage(logs)),
+        **({} if failed else others.gemini_usage(end.log.attributes) | _usage(logs)),
         **present(
             {
                 "gen_ai.response.finish_reasons": end.log.attributes.get("finish_reasons"),
-                "gen_ai.input.messages": _newest(logs, "gen_ai.input.messages", "request_text"),
-                "gen_ai.output.messages": _newest(
+                "gen_ai.input.messages": newest_content(
+                    logs, "gen_ai.input.messages", "request_text"
+                ),
+                "gen_ai.output.messages": newest_content(
                     logs, "gen_ai.output.messages", "response_text", "response"
                 ),
             }
@@ -149,35 +154,25 @@ def _usage(logs: Sequence[LogView]) -> dict[str, Value]:
     return found
 
 
-def _newest(logs: Sequence[LogView], *keys: str) -> Value:
-    values = (content_of(log, key) for log in reversed(logs) for key in keys)
-    return next((value for value in values if value is not None), None)
-
-
 def _build_tool(entries: Sequence[Entry]) -> Step:
     results = [entry for entry in entries if _name(entry.log) != "tool_decision"]
     last = (results or entries)[-1]
     log = last.log
     logs = [entry.log for entry in entries]
-    failed = values.flag(log.attributes.get("success")) is False
     return gen_ai_steps.tool(
-        name=_text_in(logs, "gen_ai.tool.name", "tool_name", "function_name"),
-        call_id=_text_in(logs, *_CALLS),
-        arguments=_newest(
+        name=newest_text(logs, "gen_ai.tool.name", "tool_name", "function_name"),
+        call_id=newest_text(logs, *_CALLS),
+        arguments=newest_content(
             logs,
             "gen_ai.tool.call.arguments", "function_args", "tool_input", "tool_parameters",
             "arguments",
         ),
-        result=_newest(logs, "gen_ai.tool.call.result", "output", "result"),
+        result=newest_content(logs, "gen_ai.tool.call.result", "output", "result"),
         start_ns=min(last.time_ns - duration_of(log), *(entry.time_ns for entry in entries)),
         end_ns=last.time_ns,
         attributes=copied(logs),
-        error=(text_of(log, "error", "error.message") or "failed") if failed else None,
+        error=failure_of(log, "error", "error.message"),
     )  # fmt: skip
-
-
-def _text_in(logs: Sequence[LogView], *keys: str) -> str:
-    return next((found for log in reversed(logs) if (found := text_of(log, *keys))), "")
 
 
 def root(entries: Sequence[Entry]) -> Step:

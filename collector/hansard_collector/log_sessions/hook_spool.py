@@ -12,6 +12,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -57,18 +58,16 @@ def ingest_hook_spool(
     data: Path, ingest: Ingest, *, stop: threading.Event | None = None
 ) -> Ingested:
     """Submit all that hooks wrote down, in the order of its time, and wait for the commits."""
-    stored = refused = waiting = 0
+    outcomes: Counter[str] = Counter()
     files = _files(data)
     for begin in range(0, len(files), _MOST_AT_ONCE):
         if stop is not None and stop.is_set():
-            return Ingested(stored, refused, waiting + len(files) - begin)
+            outcomes["waiting"] += len(files) - begin
+            break
         submitted = list(_submitted(files[begin : begin + _MOST_AT_ONCE], ingest))
         for path, future in submitted:
-            outcome = _outcome(path, future)
-            stored += outcome == "stored"
-            refused += outcome == "refused"
-            waiting += outcome == "waiting"
-    return Ingested(stored, refused, waiting)
+            outcomes[_outcome(path, future)] += 1
+    return Ingested(outcomes["stored"], outcomes["refused"], outcomes["waiting"])
 
 
 def ingest_hook_spool_offline(data: Path, retention: RetentionMode) -> Ingested:
@@ -85,23 +84,15 @@ def ingest_hook_spool_offline(data: Path, retention: RetentionMode) -> Ingested:
         pipeline.close()
 
 
-class HookSpoolWatch:
-    """Reads what hooks write down beside a running server, at its start and then now and again."""
-
-    def __init__(self, data: Path, ingest: Ingest) -> None:
-        self._background = Background(
-            "hansard-hook-spool",
-            lambda stop: ingest_hook_spool(data, ingest, stop=stop),
-            every_s=_EVERY_S,
-            log=_log,
-            put_off="what hooks wrote down is read later",
-        )
-
-    @contextlib.contextmanager
-    def working(self) -> Iterator[None]:
-        """Look for as long as the block lasts."""
-        with self._background.working():
-            yield
+def hook_spool_watch(data: Path, ingest: Ingest) -> Background:
+    """Return what reads hooks' records beside a running server, at its start and now and again."""
+    return Background(
+        "hansard-hook-spool",
+        lambda stop: ingest_hook_spool(data, ingest, stop=stop),
+        every_s=_EVERY_S,
+        log=_log,
+        put_off="what hooks wrote down is read later",
+    )
 
 
 def _files(data: Path) -> list[Path]:

@@ -8,6 +8,7 @@ or spans. Where there are none, the whole session is one run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hansard_collector.dialects.engine import values
@@ -20,9 +21,11 @@ from hansard_collector.log_sessions.marks import (
     EntryType,
     Mark,
     Step,
-    content_of,
-    of_session,
+    failure_of,
+    newest_content,
+    newest_text,
     present,
+    prompt_text,
     text_of,
 )
 
@@ -78,14 +81,7 @@ def joined(agent: Agent) -> Agent:
         own, hooked = _apart(entries)
         return agent.root(own) if own else _root(hooked)
 
-    return Agent(
-        agent.dialect,
-        agent.read,
-        build,
-        root,
-        sent_as=agent.sent_as,
-        is_sent_near=agent.is_sent_near,
-    )
+    return replace(agent, build=build, root=root)
 
 
 def _apart(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
@@ -100,14 +96,14 @@ def _build(entries: Sequence[Entry]) -> Step:
     ends = [entry for entry in entries if entry.log.event_name == ENDED]
     last = (ends or entries)[-1]
     return gen_ai_steps.tool(
-        name=_text_in(logs, "tool_name"),
-        call_id=_text_in(logs, "tool_use_id"),
-        arguments=_content_in(logs, "tool_input"),
-        result=_content_in(logs, "tool_response"),
+        name=newest_text(logs, "tool_name"),
+        call_id=newest_text(logs, "tool_use_id"),
+        arguments=newest_content(logs, "tool_input"),
+        result=newest_content(logs, "tool_response"),
         start_ns=min(entry.time_ns for entry in entries),
         end_ns=last.time_ns,
         attributes=_facts(logs),
-        error=_error(last.log) if ends else None,
+        error=failure_of(last.log, "error") if ends else None,
     )
 
 
@@ -116,8 +112,8 @@ def _completed(step: Step, entries: Sequence[Entry]) -> Step:
     logs = [entry.log for entry in entries]
     known = step.attributes
     added = {
-        "gen_ai.tool.call.arguments": _content_in(logs, "tool_input"),
-        "gen_ai.tool.call.result": _content_in(logs, "tool_response"),
+        "gen_ai.tool.call.arguments": newest_content(logs, "tool_input"),
+        "gen_ai.tool.call.result": newest_content(logs, "tool_response"),
     }
     has_arguments = any(
         key in known
@@ -125,13 +121,7 @@ def _completed(step: Step, entries: Sequence[Entry]) -> Step:
     )
     if has_arguments:
         del added["gen_ai.tool.call.arguments"]
-    return Step(
-        step.name,
-        step.start_ns,
-        step.end_ns,
-        attributes={**present(added), **_facts(logs), **known},
-        error=step.error,
-    )
+    return replace(step, attributes={**present(added), **_facts(logs), **known})
 
 
 def _root(entries: Sequence[Entry]) -> Step:
@@ -139,35 +129,16 @@ def _root(entries: Sequence[Entry]) -> Step:
     logs = [entry.log for entry in entries]
     first = logs[0]
     name = values.text(first.resource.get("service.name")) or "agent"
-    prompts = [log for log in logs if log.event_name == _PROMPT]
     step = gen_ai_steps.turn(name, entries, prompts=(), session=text_of(first, "session.id"))
     ends = [log for log in logs if log.event_name == _STOP]
-    prompt_texts = [one for log in prompts if (one := content_of(log, "prompt")) is not None]
-    last_message = _content_in(ends, "last_assistant_message")
     content = {
-        "gen_ai.input.messages": "\n\n".join(map(str, prompt_texts)) or None,
-        "gen_ai.output.messages": last_message,
-        "cwd": _content_in(logs, "cwd"),
+        "gen_ai.input.messages": prompt_text([log for log in logs if log.event_name == _PROMPT]),
+        "gen_ai.output.messages": newest_content(ends, "last_assistant_message"),
+        "cwd": newest_content(logs, "cwd"),
     }
-    attributes = {**step.attributes, **of_session(first), **present(content)}
-    return Step(step.name, step.start_ns, step.end_ns, attributes=attributes)
+    return replace(step, attributes={**step.attributes, **present(content)})
 
 
 def _facts(logs: Sequence[LogView]) -> dict[str, Value]:
     """Return what hooks report of a call beside its content: its score, and whether they warned."""
     return {key: log.attributes[key] for log in logs for key in _FACTS if key in log.attributes}
-
-
-def _error(log: LogView) -> str | None:
-    if values.flag(log.attributes.get("success")) is not False:
-        return None
-    return text_of(log, "error") or "failed"
-
-
-def _text_in(logs: Sequence[LogView], key: str) -> str:
-    return next((found for log in reversed(logs) if (found := text_of(log, key))), "")
-
-
-def _content_in(logs: Sequence[LogView], key: str) -> Value:
-    found = (content_of(log, key) for log in reversed(logs))
-    return next((value for value in found if value is not None), None)

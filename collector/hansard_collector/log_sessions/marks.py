@@ -155,6 +155,30 @@ def content_of(log: LogView, key: str) -> Value:
     return value if values.is_content(value) else None
 
 
+def prompt_text(prompts: Sequence[LogView]) -> str | None:
+    """Return what the prompts of a turn say, one after the other; None where that is not known."""
+    texts = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
+    return "\n\n".join(map(str, texts)) or None
+
+
+def newest_text(logs: Sequence[LogView], *keys: str) -> str:
+    """Return the text that the last record to have one has; empty for none."""
+    return next((found for log in reversed(logs) if (found := text_of(log, *keys))), "")
+
+
+def newest_content(logs: Sequence[LogView], *keys: str) -> Value:
+    """Return the content that the last record to have some has under one of the keys."""
+    found = (content_of(log, key) for log in reversed(logs) for key in keys)
+    return next((value for value in found if value is not None), None)
+
+
+def failure_of(log: LogView, *keys: str) -> str | None:
+    """Return why a record says that it did not succeed; None where it does not say so."""
+    if values.flag(log.attributes.get("success")) is not False:
+        return None
+    return text_of(log, *keys) or "failed"
+
+
 def copied(logs: Sequence[LogView], *, but: Collection[str] = ()) -> dict[str, Value]:
     """Return the attributes of some records as they were sent; the last value wins."""
     return {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import apsw
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -22,11 +21,12 @@ from hansard_collector.log_sessions.marks import (
     root_id,
     step_id,
 )
-from hansard_collector.otlp.any_value import attributes_dict, log_view, span_view
+from hansard_collector.otlp.any_value import span_view
+from hansard_collector.otlp.reexport import Envelopes
 from hansard_collector.pipeline.preparation import project
 from hansard_collector.pipeline.validation import span_times
 from hansard_store.content.contents import ContentCutter, CutValue
-from hansard_store.ingest.otlp_records import large_values, restore_log
+from hansard_store.ingest.otlp_records import large_values
 from hansard_store.ingest.session_logs import (
     PackedLog,
     bounds_of,
@@ -39,7 +39,6 @@ from hansard_store.ingest.session_logs import (
     records_of_step,
 )
 from hansard_store.ingest.span_input import ReceivedSpan
-from hansard_store.ingest.stored_spans import read_resource, read_scope
 from hansard_store.ingest.writer import Batch
 from hansard_store.runs.projection import NO_TIMES, RunState
 from hansard_store.steps.flags import SpanFlag
@@ -81,8 +80,7 @@ class StepMaker:
         self._batch = batch
         self._messages = messages
         self._cutter = ContentCutter()
-        self._resources: dict[int, Mapping[str, Any]] = {}
-        self._scopes: dict[int, tuple[str, str]] = {}
+        self._envelopes = Envelopes(connection)
 
     def make(self, agent: Agent, trace_id: bytes, news: News) -> None:
         """Make the steps of a run that have news again, and its root of all that is known."""
@@ -188,12 +186,12 @@ class StepMaker:
             parent=b"" if kind == _TURN else root_id(trace_id),
             kind=kind,
         )
-        scope_name, scope_version = self._scope(first.scope)
+        scope = self._envelopes.scope(first.scope).scope
         view = span_view(
             span,
-            self._resource(first.resource),
-            scope_name=scope_name,
-            scope_version=scope_version,
+            self._envelopes.attributes(first.resource),
+            scope_name=scope.name,
+            scope_version=scope.version,
             logs=[entry.log for entry in records.entries],
         )
         made = received(
@@ -221,22 +219,8 @@ class StepMaker:
 
     def _entry(self, packed: PackedLog) -> Entry:
         self._batch.write_held()
-        message = restore_log(self._connection, packed.record)
-        scope_name, _ = self._scope(packed.scope)
-        log = log_view(message, self._resource(packed.resource), scope_name=scope_name)
+        log = self._envelopes.log(packed.record, resource=packed.resource, scope=packed.scope)
         return Entry(packed.time_ns, log)
-
-    def _resource(self, number: int) -> Mapping[str, Any]:
-        if number not in self._resources:
-            envelope = read_resource(self._connection, number)
-            self._resources[number] = attributes_dict(envelope.resource.attributes)
-        return self._resources[number]
-
-    def _scope(self, number: int) -> tuple[str, str]:
-        if number not in self._scopes:
-            scope = read_scope(self._connection, number).scope
-            self._scopes[number] = (scope.name, scope.version)
-        return self._scopes[number]
 
 
 # Steps made of log records, as spans like those that are sent.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -34,12 +34,12 @@ from hansard_collector.log_sessions.marks import (
     turn_id,
 )
 from hansard_collector.log_sessions.steps import News, StepMaker
-from hansard_collector.otlp.any_value import attributes_dict, log_view
+from hansard_collector.otlp.any_value import log_view
+from hansard_collector.otlp.reexport import Envelopes
 from hansard_collector.pipeline.validation import bad_trace_id
 from hansard_store.ingest import session_logs
 from hansard_store.ingest.otlp_records import restore_log
 from hansard_store.ingest.session_logs import SessionLog, is_repeated, record_of
-from hansard_store.ingest.stored_spans import read_resource, read_scope
 from hansard_store.ingest.writer import Batch
 from hansard_store.runs.projection import RunState
 
@@ -161,7 +161,11 @@ class SessionWriter:
         """
         known = session_logs.find_session_log(self._connection, log)
         is_sent = sent_trace_id is not None
-        if event is not None and known is not None and _is_noted_as(event, known, is_sent=is_sent):
+        if (
+            event is not None
+            and known is not None
+            and _row_of(event, log, known.time_ns, known.trace_id, is_sent=is_sent) == known
+        ):
             home = known.trace_id if is_sent else self._home(event, time_ns)
             self._look_near(known)
             if home == known.trace_id or home is None:
@@ -505,7 +509,7 @@ class SessionWriter:
             if span_id is not None:
                 self._rejoined[trace_id].add(span_id)
             return
-        self._tell(_at(row, trace_id))
+        self._tell(replace(row, trace_id=trace_id))
 
     def _make_anew(self, trace_id: bytes, dialect: str) -> None:
         """Prepare a run that lost records: what is left of it is made again as a whole."""
@@ -540,11 +544,6 @@ def _prompt_of(event: SessionEvent, time_ns: int) -> str:
     return event.mark.prompt or f"at {time_ns}"
 
 
-def _is_noted_as(event: SessionEvent, known: SessionLog, *, is_sent: bool) -> bool:
-    """Whether a known record would be stored as the same now."""
-    return _row_of(event, known.log, known.time_ns, known.trace_id, is_sent=is_sent) == known
-
-
 def _row_of(
     event: SessionEvent, log: int, time_ns: int, trace_id: bytes | None, *, is_sent: bool
 ) -> SessionLog:
@@ -566,13 +565,6 @@ def _row_of(
 
 def _dialect(row: SessionLog) -> str:
     return row.session.partition(" ")[0]
-
-
-def _at(row: SessionLog, trace_id: bytes) -> SessionLog:
-    return SessionLog(
-        row.log, row.session, row.time_ns, row.start_ns, row.entry_type, row.kind, row.key,
-        row.sequence, row.lacks_prompt, trace_id,
-    )  # fmt: skip
 
 
 # Records that name no call, joined with the call that begins or ends when they were made.
@@ -653,14 +645,13 @@ def settle_again(
     are what they would be if all records came now. Spans that were sent must be indexed before.
     Returns the sent spans that got records, by trace; they are to be derived again.
     """
-    sessions = SessionWriter(connection, batch, messages)
+    sessions, envelopes = SessionWriter(connection, batch, messages), Envelopes(connection)
     for log in logs:
         packed = record_of(connection, log)
         batch.write_held()
         record = restore_log(connection, packed.record)
-        resource = attributes_dict(read_resource(connection, packed.resource).resource.attributes)
-        scope = read_scope(connection, packed.scope).scope
-        view = log_view(record, resource, scope_name=scope.name)
+        scope_name = envelopes.scope(packed.scope).scope.name
+        view = log_view(record, envelopes.attributes(packed.resource), scope_name=scope_name)
         sessions.note_again(
             None if is_repeated(connection, log) else recognise(view, record),
             log,

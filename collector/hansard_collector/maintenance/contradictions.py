@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hansard_collector.maintenance.result import Act, Contradictions
@@ -119,22 +119,20 @@ class ContradictionSearch:
     settings: MaintenanceSettings
     is_dry: bool = False
     most_tasks: int = 0
-    _calls: int = 0
-    _failed: int = 0
-    _changed: int = 0
-    _waiting: int = 0
-    _applied: list[Act] = field(default_factory=list)
-    _proposed: list[Act] = field(default_factory=list)
+    _done: Contradictions = field(init=False)
     _open: set[Pair] = field(default_factory=set)  # pairs that the next run has to look at
 
     def run(self) -> Contradictions:
         """Find, judge and settle. Raises StoreError; a classifier that fails is counted."""
         name = self.classifier.name
+        done = self._done = Contradictions(name)
         self._open_waiting()
         entries = self.service.new_entries(name)
         if not entries:
-            return self._result(0, 0, 0, 0.0, 0)
+            return done
         pre = self.service.candidates(name)
+        done.entries, done.new, done.pairs = pre.entries, pre.new, len(pre.pairs)
+        done.prefilter_ms = pre.took_ms
         unjudged = self.service.unjudged(name, pre.pairs)
         self._open = set(unjudged[self.settings.most_calls :])
         found = self._judge(unjudged[: self.settings.most_calls])
@@ -142,7 +140,8 @@ class ContradictionSearch:
         if not self.is_dry:
             waiting = {number for pair in self._open for number in pair}
             self.service.set_compared([one for one in entries if one not in waiting], name)
-        return self._result(pre.entries, pre.new, len(pre.pairs), pre.took_ms, len(found))
+        done.left, done.found = len(self._open), len(found)
+        return done
 
     # ---- judging
 
@@ -184,14 +183,14 @@ class ContradictionSearch:
             other=self.service.clean(statement_of(newer)),
             subject=self.service.clean(older.subject) if is_same else "",
         )
-        self._calls += 1
+        self._done.calls += 1
         try:
             verdict = self.classifier(question)
         except HansardError:
-            self._failed += 1
+            self._done.failed += 1
             return None
         if verdict.label not in (None, *LABELS) or not 0 <= verdict.score <= 1:
-            self._failed += 1
+            self._done.failed += 1
             return None
         return verdict
 
@@ -231,17 +230,17 @@ class ContradictionSearch:
 
     def _supersede(self, one: _Found) -> None:
         if not self.is_dry and not self.service.supersede(one.link, one.judged):
-            self._changed += 1
+            self._done.changed += 1
             self._open.add(one.judged.pair)
             return
-        self._applied.append(Act(one.link, one.older, one.newer))
+        self._done.applied.append(Act(one.link, one.older, one.newer))
 
     def _propose(self, one: _Found, doubt: str) -> None:
         link = one.link
         why = "; ".join(filter(None, (link.rationale, doubt)))
-        link = NewSupersession(link.older, link.newer, link.cause, why, link.judge, link.score)
-        if len(self._proposed) >= self.most_tasks:
-            self._waiting += 1
+        link = replace(link, rationale=why)
+        if len(self._done.proposed) >= self.most_tasks:
+            self._done.waiting += 1
             if not self.is_dry:
                 self.service.note_verdicts([one.judged], "waiting", reason=why)
             return
@@ -249,26 +248,7 @@ class ContradictionSearch:
         if not self.is_dry:
             made = self.service.propose(link, one.judged)
             task_id = None if made.task is None else made.task.task_id
-        self._proposed.append(Act(link, one.older, one.newer, task_id))
-
-    def _result(
-        self, entries: int, new: int, pairs: int, took_ms: float, found: int
-    ) -> Contradictions:
-        return Contradictions(
-            classifier=self.classifier.name,
-            entries=entries,
-            new=new,
-            pairs=pairs,
-            prefilter_ms=took_ms,
-            calls=self._calls,
-            failed=self._failed,
-            left=len(self._open),
-            changed=self._changed,
-            waiting=self._waiting,
-            found=found,
-            applied=self._applied,
-            proposed=self._proposed,
-        )
+        self._done.proposed.append(Act(link, one.older, one.newer, task_id))
 
 
 def in_order(records: Mapping[int, Memory], pair: Pair) -> tuple[Memory, Memory]:

@@ -48,11 +48,7 @@ class CorrectionLinking:
     settings: MaintenanceSettings
     is_dry: bool = False
     most_tasks: int = 0
-    _embedded: int = 0
-    _unlinked: int = 0
-    _left: int = 0
-    _applied: list[Act] = field(default_factory=list)
-    _proposed: list[Act] = field(default_factory=list)
+    _done: Corrections = field(init=False)
     _vectors: dict[int, Vector] = field(default_factory=dict)
     _standing: dict[int, int] = field(default_factory=dict)  # what may be corrected, by its time
     _owner: tuple[str, ...] = ()  # the namespace of both
@@ -61,27 +57,19 @@ class CorrectionLinking:
         """Link what is without a link. Raises StoreError; an embedder that fails ends the part."""
         most = self.settings.most_corrections
         corrections = self.service.unlinked_corrections(self.embedder.name, most=most + 1)
-        self._left = max(len(corrections) - most, 0)
+        left = max(len(corrections) - most, 0)
+        done = self._done = Corrections(self.embedder.name, left=left)
         corrections = corrections[:most]
-        failed = 0
         for at, one in enumerate(sorted(corrections, key=_by_place)):
             try:
                 is_done = self._link(one)
             except HansardError:
-                failed = len(corrections) - at
+                done.failed = len(corrections) - at
                 break
             if is_done and not self.is_dry:
                 self.service.set_compared([one.id], self.embedder.name)
-        return Corrections(
-            embedder=self.embedder.name,
-            corrections=len(corrections) + self._left,
-            embedded=self._embedded,
-            unlinked=self._unlinked,
-            left=self._left,
-            failed=failed,
-            applied=self._applied,
-            proposed=self._proposed,
-        )
+        done.corrections = len(corrections) + done.left
+        return done
 
     def _link(self, correction: Memory) -> bool:
         """Link one; False where the next run has to look at it again."""
@@ -99,7 +87,7 @@ class CorrectionLinking:
             near = nearest(vector, {number: vectors[number] for number in numbers})
             choice = choose(near, self.settings.thresholds_of(self.embedder.name))
         if choice is None:
-            self._unlinked += 1
+            self._done.unlinked += 1
             return True
         older = self.service.records([choice.number])[choice.number]
         doubt = choice.doubt or _other_name(correction, older)
@@ -117,21 +105,21 @@ class CorrectionLinking:
 
     def _supersede(self, link: NewSupersession, older: Memory, correction: Memory) -> bool:
         if not self.is_dry and not self.service.supersede(link):
-            self._left += 1
+            self._done.left += 1
             return False
         self._standing.pop(older.id, None)
-        self._applied.append(Act(link, older, correction))
+        self._done.applied.append(Act(link, older, correction))
         return True
 
     def _propose(self, link: NewSupersession, older: Memory, correction: Memory) -> bool:
-        if len(self._proposed) >= self.most_tasks:
-            self._left += 1
+        if len(self._done.proposed) >= self.most_tasks:
+            self._done.left += 1
             return False
         task_id = None
         if not self.is_dry:
             made = self.service.propose(link)
             task_id = None if made.task is None else made.task.task_id
-        self._proposed.append(Act(link, older, correction, task_id))
+        self._done.proposed.append(Act(link, older, correction, task_id))
         return True
 
     def _vectors_of(self, correction: Memory, numbers: Sequence[int]) -> dict[int, Vector]:
@@ -143,7 +131,7 @@ class CorrectionLinking:
             records = self.service.records(part)
             texts = [self.service.clean(words_of(records[number])) for number in part]
             made = dict(zip(part, self.embedder(texts), strict=True))
-            self._embedded += len(part)
+            self._done.embedded += len(part)
             if not self.is_dry:
                 self.service.add_vectors(made, self.embedder.name)
             self._vectors |= made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hansard_compiler.calls import Json
@@ -32,37 +32,37 @@ class Act:
     task_id: str | None = None  # of a proposal; None in a dry run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Contradictions:
     """What the two stages of contradiction detection did."""
 
     classifier: str
-    entries: int  # records that were considered
-    new: int  # of which those that had not been compared
-    pairs: int  # that the full-text filter found
-    prefilter_ms: float
-    calls: int  # of the classifier
-    failed: int  # calls without a usable answer; these pairs are left to the next run
-    left: int  # pairs beyond the bounds of this run
-    changed: int  # pairs of which one record did not stand any more when it was to be superseded
-    waiting: int  # doubtful pairs for which the next run opens a task
-    found: int  # pairs that contradict each other, certain or doubtful
-    applied: Sequence[Act] = ()
-    proposed: Sequence[Act] = ()
+    entries: int = 0  # records that were considered
+    new: int = 0  # of which those that had not been compared
+    pairs: int = 0  # that the full-text filter found
+    prefilter_ms: float = 0.0
+    calls: int = 0  # of the classifier
+    failed: int = 0  # calls without a usable answer; these pairs are left to the next run
+    left: int = 0  # pairs beyond the bounds of this run
+    changed: int = 0  # pairs of which one record did not stand any more when it was superseded
+    waiting: int = 0  # doubtful pairs for which the next run opens a task
+    found: int = 0  # pairs that contradict each other, certain or doubtful
+    applied: list[Act] = field(default_factory=list)
+    proposed: list[Act] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Corrections:
     """What linking did."""
 
     embedder: str
-    corrections: int  # without a link before
-    embedded: int  # texts that were sent to the embedder
-    unlinked: int  # corrections that are near no record
-    left: int  # beyond the bounds of this run
-    failed: int
-    applied: Sequence[Act] = ()
-    proposed: Sequence[Act] = ()
+    corrections: int = 0  # without a link before
+    embedded: int = 0  # texts that were sent to the embedder
+    unlinked: int = 0  # corrections that are near no record
+    left: int = 0  # beyond the bounds of this run
+    failed: int = 0
+    applied: list[Act] = field(default_factory=list)
+    proposed: list[Act] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,17 @@ class MaintenanceResult:
     @property
     def applied(self) -> list[Act]:
         """Every supersession, of contradictions and of corrections."""
-        parts = (self.contradictions, self.corrections)
-        return [act for part in parts if part is not None for act in part.applied]
+        return [act for part in self._parts for act in part.applied]
 
     @property
     def proposed(self) -> list[Act]:
         """Everything that waits for a person now."""
+        return [act for part in self._parts for act in part.proposed]
+
+    @property
+    def _parts(self) -> list[Contradictions | Corrections]:
         parts = (self.contradictions, self.corrections)
-        return [act for part in parts if part is not None for act in part.proposed]
+        return [part for part in parts if part is not None]
 
     @property
     def figures(self) -> dict[str, int]:
@@ -141,18 +144,11 @@ def result_json(result: MaintenanceResult) -> Json:
 def _contradictions_json(one: Contradictions | None) -> Mapping[str, Any] | None:
     if one is None:
         return None
+    counts = ("entries", "new", "pairs", "prefilter_ms", "calls", "failed", "left", "changed")
     return {
         "classifier": one.classifier,
-        "entries": one.entries,
-        "new": one.new,
-        "pairs": one.pairs,
+        **{name: getattr(one, name) for name in (*counts, "waiting", "found")},
         "prefilter_ms": round(one.prefilter_ms, 1),
-        "calls": one.calls,
-        "failed": one.failed,
-        "left": one.left,
-        "changed": one.changed,
-        "waiting": one.waiting,
-        "found": one.found,
     }
 
 

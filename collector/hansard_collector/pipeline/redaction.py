@@ -42,23 +42,19 @@ class RetentionPolicy:
     """What the collector keeps. Belongs to the pipeline thread: it remembers attribute names."""
 
     def __init__(self, mode: RetentionMode | str, redactor: Redactor) -> None:
-        self._mode = RetentionMode(mode)
+        self.mode = RetentionMode(mode)
         self._redactor = redactor
         self._cleaner = MessageCleaner(redactor)
 
     def twin(self) -> RetentionPolicy:
         """Return the same policy, to be used by another thread."""
-        return RetentionPolicy(self._mode, self._redactor)
-
-    @property
-    def mode(self) -> RetentionMode:
-        return self._mode
+        return RetentionPolicy(self.mode, self._redactor)
 
     def begin_scan(self, message: Message, helpers: Executor) -> Future[bool]:
         """Find out whether `apply` would certainly remove nothing; of a large request, a helper."""
         known: Future[bool] = Future()
-        if self._mode is not RetentionMode.REDACTED_PAYLOADS:
-            known.set_result(self._mode is RetentionMode.FULL_PAYLOADS)
+        if self.mode is not RetentionMode.REDACTED_PAYLOADS:
+            known.set_result(self.mode is RetentionMode.FULL_PAYLOADS)
             return known
         raw = message.SerializeToString()
         if len(raw) > _SMALL_BYTES:
@@ -77,9 +73,9 @@ class RetentionPolicy:
         An item that lost nothing is absent: usually the answer is empty. Withheld strings are
         counted, not listed, since in that mode nearly every item has them.
         """
-        if self._mode is RetentionMode.FULL_PAYLOADS:
+        if self.mode is RetentionMode.FULL_PAYLOADS:
             return {}
-        if self._mode is RetentionMode.REDACTED_PAYLOADS:
+        if self.mode is RetentionMode.REDACTED_PAYLOADS:
             return _by_item(signal, message, self._redact)
         return _by_item(signal, message, self._cleaner.withhold)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import ssl
 import threading
 import time
@@ -53,6 +52,8 @@ from hansard_compiler.errors import ConfigError
 # memory is short. A thread looks at those that are being received: one gets a deadline, a short one
 # while others wait for a worker, and when the process has grown too much only the few oldest go on.
 
+# Each waits for a commit most of its time, so many cost little; idle ones are not started.
+_WORKERS = 64
 _TICK_S = 0.25
 _LARGE_AT_ONCE = 4  # messages that may go on when memory is short
 _LARGE_BYTES = 4 << 20  # stock exporters send less, and receivers of others take no more
@@ -63,6 +64,24 @@ _FRESH_S = 0.1
 _SHORT_FRESH_S = 0.5  # the same while memory is short, for one at a time
 _LINE = 32  # wait for that at most, which is half of the workers,
 _LINE_OF_SENDER = 4  # and of one sender
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcSettings:
+    """The address of the gRPC receiver, and its limits."""
+
+    host: str = "127.0.0.1"
+    port: int = 4317  # 0 picks a free one
+    max_message_bytes: int = MAX_BODY_BYTES
+    store_wait_s: float = STORE_WAIT_S
+    message_wait_s: float = 20.0  # from the call's beginning to its whole message
+    busy_wait_s: float = 1.0  # the same, while other calls find no worker, or memory is short
+    # Of the process since its start: before large messages are received one at a time, and before
+    # few of those that are may go on.
+    short_bytes: int = 128 << 20
+    max_growth_bytes: int = 384 << 20
+    tls_certificate: Path | None = None  # PEM, with the chain; needs tls_key
+    tls_key: Path | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -83,18 +102,8 @@ class StallWatch:
     worker of the receiver and by its own thread.
     """
 
-    def __init__(
-        self,
-        *,
-        workers: int,
-        wait_s: float,
-        busy_wait_s: float,
-        short_bytes: int,
-        max_growth_bytes: int,
-    ) -> None:
-        self._workers = workers
-        self._wait_s, self._busy_wait_s = wait_s, busy_wait_s
-        self._short_bytes, self._max_growth_bytes = short_bytes, max_growth_bytes
+    def __init__(self, settings: GrpcSettings) -> None:
+        self._settings = settings
         self._changed = threading.Condition()
         self._waiting: dict[Waiting, None] = {}  # in the order in which they began
         self._line: dict[object, str] = {}  # of calls that are not let in yet, with their senders
@@ -170,7 +179,7 @@ class StallWatch:
 
     def _has_room(self) -> bool:
         """Return whether one more may send a large message; under the lock."""
-        is_short = self._growth() > self._short_bytes
+        is_short = self._growth() > self._settings.short_bytes
         fresh_s = _SHORT_FRESH_S if is_short else _FRESH_S
         began_s = time.monotonic() - fresh_s
         fresh = sum(not one.is_small and one.began_s > began_s for one in self._waiting)
@@ -194,11 +203,11 @@ class StallWatch:
     def _stalled(self) -> list[Waiting]:
         """Return the calls that have had their time; under the lock."""
         now_s = time.monotonic()
-        is_busy = len(self._waiting) + len(self._line) >= self._workers // 2
-        wait_s = self._busy_wait_s if is_busy else self._wait_s
+        is_busy = len(self._waiting) + len(self._line) >= _WORKERS // 2
+        wait_s = self._settings.busy_wait_s if is_busy else self._settings.message_wait_s
         pending = [one for one in self._waiting if not one.is_cut]
         stalled = [one for one in pending if now_s - one.began_s >= wait_s]
-        if self._growth() > self._max_growth_bytes:
+        if self._growth() > self._settings.max_growth_bytes:
             slow = [one for one in pending if now_s - one.began_s >= _TICK_S]
             stalled += [one for one in slow[_LARGE_AT_ONCE:] if one not in stalled]
         return stalled
@@ -259,8 +268,6 @@ def _host(address: str) -> str:
     return host.strip("[]") if has_port else address
 
 
-# Each waits for a commit most of its time, so many cost little; idle ones are not started.
-_WORKERS = 64
 _MOST_CALLS = 1024  # begun and waiting for a worker; more are refused unread
 _CONNECTION = (
     # What a connection may begin at once: one sender cannot take all workers for long.
@@ -310,36 +317,6 @@ def allow_all(authorization: str) -> None:
     """For a receiver without a token, which listens on the loopback only."""
 
 
-def require_bearer(token: str) -> Authorise:
-    """Let in only `Bearer <token>`, compared in constant time."""
-    expected = token.encode()
-
-    def authorise(authorization: str) -> Refusal | None:
-        scheme, _, token_sent = authorization.partition(" ")
-        is_right = hmac.compare_digest(token_sent.strip().encode(), expected)
-        return None if scheme.lower() == "bearer" and is_right else NO_TOKEN
-
-    return authorise
-
-
-@dataclass(frozen=True, slots=True)
-class GrpcSettings:
-    """The address of the gRPC receiver, and its limits."""
-
-    host: str = "127.0.0.1"
-    port: int = 4317  # 0 picks a free one
-    max_message_bytes: int = MAX_BODY_BYTES
-    store_wait_s: float = STORE_WAIT_S
-    message_wait_s: float = 20.0  # from the call's beginning to its whole message
-    busy_wait_s: float = 1.0  # the same, while other calls find no worker, or memory is short
-    # Of the process since its start: before large messages are received one at a time, and before
-    # few of those that are may go on.
-    short_bytes: int = 128 << 20
-    max_growth_bytes: int = 384 << 20
-    tls_certificate: Path | None = None  # PEM, with the chain; needs tls_key
-    tls_key: Path | None = None
-
-
 class GrpcReceiver:
     """A running gRPC server; `port` is the one it really listens on."""
 
@@ -359,13 +336,7 @@ class GrpcReceiver:
         self._held = HeldBack(limiter)
         workers = _WORKERS + MOST_HELD
         self._workers = ThreadPoolExecutor(workers, thread_name_prefix="otlp-grpc")
-        self._watch = StallWatch(
-            workers=_WORKERS,
-            wait_s=settings.message_wait_s,
-            busy_wait_s=settings.busy_wait_s,
-            short_bytes=settings.short_bytes,
-            max_growth_bytes=settings.max_growth_bytes,
-        )
+        self._watch = StallWatch(settings)
         self._server = grpc.server(
             self._workers,
             handlers=[

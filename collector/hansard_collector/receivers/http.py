@@ -32,7 +32,6 @@ from hansard_collector.pipeline.requests import (
     IngestRequest,
     IngestResult,
     Sender,
-    Signal,
     without_frames,
 )
 from hansard_collector.receivers.content_encoding import IDENTITY, SUPPORTED, inflate, is_supported
@@ -206,6 +205,7 @@ class _Exchange:
     target: Target
     method: str
     headers: Headers
+    encoding: Encoding | None  # None: of a type that OTLP does not know
     content_encoding: str  # lower case, "identity" left out of a list
     sender: Sender
 
@@ -219,6 +219,7 @@ class _Exchange:
             target=target,
             method=scope["method"],
             headers=headers,
+            encoding=encoding_of(headers),
             content_encoding=", ".join(applied) or IDENTITY,
             sender=Sender(
                 address=f"{client[0]}:{client[1]}" if client else "unix",
@@ -226,16 +227,6 @@ class _Exchange:
                 transport="http",
             ),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Upload:
-    """A request that may be read and stored."""
-
-    signal: Signal
-    encoding: Encoding
-    content_encoding: str
-    sender: Sender
 
 
 class _OtlpRoute(BaseRoute):
@@ -282,8 +273,7 @@ class _OtlpRoute(BaseRoute):
             whole_wait_s=self._settings.body_wait_s,
         )
         try:
-            upload = _check(exchange)
-            response = upload if isinstance(upload, Refusal) else await self._store(upload, body)
+            response = _refusal_of(exchange) or await self._store(exchange, body)
             if isinstance(response, Refusal):
                 return await self._refuse(exchange, response, body)
         except ClientDisconnect:
@@ -297,9 +287,12 @@ class _OtlpRoute(BaseRoute):
             headers=cors_headers(exchange.headers, self._settings.cors_origins),
         )
 
-    async def _store(self, upload: _Upload, body: Body) -> ExportResponse | Refusal:
+    async def _store(self, exchange: _Exchange, body: Body) -> ExportResponse | Refusal:
+        signal, encoding = exchange.target.signal, exchange.encoding
+        assert signal is not None, "it would have been refused"
+        assert encoding is not None, "it would have been refused"
         try:
-            content = await self._read(upload, body)
+            content = await self._read(exchange.content_encoding, encoding, body)
         except SenderStalled:
             return _SENDER_STALLED
         except IngestError as error:
@@ -307,10 +300,10 @@ class _OtlpRoute(BaseRoute):
         queued = submit(
             self._ingest,
             IngestRequest(
-                signal=upload.signal,
-                encoding=upload.encoding,
+                signal=signal,
+                encoding=encoding,
                 body=content,
-                sender=upload.sender,
+                sender=exchange.sender,
                 received_ns=time.time_ns(),
             ),
         )
@@ -323,21 +316,21 @@ class _OtlpRoute(BaseRoute):
         outcome = outcome_of(queued)
         if isinstance(outcome, Refusal):
             return outcome
-        return export_response(upload.signal, outcome)
+        return export_response(signal, outcome)
 
-    async def _read(self, upload: _Upload, body: Body) -> bytes:
+    async def _read(self, content_encoding: str, encoding: Encoding, body: Body) -> bytes:
         limit_bytes = self._settings.max_body_bytes
         content = await body.read(limit_bytes)
-        if upload.content_encoding == IDENTITY:
+        if content_encoding == IDENTITY:
             return content
         # In a thread whatever the size: a few hundred bytes may stand for 64 MiB.
         unpack = partial(
             inflate,
             content,
-            upload.content_encoding,
+            content_encoding,
             limit_bytes=limit_bytes,
             hold=body.hold,
-            judge=partial(judge_start, upload.encoding),
+            judge=partial(judge_start, encoding),
         )
         inflated = await to_thread.run_sync(_returning, unpack, limiter=self._inflating)
         if isinstance(inflated, Exception):
@@ -382,10 +375,9 @@ def _returning(work: Callable[[], bytes]) -> bytes | Exception:
         return without_frames(error)
 
 
-def _check(exchange: _Exchange) -> _Upload | Refusal:
+def _refusal_of(exchange: _Exchange) -> Refusal | None:
     """Judge a request before its body is read."""
-    signal, encoding = exchange.target.signal, encoding_of(exchange.headers)
-    if signal is None:
+    if exchange.target.signal is None:
         return Refusal(Reason.UNKNOWN_PATH, exchange.target.problem)
     if exchange.method != "POST":
         return Refusal(
@@ -393,7 +385,7 @@ def _check(exchange: _Exchange) -> _Upload | Refusal:
             f"OTLP requests are sent with POST, not {exchange.method}{_cors_hint(exchange)}",
             headers={"allow": "POST, OPTIONS"},
         )
-    if encoding is None:
+    if exchange.encoding is None:
         return Refusal(
             Reason.UNSUPPORTED_TYPE,
             f"content-type {media_type_of(exchange.headers)!r} is not received, only"
@@ -406,12 +398,7 @@ def _check(exchange: _Exchange) -> _Upload | Refusal:
             f" {', '.join(SUPPORTED)}",
             headers={"accept-encoding": ", ".join(SUPPORTED)},  # RFC 9110 §15.5.16
         )
-    return _Upload(
-        signal=signal,
-        encoding=encoding,
-        content_encoding=exchange.content_encoding,
-        sender=exchange.sender,
-    )
+    return None
 
 
 def _cors_hint(exchange: _Exchange) -> str:

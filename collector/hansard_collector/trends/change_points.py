@@ -7,7 +7,7 @@ Nelder, Generalized Linear Models, 4.5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Final, NamedTuple
@@ -27,6 +27,12 @@ class Count(NamedTuple):
 
     errors: int
     calls: int
+
+    @classmethod
+    def of(cls, counts: Iterable[Count]) -> Count:
+        """Return several counts as one."""
+        errors, calls = zip((0, 0), *counts, strict=True)
+        return cls(sum(errors), sum(calls))
 
     @property
     def rate(self) -> float:
@@ -58,18 +64,19 @@ def find_rise(days: Sequence[Count], *, limit: float = ROLLING_LIMIT) -> Change 
 
 def rise_between(before: Sequence[Count], after: Sequence[Count], *, at: int = 0) -> Change | None:
     """Return how far the second counts lie above the first; None where it is no rise to judge."""
-    first, second = _sum(before), _sum(after)
+    first, second = Count.of(before), Count.of(after)
     if first.calls < LEAST_CALLS or second.errors < LEAST_ERRORS:
         return None
     if second.rate < first.rate + LEAST_RISE:
         return None
-    ratio = max(2 * (_likelihood(first) + _likelihood(second) - _likelihood(_sum((first, second)))),
-                0.0)  # fmt: skip
+    ratio = _ratio(first, second)
     return Change(at, first, second, sqrt(ratio / _dispersion(before, first.rate)))
 
 
-def _sum(counts: Sequence[Count]) -> Count:
-    return Count(sum(one.errors for one in counts), sum(one.calls for one in counts))
+def _ratio(first: Count, second: Count) -> float:
+    """Return twice the logarithm of how much likelier two rates are than one for both."""
+    both = Count.of((first, second))
+    return max(2 * (_likelihood(first) + _likelihood(second) - _likelihood(both)), 0.0)
 
 
 def _likelihood(count: Count) -> float:
@@ -93,9 +100,7 @@ def share_score(first: Count, second: Count) -> float:
     """Return how many standard deviations two shares differ; both may be `errors` of `calls`."""
     if not first.calls or not second.calls:
         return 0.0
-    both = _sum((first, second))
-    ratio = 2 * (_likelihood(first) + _likelihood(second) - _likelihood(both))
-    return sqrt(max(ratio, 0.0))
+    return sqrt(_ratio(first, second))
 
 
 # Whether calls take longer than they did: the rank-sum test over classes of duration. Pure.

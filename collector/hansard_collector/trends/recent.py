@@ -80,7 +80,7 @@ def _error_rates(counts: Sequence[CallCount], period: Period, hours: int) -> lis
 def _rate_trend(
     kind: str, name: str, period: Period, before: Sequence[Count], recent: Sequence[Count]
 ) -> Trend | None:
-    now = Count(sum(one.errors for one in recent), sum(one.calls for one in recent))
+    now = Count.of(recent)
     if not before:
         is_bad = now.calls >= LEAST_CALLS and now.rate >= LEAST_SHARE
         return (

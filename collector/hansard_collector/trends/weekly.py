@@ -195,5 +195,4 @@ def _growth(memories: int, before: int) -> Iterator[Trend]:
 
 def _week(counts: Sequence[Count], ago: int) -> Count:
     end = len(counts) - ago * WEEK
-    days = counts[max(end - WEEK, 0) : end]
-    return Count(sum(one.errors for one in days), sum(one.calls for one in days))
+    return Count.of(counts[max(end - WEEK, 0) : end])

@@ -55,8 +55,6 @@ def test_each_task_may_have_a_classifier_of_its_own(tmp_path: Path) -> None:
     assert judges.need_extractor().name == "openai_compatible:large"
     with pytest.raises(JudgeMissing, match="switched off"):
         judges.for_task("irreversible")
-    assert judges.classifier is not None
-    assert judges.classifier.name == "topic=openai_compatible:gemma3:1b contradiction=offline/1"
 
 
 def test_two_classifiers_for_one_task_are_refused(tmp_path: Path) -> None:
@@ -82,7 +80,7 @@ def test_what_is_missing_is_named_and_nothing_stands_in(choice: str, says: str) 
 
     judges = judges_from(settings)
 
-    assert judges.classifier is None
+    assert set(judges.tasks.values()) == {None}
     assert judges.extractor is None
     for missing in (lambda: judges.for_task("contradiction"), judges.need_extractor):
         with pytest.raises(JudgeMissing, match=says):

@@ -27,8 +27,13 @@ from opentelemetry.util.types import AttributeValue
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.pipeline.requests import Signal
-from hansard_collector.receivers.grpc import require_bearer
-from tests.collector.receivers.maker import HttpDoor, MemoryPipeline, OpenGrpc, spans_of
+from tests.collector.receivers.maker import (
+    HttpDoor,
+    MemoryPipeline,
+    OpenGrpc,
+    require_bearer,
+    spans_of,
+)
 
 
 @pytest.fixture(params=["http", "http gzip", "http deflate", "grpc", "grpc gzip"])

@@ -34,10 +34,9 @@ from hansard_collector.receivers.grpc import (
     NOT_FOR_SENDING,
     GrpcReceiver,
     GrpcSettings,
-    require_bearer,
 )
 from hansard_compiler.errors import ConfigError
-from tests.collector.receivers.maker import MemoryPipeline, OpenGrpc
+from tests.collector.receivers.maker import MemoryPipeline, OpenGrpc, require_bearer
 
 MIB = 1 << 20
 TRACES = f"/{CONTRACTS[Signal.TRACES].service}/Export"

@@ -32,9 +32,9 @@ import uvicorn
 from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
-from hansard_collector.derivation.rebuild import RebuildContinuation
+from hansard_collector.derivation.rebuild import rebuild_continuation
 from hansard_collector.liveness import SilenceWatch
-from hansard_collector.log_sessions.hook_spool import HookSpoolWatch
+from hansard_collector.log_sessions.hook_spool import hook_spool_watch
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.validation import ItemLimits
@@ -407,8 +407,8 @@ def _background_work(
 ) -> Iterator[AbstractContextManager[object]]:
     """Yield what a server that receives does beside answering, each as long as its block."""
     yield SilenceWatch(folder).working()
-    yield HookSpoolWatch(config.data, pipeline).working()
-    yield RebuildContinuation(folder).working()
+    yield hook_spool_watch(config.data, pipeline).working()
+    yield rebuild_continuation(folder).working()
     yield Janitor(folder, Limits(config.keep, config.max_disk)).working()
     yield _heartbeat(config)
 

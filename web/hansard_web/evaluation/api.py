@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from hansard_collector.evaluation.json import verdict_json
+from hansard_collector.evaluation.words import verdict_json
 from hansard_store.errors import InvalidQueryError
 from hansard_store.evaluation.verdicts import (
     VERDICTS,

@@ -11,9 +11,8 @@ import click
 from hansard._config.setting import read_duration_ns
 from hansard._runtime.locks import hold_lock
 from hansard_collector.evaluation.engine import Evaluated, Evaluation
-from hansard_collector.evaluation.json import verdict_json
 from hansard_collector.evaluation.settings import load_rules
-from hansard_collector.evaluation.words import evidence_words
+from hansard_collector.evaluation.words import evidence_words, verdict_json
 from hansard_collector.heartbeat.phase import HeartbeatRunning
 from hansard_collector.heartbeat.trace import results_of, store_evaluations
 from hansard_compiler.calls import Json

@@ -29,6 +29,7 @@ from hansard_compiler.calls import (
 )
 
 _Block = Mapping[str, Any]
+_Read = Callable[[_Block], Part | None]
 _OWN_TOOLS = ("_call", "_call_output")
 
 
@@ -155,21 +156,26 @@ def _server_call(block: _Block) -> Part | None:
     return _call(block.get("id"), block.get("name"), block.get("server_tool_call"))
 
 
-def _tool_result(block: _Block) -> Part | None:
-    return ToolResultPart(
-        text(first(block, ("id", "tool_use_id", "call_id", "toolCallId", "tool_call_id"))),
-        result_of(first(block, ("response", "result", "content", "output"))),
-        text(first(block, ("name", "toolName", "tool_name"))),
-    )
+def _result_of(ids: tuple[str, ...], contents: tuple[str, ...]) -> _Read:
+    def read(block: _Block) -> Part | None:
+        return ToolResultPart(
+            text(first(block, ids)),
+            result_of(first(block, contents)),
+            text(first(block, ("name", "toolName", "tool_name"))),
+        )
+
+    return read
 
 
-def _item_result(block: _Block) -> Part | None:
-    """Items with an id of their own (Responses, Anthropic) beside the call's id."""
-    return ToolResultPart(
-        text(first(block, ("tool_use_id", "call_id", "tool_call_id", "toolCallId", "id"))),
-        result_of(first(block, ("content", "output", "result", "response"))),
-        text(first(block, ("name", "toolName", "tool_name"))),
-    )
+_tool_result = _result_of(
+    ("id", "tool_use_id", "call_id", "toolCallId", "tool_call_id"),
+    ("response", "result", "content", "output"),
+)
+# Items with an id of their own (Responses, Anthropic) beside the call's id.
+_item_result = _result_of(
+    ("tool_use_id", "call_id", "tool_call_id", "toolCallId", "id"),
+    ("content", "output", "result", "response"),
+)
 
 
 def _server_result(block: _Block) -> Part | None:
@@ -185,11 +191,34 @@ def _own_tool(block: _Block) -> Part | None:
     return _call(block.get("call_id"), kind.removesuffix("_call"), arguments)
 
 
-def _bedrock_call(block: _Block) -> Part | None:
-    inner = block["toolUse"]
-    if not isinstance(inner, dict):
-        return OtherPart(block)
-    return _call(inner.get("toolUseId"), inner.get("name"), inner.get("input"))
+def _inner(block: _Block, keys: tuple[str, ...]) -> _Block | None:
+    found = first(block, keys)
+    return found if isinstance(found, dict) else None
+
+
+def _call_in(*keys: str, call_id: str, arguments: tuple[str, ...]) -> _Read:
+    """A call inside of its block: Bedrock, Gemini, Genkit."""
+
+    def read(block: _Block) -> Part | None:
+        inner = _inner(block, keys)
+        if inner is None:
+            return OtherPart(block)
+        return _call(inner.get(call_id), inner.get("name"), first(inner, arguments))
+
+    return read
+
+
+def _result_in(*keys: str, call_id: str, content: str, name: str = "name") -> _Read:
+    """A result inside of its block: Bedrock (which names no tool), Gemini, Genkit."""
+
+    def read(block: _Block) -> Part | None:
+        inner = _inner(block, keys)
+        if inner is None:
+            return OtherPart(block)
+        result = result_of(inner.get(content))
+        return ToolResultPart(text(inner.get(call_id)), result, text(inner.get(name)))
+
+    return read
 
 
 def _guarded(block: _Block) -> Part | None:
@@ -202,45 +231,6 @@ def _cited(block: _Block) -> Part | None:
     """Bedrock: a text with its sources, `{"citationsContent": {"content": [{"text": …}]}}`."""
     content = result_of(inside(block, "citationsContent", "content"))
     return TextPart(content) if isinstance(content, str) and content else OtherPart(block)
-
-
-def _bedrock_result(block: _Block) -> Part | None:
-    inner = block["toolResult"]
-    if not isinstance(inner, dict):
-        return OtherPart(block)
-    return ToolResultPart(text(inner.get("toolUseId")), result_of(inner.get("content")))
-
-
-def _gemini_call(block: _Block) -> Part | None:
-    inner = first(block, ("functionCall", "function_call"))
-    if not isinstance(inner, dict):
-        return OtherPart(block)
-    return _call(inner.get("id"), inner.get("name"), first(inner, ("args", "arguments")))
-
-
-def _gemini_result(block: _Block) -> Part | None:
-    inner = first(block, ("functionResponse", "function_response"))
-    if not isinstance(inner, dict):
-        return OtherPart(block)
-    return ToolResultPart(
-        text(inner.get("id")), result_of(inner.get("response")), text(inner.get("name"))
-    )
-
-
-def _genkit_call(block: _Block) -> Part | None:
-    inner = block["toolRequest"]
-    if not isinstance(inner, dict):
-        return OtherPart(block)
-    return _call(inner.get("ref"), inner.get("name"), inner.get("input"))
-
-
-def _genkit_result(block: _Block) -> Part | None:
-    inner = block["toolResponse"]
-    if not isinstance(inner, dict):
-        return OtherPart(block)
-    return ToolResultPart(
-        text(inner.get("ref")), result_of(inner.get("output")), text(inner.get("name"))
-    )
 
 
 def _media(block: _Block) -> Part | None:
@@ -264,16 +254,11 @@ def _media(block: _Block) -> Part | None:
         first(
             fields,
             (
-                "mime_type",
-                "media_type",
-                "mimeType",
-                "mediaType",
-                "contentType",
-                "format",
+                "mime_type", "media_type", "mimeType", "mediaType", "contentType", "format",
                 "modality",
             ),
         )
-    )
+    )  # fmt: skip
     uri = text(first(fields, ("uri", "url", "fileUri", "file_uri", "file_id", "image_url")))
     data = text(first(fields, ("data", "content", "bytes", "file_data")))
     if uri is None and data is not None and data.startswith("data:"):
@@ -283,67 +268,63 @@ def _media(block: _Block) -> Part | None:
     return MediaPart(media_type, uri=uri, data=None if uri is not None else data)
 
 
-_BY_TYPE: Mapping[str, Callable[[_Block], Part | None]] = {
-    # OpenTelemetry
-    "text": _text,
-    "reasoning": _reasoning,
-    "tool_call": _flat_call,  # LangChain's too, with `args`
-    "tool_call_response": _tool_result,
+_BY_TYPE: Mapping[str, _Read] = {
+    **dict.fromkeys(("text", "input_text", "output_text", "refusal"), _text),
+    **dict.fromkeys(("reasoning", "thinking"), _reasoning),
+    "function": tool_call,
+    **dict.fromkeys(
+        (
+            "tool_call",  # OpenTelemetry; LangChain, with `args`
+            "function_call", "custom_tool_call",  # OpenAI
+            "tool_use", "server_tool_use", "mcp_tool_use",  # Anthropic
+            "tool-call",  # AI SDK
+        ),
+        _flat_call,
+    ),
     "server_tool_call": _server_call,
     "server_tool_call_response": _server_result,
-    "blob": _media,
-    "file": _media,
-    "uri": _media,
-    # OpenAI
-    "input_text": _text,
-    "output_text": _text,
-    "refusal": _text,
-    "function": tool_call,
-    "function_call": _flat_call,
-    "function_call_output": _item_result,
-    "custom_tool_call": _flat_call,
-    "custom_tool_call_output": _item_result,
-    "image_url": _media,
-    "input_audio": _media,
-    "input_file": _media,
-    "input_image": _media,
-    # Anthropic
-    "thinking": _reasoning,
-    "tool_use": _flat_call,
-    "server_tool_use": _flat_call,
-    "mcp_tool_use": _flat_call,
-    "tool_result": _item_result,
-    "image": _media,
-    "document": _media,
-    # AI SDK
-    "tool-call": _flat_call,
-    "tool-result": _item_result,
-    # OpenInference and others
-    "audio": _media,
-    "video": _media,
-}
+    "tool_call_response": _tool_result,
+    **dict.fromkeys(
+        ("function_call_output", "custom_tool_call_output", "tool_result", "tool-result"),
+        _item_result,
+    ),
+    **dict.fromkeys(
+        (
+            "blob", "file", "uri",  # OpenTelemetry
+            "image_url", "input_audio", "input_file", "input_image",  # OpenAI
+            "image", "document",  # Anthropic
+            "audio", "video",  # OpenInference and others
+        ),
+        _media,
+    ),
+}  # fmt: skip
 
-_BY_KEY: Mapping[str, Callable[[_Block], Part | None]] = {
+_gemini_call = _call_in(
+    "functionCall", "function_call", call_id="id", arguments=("args", "arguments")
+)
+_gemini_result = _result_in(
+    "functionResponse", "function_response", call_id="id", content="response"
+)
+_BY_KEY: Mapping[str, _Read] = {
     "text": _text,
     "guardContent": _guarded,
     "citationsContent": _cited,
-    "toolUse": _bedrock_call,
-    "toolResult": _bedrock_result,
+    "toolUse": _call_in("toolUse", call_id="toolUseId", arguments=("input",)),
+    "toolResult": _result_in("toolResult", call_id="toolUseId", content="content", name=""),
     "reasoningContent": _bedrock_reasoning,
     "functionCall": _gemini_call,
     "function_call": _gemini_call,
     "functionResponse": _gemini_result,
     "function_response": _gemini_result,
     "function": tool_call,
-    "inlineData": _media,
-    "inline_data": _media,
-    "fileData": _media,
-    "file_data": _media,
-    "toolRequest": _genkit_call,
-    "toolResponse": _genkit_result,
-    "media": _media,
-    "image": _media,
-    "document": _media,
-    "video": _media,
+    "toolRequest": _call_in("toolRequest", call_id="ref", arguments=("input",)),
+    "toolResponse": _result_in("toolResponse", call_id="ref", content="output"),
     "thinking": _reasoning,
-}
+    **dict.fromkeys(
+        (
+            "inlineData", "inline_data", "fileData", "file_data", "media", "image", "document",
+            "video",
+        ),
+        _media,
+    ),
+}  # fmt: skip

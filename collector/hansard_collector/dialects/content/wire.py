@@ -9,22 +9,23 @@ output may hold the usage of calls that have spans of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hansard_collector.dialects.content import tool_lists
-from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.engine.sources import Source, each
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
     first,
     flag,
+    is_content,
     mapping,
     opened,
     printed,
     text,
 )
-from hansard_compiler.calls import Json
+from hansard_compiler.calls import Json, Message
 
 _LARGEST_REQUEST = 16 * 1024  # characters; of a larger one only the head is looked at
 LARGEST_CONVERSATION = 64 * 1024  # characters; a longer one is not opened for what others lack
@@ -63,6 +64,18 @@ def _head(value: str) -> dict[str, Any]:
     head = value[: conversation.start() if conversation else _HEAD]
     model, stream = _MODEL_IN_HEAD.search(head), _STREAM_IN_HEAD.search(head)
     return {"model": model and model[1], "stream": stream and stream[1]}
+
+
+def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """A request as JSON, or what a user said as text."""
+    sent = reading.view.attributes[key]
+    return (chat.request_messages(reading.opened(key)) or None) if is_content(sent) else None
+
+
+def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """A response as JSON, or its text."""
+    sent = reading.view.attributes[key]
+    return (chat.response_messages(reading.opened(key)) or None) if is_content(sent) else None
 
 
 def requested_model(reading: Reading, key: str) -> str | None:
@@ -184,7 +197,8 @@ def _input(usage: Mapping[str, Any]) -> int | None:
     fresh = _number(usage, "input_tokens", "inputTokens")
     if fresh is None or "cache_read_input_tokens" not in usage:
         return fresh
-    return fresh + (_cache_read(usage) or 0) + (_cache_write(usage) or 0)  # Anthropic's own count
+    cached = (count_in(usage, name) or 0 for name in ("cache read", "cache write"))
+    return fresh + sum(cached)  # Anthropic's own count
 
 
 def _output(usage: Mapping[str, Any]) -> int | None:
@@ -192,12 +206,12 @@ def _output(usage: Mapping[str, Any]) -> int | None:
     if whole is not None:
         return whole
     candidates = _number(usage, "candidates_token_count", "candidatesTokenCount")
-    return None if candidates is None else candidates + (_reasoning(usage) or 0)  # Gemini
+    thoughts = count_in(usage, "reasoning") or 0  # Gemini counts them apart
+    return None if candidates is None else candidates + thoughts
 
 
-def _cache_read(usage: Mapping[str, Any]) -> int | None:
-    return _number(
-        usage,
+_PATHS: Mapping[str, tuple[str, ...]] = {
+    "cache read": (
         "prompt_tokens_details.cached_tokens",
         "input_tokens_details.cached_tokens",
         "input_token_details.cache_read",
@@ -206,21 +220,13 @@ def _cache_read(usage: Mapping[str, Any]) -> int | None:
         "cachedContentTokenCount",
         "cachedContentTokens",
         "cacheReadInputTokens",
-    )
-
-
-def _cache_write(usage: Mapping[str, Any]) -> int | None:
-    return _number(
-        usage,
+    ),
+    "cache write": (
         "cache_creation_input_tokens",
         "input_token_details.cache_creation",
         "cacheWriteInputTokens",
-    )
-
-
-def _reasoning(usage: Mapping[str, Any]) -> int | None:
-    return _number(
-        usage,
+    ),
+    "reasoning": (
         "completion_tokens_details.reasoning_tokens",
         "output_tokens_details.reasoning_tokens",
         "output_tokens_details.thinking_tokens",  # Anthropic
@@ -228,28 +234,23 @@ def _reasoning(usage: Mapping[str, Any]) -> int | None:
         "thoughts_token_count",
         "thoughtsTokenCount",
         "thoughtsTokens",
-    )
-
-
-def _total(usage: Mapping[str, Any]) -> int | None:
-    return _number(usage, "total_tokens", "total_token_count", "totalTokenCount", "totalTokens")
-
-
-COUNTS: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
-    "input": _input,
-    "output": _output,
-    "cache read": _cache_read,
-    "cache write": _cache_write,
-    "reasoning": _reasoning,
-    "total": _total,
+    ),
+    "total": ("total_tokens", "total_token_count", "totalTokenCount", "totalTokens"),
 }
+_SUMS = {"input": _input, "output": _output}  # that some providers tell in parts
 
 
-def _in_responses(name: str) -> tuple[Source, ...]:
-    find = COUNTS[name]
+def count_in(usage: Mapping[str, Any], name: str) -> int | None:
+    """Return one count of a provider's usage: "input", "output", or a key of `_PATHS`."""
+    add_up = _SUMS.get(name)
+    return _number(usage, *_PATHS[name]) if add_up is None else add_up(usage)
+
+
+def usage(name: str) -> tuple[Source, ...]:
+    """One count of the usage in a response, or of a usage that is recorded by itself."""
 
     def read(reading: Reading, key: str) -> int | None:
-        counts = (find(usage) for usage in _usages(reading, key))
+        counts = (count_in(found, name) for found in _usages(reading, key))
         return next((number for number in counts if number is not None), None)
 
     keys = {**USAGES, **dict.fromkeys(RESPONSES, "")}
@@ -278,16 +279,8 @@ RESPONSES = (
 # under so plain a name. The second is LiteLLM's.
 USAGES = {"gen_ai.usage.raw": "", "metadata.usage_object": "", "usage": "logfire"}
 
-INPUT_TOKENS = _in_responses("input")
-OUTPUT_TOKENS = _in_responses("output")
-CACHE_READ_TOKENS = _in_responses("cache read")
-CACHE_WRITE_TOKENS = _in_responses("cache write")
-REASONING_TOKENS = _in_responses("reasoning")
-TOTAL_TOKENS = _in_responses("total")
-REQUESTED_MODEL = tuple(Source(key, requested_model, label=f"{key}{{model}}") for key in REQUESTS)
-STREAMED = tuple(Source(key, streamed, label=f"{key}{{stream}}") for key in REQUESTS)
-SERVING_MODEL = tuple(Source(key, serving_model, label=f"{key}{{model}}") for key in RESPONSES)
-FINISH_REASON = tuple(
-    Source(key, finish_reason, label=f"{key}{{finish reason}}") for key in RESPONSES
-)
-RESPONSE_ID = tuple(Source(key, response_id, label=f"{key}{{id}}") for key in RESPONSES)
+REQUESTED_MODEL = each(REQUESTS, requested_model, fact="model")
+STREAMED = each(REQUESTS, streamed, fact="stream")
+SERVING_MODEL = each(RESPONSES, serving_model, fact="model")
+FINISH_REASON = each(RESPONSES, finish_reason, fact="finish reason")
+RESPONSE_ID = each(RESPONSES, response_id, fact="id")

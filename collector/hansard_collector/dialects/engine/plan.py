@@ -76,13 +76,6 @@ def _families_by_head() -> dict[str, tuple[str, ...]]:
 
 
 _FAMILIES = _families_by_head()
-# Families that hold others: a key that begins so may belong to an inner one.
-_OUTER_FAMILIES = frozenset(
-    outer
-    for prefixes in _FAMILIES.values()
-    for outer in prefixes
-    if any(inner != outer and inner.startswith(outer) for inner in prefixes)
-)
 _MOST_NAMES = 4096  # of spans
 _MOST_KEYS = 50_000  # flattened conversations make up a key a message and field
 _UNKNOWN_FAMILY = ""

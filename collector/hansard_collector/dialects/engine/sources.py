@@ -30,9 +30,11 @@ class Source(NamedTuple):
 Rows: TypeAlias = Mapping[str, tuple[Source, ...]]  # a field and its sources, in order
 
 
-def each(keys: tuple[str, ...], read: Read, needs: str = "") -> tuple[Source, ...]:
-    """One reader for several pieces of evidence."""
-    return tuple(Source(key, read, needs=needs) for key in keys)
+def each(
+    keys: tuple[str, ...], read: Read, needs: str = "", *, fact: str = ""
+) -> tuple[Source, ...]:
+    """One reader for several pieces of evidence; `fact` is what it finds inside of each."""
+    return tuple(Source(key, read, f"{key}{{{fact}}}" if fact else "", needs) for key in keys)
 
 
 class _MakeSources(Protocol):
@@ -77,42 +79,92 @@ values_of = _sources(_read_value)  # content with its JSON opened: arguments and
 sent_of = _sources(_read_sent)
 
 
-def members_of(names: Mapping[str, str], needs: str = "") -> tuple[Source, ...]:
+def _content(value: Any) -> Any:
+    return value if values.is_content(value) else None
+
+
+def members_of(
+    names: Mapping[str, str], needs: str = "", *, read: Callable[[Any], Any] = _content
+) -> tuple[Source, ...]:
     """Attributes that are one member each of a mapping, under the names that they have in it."""
 
-    def read(reading: Reading, key: str) -> Mapping[str, Any] | None:
-        value = reading.view.attributes[key]
-        return {names[key]: value} if values.is_content(value) else None
+    def find(reading: Reading, key: str) -> Mapping[str, Any] | None:
+        value = read(reading.view.attributes[key])
+        return None if value is None else {names[key]: value}
 
-    return each(tuple(names), read, needs)
+    return each(tuple(names), find, needs)
 
 
-def roles_of(key: str, roles: Mapping[str, str]) -> tuple[Source, ...]:
-    """The role that a dialect's word means; None for unknown words."""
+def means(key: str, meanings: Mapping[str, Any], needs: str = "") -> Source:
+    """What a dialect's word means, to the letter; None for unknown words."""
+
+    def read(reading: Reading, evidence: str) -> Any:
+        word = reading.view.attributes[evidence]
+        return meanings.get(word) if isinstance(word, str) else None
+
+    return Source(key, read, needs=needs)
+
+
+def roles_of(key: str, roles: Mapping[str, str], needs: str = "") -> tuple[Source, ...]:
+    """The role that a dialect's word means, in any case; None for unknown words."""
 
     def read(reading: Reading, evidence: str) -> str | None:
         word = reading.view.attributes[evidence]
         return roles.get(word.lower()) if isinstance(word, str) else None
 
-    return (Source(key, read),)
+    return (Source(key, read, needs=needs),)
 
 
-def constant(value: str) -> Read:
+def same(*roles: str) -> dict[str, str]:
+    """Return the words of a dialect that are the names of our roles."""
+    return {role: role for role in roles}
+
+
+def constant(value: Any) -> Read:
     """A reader for evidence whose presence is enough."""
     return lambda reading, evidence: value
 
 
-def _provider(value: Any) -> str | None:
+def read_mapping(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    """An attribute that holds an object; None for an empty one."""
+    return reading.mapping(key) or None
+
+
+def read_family(reading: Reading, prefix: str) -> Mapping[str, Any] | None:
+    """The free keys under a prefix: metadata."""
+    return reading.rest(prefix) or None
+
+
+def first_record(
+    names: tuple[str, ...], *keys: str, read: Callable[[Any], Any] = values.opened
+) -> Read:
+    """A reader of the first event or log of some names with content under the first of its keys."""
+
+    def find(reading: Reading, _: str) -> Any:
+        for record in reading.records(*names):
+            value = values.first(record.attributes, keys)
+            if values.is_content(value):
+                return read(value)
+        return None
+
+    return find
+
+
+def provider_of(value: Any) -> str | None:
+    """A provider's name in one spelling; names of frameworks say nothing."""
     name = values.text(value)
     return None if name is None else vocabulary.provider(name)
 
 
-# A provider's name in one spelling; names of frameworks say nothing.
-provider_named = _sources(_converted(_provider))
+provider_named = _sources(_converted(provider_of))
 
 
 def within(
-    key: str, *path: str, read: Callable[[Any], Any] = values.text, needs: str = ""
+    key: str,
+    *path: str,
+    read: Callable[[Any], Any] = values.text,
+    needs: str = "",
+    label: str = "",
 ) -> Source:
     """A value inside the JSON of an attribute."""
 
@@ -124,4 +176,4 @@ def within(
             value = value.get(name)
         return None if value is None else read(value)
 
-    return Source(key, find, label=f"{key}{{{'.'.join(path)}}}", needs=needs)
+    return Source(key, find, label or f"{key}{{{'.'.join(path)}}}", needs)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from hansard_collector.dialects.content.messages import MessageCache
 from hansard_collector.dialects.engine.item_views import EventView, LogView, SpanView, Value
 from hansard_collector.dialects.engine.values import opened
 
+_Built = TypeVar("_Built")
 _LONGEST_INDEX = 9  # digits; a longer one is no index
 _DEEPEST_KEY = 12  # segments that are separate in one flat key
 
@@ -79,6 +80,26 @@ class Reading:
                 else:
                     row.append(pair)
         return sorted(((int(index), row) for index, row in rows.items()), key=itemgetter(0))
+
+    def built(
+        self, prefix: str, kind: str, build: Callable[[list[Pair]], _Built]
+    ) -> Iterator[_Built]:
+        """Yield what `build` makes of each row of `flat`, from the cache where it was made before.
+
+        `kind` separates what different builders make of one row.
+        """
+        for _, pairs in self.flat(prefix):
+            key = (kind, *pairs)
+            try:
+                cached: _Built | None = self.cache.find(key)
+            except TypeError:  # a list or an object where a text belongs: not hashable
+                yield build(pairs)
+                continue
+            if cached is None:
+                cached = build(pairs)
+                sizes = (len(value) if isinstance(value, str) else 16 for _, value in pairs)
+                self.cache.keep(key, cached, size_bytes=sum(sizes))
+            yield cached
 
     def rest(self, prefix: str) -> dict[str, Value]:
         """Return the attributes of a family by what follows the prefix."""

@@ -10,7 +10,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -68,6 +68,12 @@ def real(value: Any) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def reals(value: Mapping[str, Any]) -> dict[str, float]:
+    """Return the members of a mapping that are finite numbers."""
+    found = {name: real(number) for name, number in value.items()}
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def flag(value: Any) -> bool | None:

@@ -17,10 +17,11 @@ from hansard_collector.dialects import (
     pydantic_ai,
     vercel_ai_sdk,
 )
-from hansard_collector.dialects.content import wire
+from hansard_collector.dialects.content import chat, tool_lists, wire
 from hansard_collector.dialects.engine.sources import (
     Rows,
     Source,
+    constant,
     each,
     flags_of,
     provider_named,
@@ -42,6 +43,14 @@ _LF_OUTPUT = "langfuse.observation.output"
 _HS_IN = "haystack.component.input"
 _HS_OUT = "haystack.component.output"
 
+
+def _tools_in(key: str, name: str, needs: str = "") -> Source:
+    """The tools that a recorded request lists under a name."""
+    return within(
+        key, name, read=lambda listed: tool_lists.tools_of(listed) or None, needs=needs, label=key
+    )
+
+
 MESSAGES: Rows = {
     "input": (
         Source("gen_ai.input.messages", gen_ai.input_messages),
@@ -58,18 +67,18 @@ MESSAGES: Rows = {
         Source("request_data", pydantic_ai.request, needs="logfire"),
         Source(_ADK_REQUEST, google_adk.input_messages),
         Source("event gen_ai.content.prompt", gen_ai_events.prompt_content),
-        Source("gen_ai.prompt", gen_ai_events.all_prompt),
-        Source("new_context", claude_code.new_context, needs=_CC),
+        Source("gen_ai.prompt", wire.input_messages),
+        Source("new_context", wire.input_messages, needs=_CC),
         *each(claude_code.PROMPT_LOGS, claude_code.prompt_log, needs=_CC),
         Source(_LF_INPUT, langfuse.input_messages),
         Source("mlflow.spanInputs", mlflow.input_messages),
-        Source("lmnr.span.input", others.request),
+        Source("lmnr.span.input", wire.input_messages),
         Source("llm.prompts.", openinference.prompts),
         Source("llm.prompts", openinference.listed_prompts),
-        Source("llm.messages", others.request),
+        Source("llm.messages", wire.input_messages),
         *each(("lk.chat_ctx", "lk.pii.chat_ctx"), others.livekit_context),
-        *each(others.LIVEKIT_REQUESTS, others.request),
-        Source("genkit:input", others.request),
+        *each(others.LIVEKIT_REQUESTS, wire.input_messages),
+        Source("genkit:input", wire.input_messages),
         *each((llamaindex.CHATTED, llamaindex.PROMPTED), llamaindex.input_messages),
         Source(_HS_IN, haystack.input_messages),
         Source("haystack.agent.step.llm.input", haystack.input_messages),
@@ -89,16 +98,16 @@ MESSAGES: Rows = {
         Source("response_data.combined_chunk_content", pydantic_ai.combined_chunks),
         Source(_ADK_RESPONSE, google_adk.output_messages),
         Source("event gen_ai.content.completion", gen_ai_events.completion_content),
-        Source("gen_ai.completion", gen_ai_events.all_completion),
-        Source("response.model_output", claude_code.output, needs=_CC),
+        Source("gen_ai.completion", wire.output_messages),
+        Source("response.model_output", wire.output_messages, needs=_CC),
         *each(claude_code.ANSWER_LOGS, claude_code.output_log, needs=_CC),
-        Source(_LF_OUTPUT, langfuse.output_messages),
+        Source(_LF_OUTPUT, wire.output_messages),
         Source("mlflow.spanOutputs", mlflow.output_messages),
-        Source("lmnr.span.output", others.response),
+        Source("lmnr.span.output", wire.output_messages),
         Source("llm.choices.", openinference.choices),
-        Source("llm.completions", openinference.listed_completions),
+        Source("llm.completions", wire.output_messages),
         *each(others.LIVEKIT_ANSWERS, others.livekit_answer),
-        Source("genkit:output", others.response),
+        Source("genkit:output", wire.output_messages),
         *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.output_messages),
         Source(_HS_OUT, haystack.output_messages),
         Source("haystack.agent.step.llm.output", haystack.output_messages),
@@ -109,7 +118,7 @@ MESSAGES: Rows = {
         Source(_DETAILS, gen_ai_events.details_system),
         *each(claude_code.SYSTEM_LOGS, claude_code.system_log, needs=_CC),
         Source("user_system_prompt", gen_ai.system_messages, needs=_CC),
-        Source(_INVOCATION, openinference.system, label=f"{_INVOCATION}{{system}}"),
+        within(_INVOCATION, "system", read=lambda sent: chat.system_messages(sent) or None),
         Source(f"{_LF_METADATA}.instructions", gen_ai.system_messages),
     ),
 }
@@ -123,9 +132,9 @@ EMBEDDED: Rows = {
         Source("gen_ai.prompt.", openllmetry.input_messages),
         Source(_LF_INPUT, langfuse.input_messages),
         Source("mlflow.spanInputs", mlflow.input_messages),
-        Source("gen_ai.prompt", gen_ai_events.all_prompt),
-        Source("lmnr.span.input", others.request),
-        Source("genkit:input", others.request),
+        Source("gen_ai.prompt", wire.input_messages),
+        Source("lmnr.span.input", wire.input_messages),
+        Source("genkit:input", wire.input_messages),
         Source(llamaindex.EMBEDDED, llamaindex.embedded_texts),
         Source(_HS_IN, haystack.embedded_texts),
         Source("request_data", pydantic_ai.request, needs="logfire"),
@@ -161,7 +170,7 @@ CALL: Rows = {
         others.logged(others.CODEX_END, "model", "slug", needs="codex"),
         Source("genkit:name", others.genkit_model),
         *texts_of("langsmith.metadata.ls_model_name"),
-        *each(others.OPENLIT_CALLS, others.model_after_operation, needs="openlit"),
+        *each(others.OPENLIT_CALLS, others.after_operation, needs="openlit"),
         *each((llamaindex.CHATTED, llamaindex.PROMPTED, llamaindex.EMBEDDING), llamaindex.model),
     ),
     "response_model": (
@@ -182,16 +191,16 @@ CALL: Rows = {
         within("gen_ai.request.parameters", "stream", read=flag, needs="traceai"),
         *flags_of("stream", needs="mlflow"),  # the keyword arguments of the call
         Source("output.value", wire.came_in_chunks, label="output.value{type}"),
-        Source(_INVOCATION, openinference.streamed, label=f"{_INVOCATION}{{stream}}"),
+        within(_INVOCATION, "stream", read=flag),
         Source("ai.operationId", vercel_ai_sdk.streamed),
         *flags_of("langsmith.request.streaming", "litellm.request.streaming"),
         *flags_of("langsmith.metadata.stream"),
         within("langfuse.observation.model.parameters", "stream", read=flag),
         within("invocation_params", "stream", read=flag, needs="mlflow"),
-        Source("request_data", openinference.streamed, needs="logfire"),
+        within("request_data", "stream", read=flag, needs="logfire", label="request_data"),
         *wire.STREAMED,
         Source("gen_ai.operation.name", gen_ai.streams),
-        *each(gen_ai_events.CHUNK_EVIDENCE, others.stated),
+        *each(gen_ai_events.CHUNK_EVIDENCE, constant(True)),
     ),
     "tools": (
         Source("gen_ai.tool.definitions", gen_ai.tools),
@@ -202,15 +211,15 @@ CALL: Rows = {
         Source("llm.request.functions.", openllmetry.functions),
         Source("gen_ai.request.functions.", openllmetry.functions),
         Source("gen_ai.tool.", openllmetry.functions),
-        Source("model_request_parameters", pydantic_ai.function_tools),
-        Source("request_data", pydantic_ai.tools_of_request, needs="logfire"),
+        _tools_in("model_request_parameters", "function_tools"),
+        _tools_in("request_data", "tools", needs="logfire"),
         Source(_ADK_REQUEST, google_adk.tools),
         Source("gen_ai.request.tools", gen_ai.tools),  # Langtrace
         Source("gen_ai.agent.tools", gen_ai.tools),
         *each(others.SPRING_TOOL_NAMES, others.tool_names),
         Source("llm.tools", others.tool_names, needs="voltagent"),
         Source("tools", claude_code.tools, needs=_CC),
-        Source(_INVOCATION, pydantic_ai.tools_of_request),
+        _tools_in(_INVOCATION, "tools"),
         *each((*wire.REQUESTS, "genkit:input"), wire.tools),
         Source(_LF_INPUT, langfuse.tools),
         Source(f"{_LF_METADATA}.tools", gen_ai.tools),
@@ -260,7 +269,9 @@ CALL: Rows = {
         within("langfuse.observation.cost_details", "total", read=real),
         mlflow.number("mlflow.llm.cost", "total_cost", real),
         *reals_of("gen_ai.usage.cost"),
-        Source("hidden_params", others.hidden_cost, needs="litellm"),
+        within(  # LiteLLM 1
+            "hidden_params", "response_cost", read=real, needs="litellm", label="hidden_params"
+        ),
         Source("event api_request", claude_code.logged_cost, needs=_CC),
         Source("event claude_code.api_request", claude_code.logged_cost, needs=_CC),
         *reals_of("usage.estimated_usd", needs="codex"),

@@ -8,7 +8,6 @@ from hansard_collector.dialects import (
     gen_ai_events,
     google_adk,
     haystack,
-    langfuse,
     llamaindex,
     mlflow,
     openinference,
@@ -19,11 +18,14 @@ from hansard_collector.dialects import (
 from hansard_collector.dialects.engine.sources import (
     Rows,
     Source,
+    constant,
     counts_of,
     each,
+    means,
     sent_of,
     texts_of,
     values_of,
+    within,
 )
 from hansard_collector.dialects.engine.values import opened
 
@@ -46,7 +48,7 @@ TOOL: Rows = {
         *texts_of("operation.name", needs="agentops"),
         Source(llamaindex.STEP, llamaindex.tool_name),
         Source("span handoff to ", openinference.handoff_tool, needs="openinference"),
-        *each(others.TOOL_SPANS, others.name_after_operation),
+        *each(others.TOOL_SPANS, others.after_operation),
     ),
     "call_id": (
         *texts_of("gen_ai.tool.call.id", "gen_ai.tool.call_id", "tool.id", "tool_call.id"),
@@ -73,7 +75,14 @@ TOOL: Rows = {
         *each(claude_code.HOOK_LOGS, claude_code.hooked_arguments),
         *each(("full_command", "file_path"), claude_code.tool_detail, needs=_CC),
         *values_of("function_args", needs="gemini_cli"),
-        Source("gen_ai.input.messages", others.gemini_tool_arguments, needs="gemini_cli"),
+        # Gemini CLI's tool: `{callId, name, args, …}` where a call has its messages.
+        within(
+            "gen_ai.input.messages",
+            "args",
+            read=lambda sent: sent,
+            needs="gemini_cli",
+            label="gen_ai.input.messages",
+        ),
         *values_of("arguments", needs="codex"),
         others.logged(others.CODEX_TOOL_END, "arguments", read=opened, needs="codex"),
         *values_of("input", needs="logfire_agents"),
@@ -177,10 +186,10 @@ LESSER_CONTENT: Rows = {
 
 FAILURE: Rows = {
     "failed": (
-        Source("langfuse.observation.level", langfuse.level_is_error),
+        means("langfuse.observation.level", {"ERROR": True}),
         Source("success", claude_code.failed, needs=_CC),
-        Source("gen_ai.tool.status", strands.tool_failed),
-        *each(("error.type", "litellm.provider.error.code", "haystack.tool.error"), others.stated),
+        means("gen_ai.tool.status", {"error": True}),
+        *each(("error.type", "litellm.provider.error.code", "haystack.tool.error"), constant(True)),
     ),
     "type": (
         *texts_of("error.type", "litellm.provider.error.code", "gen_ai.guardrail.error.type"),

@@ -34,11 +34,15 @@ from hansard_collector.dialects.engine.sources import (
     each,
     flags_of,
     lists_of,
+    means,
     members_of,
+    read_family,
+    read_mapping,
     roles_of,
     texts_of,
     within,
 )
+from hansard_collector.dialects.engine.values import text
 from hansard_collector.dialects.mappings import calls, steps, tokens
 
 _CC = claude_code.NAME
@@ -59,15 +63,15 @@ _ROLE: Rows = {
         *roles_of("langfuse.observation.type", langfuse.ROLES),
         Source("mlflow.spanType", mlflow.role),
         *roles_of("langsmith.span.kind", others.LANGSMITH_ROLES),
-        Source("span.type", claude_code.role, needs=_CC),
+        means("span.type", claude_code.ROLES, needs=_CC),
         Source("span.type", others.voltagent_role, needs="voltagent"),
-        Source("entity.type", others.voltagent_entity, needs="voltagent"),
+        *roles_of("entity.type", others.VOLTAGENT_ROLES, needs="voltagent"),
         Source("span claude_code.", claude_code.role_by_name),
         Source("spring.ai.kind", others.spring_role),
         Source("ai.operationId", vercel_ai_sdk.role),
         *roles_of("lmnr.span.type", others.LAMINAR_ROLES),
-        Source("genkit:metadata:subtype", others.genkit_role),
-        Source("genkit:type", others.genkit_role),
+        *roles_of("genkit:metadata:subtype", others.GENKIT_ROLES),
+        *roles_of("genkit:type", others.GENKIT_ROLES),
         Source("span raw_gen_ai_request", constant("llm"), needs="litellm"),
         *roles_of("gen_ai.operation.name", {"execute_tool": "tool"}),
         Source("mcp.method.name", constant("mcp")),
@@ -80,11 +84,11 @@ _ROLE: Rows = {
         *roles_of("llm.request.type", openllmetry.REQUEST_TYPES),
         *roles_of("gen_ai.request.type", openllmetry.REQUEST_TYPES),
         Source("haystack.component.type", haystack.role_of_component),
-        Source("haystack.agent.step.llm.output", haystack.role_of_step),
+        Source("haystack.agent.step.llm.output", constant("llm")),  # its generator has no span
         Source("span haystack.", haystack.role),
         *(
-            Source(evidence, google_adk.role, needs="google_adk")
-            for evidence in google_adk.SPAN_ROLES
+            Source(evidence, constant(role), needs="google_adk")
+            for evidence, role in google_adk.SPAN_ROLES.items()
         ),
         *(
             Source(evidence, constant(role), needs=dialect)
@@ -96,7 +100,7 @@ _ROLE: Rows = {
             Source(evidence, constant(role), needs="llamaindex")
             for evidence, role in llamaindex.SPAN_ROLES.items()
         ),
-        Source("codex.tool.phase", others.codex_role),
+        means("codex.tool.phase", {"dispatch": "tool"}),
         Source("lk.function_tool.name", constant("tool")),
         Source("embedding.model_name", constant("embedding")),
         Source("reranker.model_name", constant("rerank")),
@@ -196,7 +200,7 @@ _EVERY: Rows = {
         *texts_of("ai.telemetry.functionId"),
         Source("traceloop.entity.name", others.entity_of_agent),
         *texts_of("subagent_type", needs=_CC),
-        Source("span.type", claude_code.agent_named, needs=_CC),
+        means("span.type", claude_code.AGENTS, needs=_CC),
         Source("span session_task.turn", constant("codex"), needs="codex"),
         *texts_of("lk.agent_name", "haystack.agent.name"),
         Source("entity.name", others.entity_of_agent, needs="voltagent"),
@@ -237,34 +241,34 @@ _EVERY: Rows = {
     ),
     "duplicate": (
         *flags_of("hansard.duplicate"),
-        Source("span raw_gen_ai_request", others.stated, needs="litellm"),
+        Source("span raw_gen_ai_request", constant(True), needs="litellm"),
         Source("logfire.span_type", pydantic_ai.repeats_call),
     ),
     "sum_is_whole": (Source("entity.type", others.sums_all_steps, needs="voltagent"),),
     "follows_agents": (
         Source("openinference.span.kind", openinference.always_ends_well, needs="openinference"),
     ),
-    "follows_calls": (Source("span.type", claude_code.leaves_status, needs=_CC),),
+    "follows_calls": (means("span.type", claude_code.WITHOUT_STATUS, needs=_CC),),
     "pending_of": (Source("logfire.span_type", pydantic_ai.pending_of),),
 }
 
 # All sources together; the first that names something wins it.
 _MERGED: Rows = {
     "metadata": (
-        Source("hansard.run.metadata.", others.family),
-        Source("metadata", openinference.metadata, needs="openinference"),
+        Source("hansard.run.metadata.", read_family),
+        Source("metadata", read_mapping, needs="openinference"),
         Source(f"{_LF_METADATA}.", langfuse.metadata),
-        Source(_LF_METADATA, openinference.metadata),
+        Source(_LF_METADATA, read_mapping),
         Source("langfuse.trace.metadata.", langfuse.metadata),
-        Source("langfuse.trace.metadata", openinference.metadata),
-        *each((f"{_VA_META}.", f"{_TL}.", "langsmith.metadata."), others.family),
-        *each(("lmnr.association.properties.", "metadata.", "litellm.metadata."), others.family),
-        Source("ai.settings.context.", vercel_ai_sdk.context),
+        Source("langfuse.trace.metadata", read_mapping),
+        *each((f"{_VA_META}.", f"{_TL}.", "langsmith.metadata."), read_family),
+        *each(("lmnr.association.properties.", "metadata.", "litellm.metadata."), read_family),
+        Source("ai.settings.context.", read_family),
     ),
     "prompt": (
-        *each(("gen_ai.prompt.name", "gen_ai.prompt.version"), gen_ai.prompt_field),
+        *members_of(gen_ai.PROMPT_MEMBERS, read=text),
         Source("gen_ai.prompt.variable.", gen_ai.prompt_variables),
-        *each(openinference.PROMPT_KEYS, openinference.prompt_field),
+        *members_of(openinference.PROMPT_MEMBERS, read=openinference.opened_content),
         *members_of(langfuse.PROMPT_MEMBERS),
         Source("traceloop.prompt.", openllmetry.prompt_fields),
         Source(f"{_VA_META}.langfusePrompt", vercel_ai_sdk.langfuse_prompt),
@@ -274,11 +278,11 @@ _MERGED: Rows = {
         Source(_INVOCATION, openinference.parameters),
         Source("embedding.invocation_parameters", openinference.parameters),
         Source("gen_ai.request.parameters", openinference.parameters, needs="traceai"),
-        Source("langfuse.observation.model.parameters", langfuse.parameters),
+        Source("langfuse.observation.model.parameters", read_mapping),
         Source("ai.settings.", vercel_ai_sdk.settings),
         *members_of(openllmetry.PARAMETERS),
         *members_of(claude_code.PARAMETERS, needs=_CC),
-        Source("codex.request.reasoning_effort", others.codex_effort),
+        *members_of({"codex.request.reasoning_effort": "reasoning_effort"}, read=text),
     ),
     "cost.lines": (
         Source("llm.cost.", openinference.cost_lines),

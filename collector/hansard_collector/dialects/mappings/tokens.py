@@ -36,7 +36,7 @@ TOKENS: Rows = {
         *counts_of("input_token_count", needs="codex"),
         *counts_of("decision.token_count.input", "llm.usage.prompt_tokens"),
         *counts_of("usage.prompt_tokens", needs="voltagent"),
-        *wire.INPUT_TOKENS,
+        *wire.usage("input"),
         *llamaindex.counted("input"),
         *counts_of("gen_ai.response.prompt_tokens"),  # Semantic Kernel for .NET
         *counts_of("gen_ai.usage.details.input_tokens"),  # Pydantic AI 1, of old clients
@@ -53,7 +53,7 @@ TOKENS: Rows = {
         *counts_of("output_token_count", needs="codex"),
         *counts_of("decision.token_count.output", "llm.usage.completion_tokens"),
         *counts_of("usage.completion_tokens", needs="voltagent"),
-        *wire.OUTPUT_TOKENS,
+        *wire.usage("output"),
         *llamaindex.counted("output"),
         *counts_of("gen_ai.response.completion_tokens"),
         *counts_of("gen_ai.usage.details.output_tokens"),
@@ -72,7 +72,7 @@ TOKENS: Rows = {
         *counts_of("reasoning_token_count", needs="codex"),
         *counts_of("gen_ai.usage.output_tokens.reasoning"),  # traceAI
         *counts_of("usage.reasoning_tokens", needs="voltagent"),
-        *wire.REASONING_TOKENS,
+        *wire.usage("reasoning"),
         *llamaindex.counted("reasoning"),
         *counts_of("gen_ai.aggregated_usage.reasoning.output_tokens"),
         *counts_of("gen_ai.aggregated_usage.details.reasoning_tokens"),
@@ -102,7 +102,7 @@ TOKENS: Rows = {
         *counts_of("gen_ai.usage.input_tokens.cache_read"),  # traceAI
         *counts_of("gen_ai.usage.cached_input_tokens"),  # Mastra
         *counts_of("metadata.usage.cached_prompt_tokens"),  # BeeAI
-        *wire.CACHE_READ_TOKENS,
+        *wire.usage("cache read"),
         *llamaindex.counted("cache read"),
         *counts_of("gen_ai.aggregated_usage.cache_read.input_tokens"),
     ),
@@ -126,7 +126,7 @@ TOKENS: Rows = {
         *counts_of("cache_write_token_count", needs="codex"),
         *counts_of("openai.cache_write_tokens"),
         *counts_of("metadata.usage.cached_creation_tokens"),
-        *wire.CACHE_WRITE_TOKENS,
+        *wire.usage("cache write"),
         *llamaindex.counted("cache write"),
         *counts_of("gen_ai.aggregated_usage.cache_write.input_tokens"),
         *counts_of("gen_ai.aggregated_usage.cache_creation.input_tokens"),
@@ -151,7 +151,7 @@ TOKENS: Rows = {
         *counts_of("llm.token_count.total", "ai.usage.totalTokens", "codex.usage.total_tokens"),
         within(_LF_USAGE, "total_tokens", read=count),
         mlflow.number(_ML_USAGE, "total_tokens"),
-        *wire.TOTAL_TOKENS,
+        *wire.usage("total"),
         *llamaindex.counted("total"),
     ),
     "tokens.audio_input": (
