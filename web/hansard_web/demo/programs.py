@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from hansard_web.demo import telemetry
-from hansard_web.demo.agent import Agent, Report, Tool
+from hansard_web.demo.agent import Agent, Report, ScriptedModel, Tool
 
 _ORDERS: Final = {
     "A-1042": {"item": "espresso machine", "paid_eur": 249, "delivered": "2026-11-14"},
@@ -49,7 +49,7 @@ _SLOW_SEARCH_S: Final = 1.2
 # ---- support desk: two conversations, a tool that fails once, a broken prompt cache
 
 
-def support_desk(model_url: str) -> Iterator[Report]:
+def support_desk(model: ScriptedModel) -> Iterator[Report]:
     """Answer two customers; the second hour has another clock in the instructions."""
     gateway = _PaymentGateway()
     tools = (
@@ -70,7 +70,7 @@ def support_desk(model_url: str) -> Iterator[Report]:
             "Be brief and kind. Look an order up before you speak about it, and read the refund "
             "policy before you promise anything."
         )
-        return Agent("support-desk", instructions, "gpt-4o-mini", "openai", model_url, tools)
+        return Agent("support-desk", instructions, "gpt-4o-mini", "openai", model, tools)
 
     first, second = desk("14:05"), desk("15:05")
     machine: list[dict[str, Any]] = []
@@ -89,7 +89,13 @@ def support_desk(model_url: str) -> Iterator[Report]:
 
 
 def _lookup_order(arguments: Mapping[str, str], _report: Report) -> str:
-    with telemetry.query_span("orders"):
+    query = {
+        "db.system.name": "sqlite",
+        "db.operation.name": "SELECT",
+        "db.collection.name": "orders",
+        "db.query.text": "SELECT * FROM orders WHERE id = ?",
+    }
+    with telemetry.client_span("SELECT orders", query):
         return json.dumps(_ORDERS[arguments["order"]])
 
 
@@ -109,14 +115,14 @@ class _PaymentGateway:
 # ---- research: a search that takes its time, and a second agent inside the first one's run
 
 
-def research(model_url: str) -> Iterator[Report]:
+def research(model: ScriptedModel) -> Iterator[Report]:
     """Answer two questions from the archive, facts checked by another agent."""
     checker = Agent(
         "fact-checker",
         "Say whether the archive supports a claim, and quote the entry that decides.",
         "gpt-4.1",
         "openai",
-        model_url,
+        model,
         (_read_entry(),),
     )
 
@@ -128,7 +134,7 @@ def research(model_url: str) -> Iterator[Report]:
         "You answer from the archive and name the entries you used. Have each date checked.",
         "claude-sonnet-4-5",
         "anthropic",
-        model_url,
+        model,
         (
             Tool("search_archive", "Search the archive.", {"query": "words"}, _search_archive),
             _read_entry(),
@@ -151,7 +157,12 @@ def _read_entry() -> Tool:
 
 def _search_archive(arguments: Mapping[str, str], _report: Report) -> str:
     words = set(arguments["query"].lower().split())
-    with telemetry.retrieval_span("archive", query=arguments["query"]) as span:
+    retrieval = {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "archive",
+        "gen_ai.retrieval.query.text": arguments["query"],
+    }
+    with telemetry.client_span("retrieval archive", retrieval) as span:
         if "parliament" in words:
             time.sleep(_SLOW_SEARCH_S)  # the slow span of the demo
         found = [
@@ -159,7 +170,7 @@ def _search_archive(arguments: Mapping[str, str], _report: Report) -> str:
             for e in _ARCHIVE
             if words & _words_of(e)
         ]
-        telemetry.report_documents(span, found)
+        span.set_attribute("gen_ai.retrieval.documents", telemetry.to_json(found))
     return json.dumps([entry["id"] for entry in found])
 
 
@@ -170,22 +181,22 @@ def _words_of(entry: Mapping[str, str]) -> set[str]:
 # ---- night jobs: one that works, one whose model is down
 
 
-def night_jobs(model_url: str) -> Iterator[Report]:
+def night_jobs(model: ScriptedModel) -> Iterator[Report]:
     """Write release notes, then try to sync an inventory while the model is overloaded."""
     notes = Agent(
         "release-notes",
         "Turn a list of changes into three short lines for people who do not read code.",
         "gpt-4.1",
         "openai",
-        model_url,
+        model,
     )
     changes = "Changes: searching is faster; exports keep time zones; a crash on empty runs is gone"
     yield notes.answer([{"role": "user", "content": changes}])
-    sync = Agent("inventory-sync", "Compare two lists.", "gpt-4o-mini", "openai", model_url)
+    sync = Agent("inventory-sync", "Compare two lists.", "gpt-4o-mini", "openai", model)
     yield sync.answer([{"role": "user", "content": "Compare warehouse and shop for shelf 7"}])
 
 
-PROGRAMS: Final[Mapping[str, Callable[[str], Iterator[Report]]]] = {
+PROGRAMS: Final[Mapping[str, Callable[[ScriptedModel], Iterator[Report]]]] = {
     "support-desk": support_desk,
     "research": research,
     "night-jobs": night_jobs,
@@ -193,10 +204,10 @@ PROGRAMS: Final[Mapping[str, Callable[[str], Iterator[Report]]]] = {
 
 
 def main() -> None:
-    """Run one program against the model at the URL given."""
-    name, model_url = sys.argv[1:]
+    """Run one program."""
+    (name,) = sys.argv[1:]
     with telemetry.exporting():
-        for report in PROGRAMS[name](model_url):
+        for report in PROGRAMS[name](ScriptedModel()):
             print(json.dumps(dataclasses.asdict(report)), flush=True)
 
 
