@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Query
 
@@ -17,12 +17,16 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_window
 from hansard_web.api.queries import Window
 from hansard_web.api.router import Answer, noun_router
-from hansard_web.api.values import Body, time_text, tokens_body, usd
+from hansard_web.api.values import Body, fields_of, page_of
 from hansard_web.app.site import SiteDep
 
 router = noun_router("usage")
 
 Limit = Annotated[int, Depends(read_limit)]
+_CONVERSATION: Final = """
+    conversation_id last_run_id runs started_at ended_at model_calls tool_calls error_count tokens
+    cost_usd user_id agents first_input last_output
+"""
 
 
 @router.get("/v1/usage", response_class=Answer, responses=answers("api.schemas.UsageList"))
@@ -51,9 +55,7 @@ def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
     """List conversations, the one with the newest run first."""
     with site.readers.read() as connection:
         page = list_conversations(connection, limit=limit, cursor=cursor)
-    return Answer(
-        {"items": [_conversation(item) for item in page.items], "next_cursor": page.next_cursor}
-    )
+    return Answer(page_of(page, _conversation))
 
 
 @router.get(
@@ -68,19 +70,4 @@ def conversation(site: SiteDep, conversation_id: str) -> Answer:
 
 
 def _conversation(item: ConversationItem) -> Body:
-    return {
-        "conversation_id": item.conversation_id,
-        "last_run_id": item.last_run_id,
-        "runs": item.runs,
-        "started_at": time_text(item.started_ns),
-        "ended_at": time_text(item.ended_ns),
-        "model_calls": item.model_calls,
-        "tool_calls": item.tool_calls,
-        "error_count": item.error_count,
-        "tokens": tokens_body(item.tokens),
-        "cost_usd": usd(item.cost_usd_nano),
-        "user_id": item.user_id,
-        "agents": list(item.agents),
-        "first_input": item.first_input,
-        "last_output": item.last_output,
-    }
+    return fields_of(item, _CONVERSATION)
