@@ -13,6 +13,22 @@ from hansard_web.api.parameters import check_schema_version
 from hansard_web.api.values import SCHEMA_VERSION, Body, dump
 
 
+class Answer(Response):
+    """A JSON object with its schema version.
+
+    Routes answer it instead of a model: validating what was just read from the store would cost
+    more than reading it. Schemas describe the same bodies, and tests hold them together.
+    """
+
+    media_type = "application/json"
+
+    def __init__(
+        self, body: Body, *, status_code: int = 200, headers: Mapping[str, str] = {}
+    ) -> None:
+        content = dump({"schema_version": SCHEMA_VERSION, **body})
+        super().__init__(content, status_code=status_code, headers=dict(headers))
+
+
 def noun_router(
     noun: str, *, route_class: type[APIRoute] = APIRoute, dependencies: Sequence[Any] = ()
 ) -> APIRouter:
@@ -25,23 +41,5 @@ def noun_router(
         tags=[noun],
         route_class=route_class,
         dependencies=[Depends(check_schema_version), *dependencies],
+        default_response_class=Answer,
     )
-
-
-# The answer that every route of the API gives.
-
-
-class Answer(Response):
-    """A JSON object with its schema version.
-
-    Routes answer it instead of a model: validating what was just read from the store would cost
-    more than reading it. `models.py` describes the same bodies, and tests hold them together.
-    """
-
-    media_type = "application/json"
-
-    def __init__(
-        self, body: Body, *, status_code: int = 200, headers: Mapping[str, str] = {}
-    ) -> None:
-        content = dump({"schema_version": SCHEMA_VERSION, **body})
-        super().__init__(content, status_code=status_code, headers=dict(headers))

@@ -132,7 +132,20 @@ def create_app(
 
     It follows the store from now on: close `app.state.site` when it is not run by a server.
     """
-    site = _site_of(store, ingest, settings, attempts or Attempts())
+    configured = ((one.secret, one.scopes) for one in settings.tokens)
+    site = Site(
+        folder=store,
+        settings=settings,
+        readers=Readers(store),
+        renderer=Renderer(make_environment(package_assets())),
+        form_tokens=FormTokens(store.key()),
+        principals=Principals(store, configured=configured),
+        attempts=attempts or Attempts(),
+        feed=RunFeed(store),
+        started_ns=time.time_ns(),
+        instance=secrets.token_hex(8),
+        ingest=ingest,
+    )
     app = FastAPI(
         title="Hansard",
         version=version("hansard"),
@@ -150,35 +163,12 @@ def create_app(
     return app
 
 
-def _site_of(
-    store: DataFolder,
-    ingest: Ingest | None,
-    settings: WebSettings,
-    attempts: Attempts,
-) -> Site:
-    return Site(
-        folder=store,
-        settings=settings,
-        readers=Readers(store),
-        renderer=Renderer(make_environment(package_assets())),
-        form_tokens=FormTokens(store.key()),
-        principals=Principals(
-            store, configured=((one.secret, one.scopes) for one in settings.tokens)
-        ),
-        attempts=attempts,
-        feed=RunFeed(store),
-        started_ns=time.time_ns(),
-        instance=secrets.token_hex(8),
-        ingest=ingest,
-    )
-
-
 def _add_services(app: FastAPI, site: Site) -> None:
     """Put what routes ask for into the application's state."""
     app.state.site = site
     app.state.sidecar = make_sidecar(site)
     app.state.decider = make_decider(site)
-    outlet = None if app.state.sidecar is None else app.state.sidecar.sidecar.outlet
+    outlet = None if app.state.sidecar is None else app.state.sidecar.outlet
     app.state.accounts = make_accounts(site, app.state.decider, outlet)
     app.state.chains = Chains()
     app.state.services = ExitStack()

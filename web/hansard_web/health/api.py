@@ -26,7 +26,7 @@ _REFUSAL: Final = "service transport user_agent address signal code message item
 _DROP: Final = "service signal reason items processes first_at last_at"
 
 
-@router.get("/v1/ledger", response_class=Answer, responses=answers("api.schemas.Ledger"))
+@router.get("/v1/ledger", responses=answers("api.schemas.Ledger"))
 def ledger(site: SiteDep) -> Answer:
     """Show what was received and what became of it, by signal and by sender.
 
@@ -52,7 +52,7 @@ def ledger(site: SiteDep) -> Answer:
     )
 
 
-@router.get("/healthz", response_class=Answer, responses=answers("api.schemas.Health"))
+@router.get("/healthz", responses=answers("api.schemas.Health"))
 def health(site: SiteDep) -> Answer:
     """Say whether the store can be written; 503 when it cannot. Tells nothing of its content."""
     common = {"product": PRODUCT, "version": version("hansard")}

@@ -21,7 +21,7 @@ from hansard_web.app.site import SiteDep
 router = noun_router("search")
 
 
-@router.get("/v1/search", response_class=Answer, responses=answers("api.schemas.HitList"))
+@router.get("/v1/search", responses=answers("api.schemas.HitList"))
 def search(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],
@@ -54,7 +54,7 @@ def search(
 _SELECT = WithJsonSchema({"type": "string", "format": "sql", "maxLength": MOST_SQL})
 
 
-@router.get("/v1/sql", response_class=Answer, responses=answers("api.schemas.SqlRows"))
+@router.get("/v1/sql", responses=answers("api.schemas.SqlRows"))
 def sql(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
@@ -111,12 +111,7 @@ class ModelInput(Body):
         return self
 
 
-OPTIONS: tuple[
-    Literal[
-        "max_output_tokens", "temperature", "top_p", "stop", "seed", "effort", "tool_choice",
-        "output_schema", "reasoning", "previous_response_id", "max_input_tokens", "extra",
-    ], ...
-] = (
+OPTIONS: Final = (
     "max_output_tokens", "temperature", "top_p", "stop", "seed", "effort", "tool_choice",
     "output_schema", "reasoning", "previous_response_id", "max_input_tokens", "extra",
 )  # fmt: skip

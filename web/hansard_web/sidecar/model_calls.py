@@ -37,12 +37,12 @@ def call_model(
 
     `tell` receives that it began (`started`), and with `stream` of each piece (`delta`).
     """
-    open_step = service.sidecar.place(request.run_id, request.step_id)
+    open_step = service.place(request.run_id, request.step_id)
     compiled = (
         recall(service, open_step, request.compilation_id) if request.compilation_id else None
     )
     adapter = _adapter(service, request, compiled)
-    recording = service.sidecar.outlet.recording(open_step.resource)
+    recording = service.outlet.recording(open_step.resource)
     render_input, options = _rendered_input(request, compiled)
 
     def begun(step_id: str) -> None:

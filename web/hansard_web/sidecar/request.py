@@ -1,10 +1,13 @@
-"""What a sidecar route gets: the app's sidecar, its ids and its idempotency keys."""
+"""What a sidecar route gets: the app's sidecar, with its locks and idempotency keys."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, HTTPException
 from starlette.requests import Request
@@ -12,30 +15,56 @@ from starlette.requests import Request
 from hansard_store.content.retention import Retention
 from hansard_store.database.idempotency_keys import IdempotencyKeys
 from hansard_store.principals.model import Scope
+from hansard_store.runs.queries import find_trace_id
 from hansard_web.app.site import Site
 from hansard_web.principals.dependencies import principal_of
+from hansard_web.sidecar.addresses import Place, find_place
 from hansard_web.sidecar.errors import RecordingDisabled
-from hansard_web.sidecar.idempotency import Once
-from hansard_web.sidecar.recorder import Outlet
-from hansard_web.sidecar.runs import Ids, Sidecar
+from hansard_web.sidecar.idempotency import Ids, Once
+from hansard_web.sidecar.recorder import Outlet, Recording
+
+_STRIPES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class SidecarService:
-    """The sidecar of one app; made with the app."""
+    """The sidecar of one app; made with the app.
 
-    sidecar: Sidecar
-    keys: IdempotencyKeys
-    key: bytes
+    Of one run, one request at a time reads and writes: each lock stands for some runs, and is held
+    by the worker threads that serve them.
+    """
+
     site: Site
+    outlet: Outlet
+    keys: IdempotencyKeys
+    locks: Sequence[threading.Lock] = field(
+        default_factory=lambda: tuple(threading.Lock() for _ in range(_STRIPES))
+    )
 
     def once(self, route: str, key: str | None, body: bytes, *, repeats: bool = True) -> Once:
         """Return a request that is done once."""
-        return Once(self.keys, route, key, body, repeats)
+        seed = None if key is None else f"{route}\n{key}".encode()
+        ids = Ids(self.outlet.retention.key, seed)
+        return Once(self.keys, route, key, body, ids, repeats)
 
-    def ids(self, route: str, key: str | None) -> Ids:
-        """Return what makes a request's ids: the same for the same key."""
-        return Ids(self.key, None if key is None else f"{route}\n{key}".encode())
+    def place(self, run_id: str, step_id: str | None) -> Place:
+        """Return where a request belongs."""
+        with self.site.readers.read() as connection:
+            return find_place(connection, run_id, step_id)
+
+    @contextmanager
+    def adding_to(self, run_id: str, step_id: str | None) -> Iterator[tuple[Place, Recording]]:
+        """Lend an open step and what records for it; all of it is saved when the block ends.
+
+        Raises NotFoundError or AmbiguousIdError, and what `find_place` does.
+        """
+        with self.site.readers.read() as connection:
+            trace_id = find_trace_id(connection, run_id).hex()
+        with self.locks[int(trace_id[:8], 16) % _STRIPES]:
+            open_step = self.place(trace_id, step_id)
+            recording = self.outlet.recording(open_step.resource)
+            yield open_step, recording
+            recording.save()
 
 
 def make_sidecar(site: Site) -> SidecarService | None:
@@ -44,9 +73,7 @@ def make_sidecar(site: Site) -> SidecarService | None:
         return None
     retention = Retention.of(site.folder, site.settings.retention)
     outlet = Outlet(site.folder, site.ingest, retention)
-    return SidecarService(
-        Sidecar(site.readers, outlet), IdempotencyKeys(site.folder), retention.key, site
-    )
+    return SidecarService(site, outlet, IdempotencyKeys(site.folder))
 
 
 # async: see `site_of`.

@@ -29,7 +29,7 @@ _CONVERSATION: Final = """
 """
 
 
-@router.get("/v1/usage", response_class=Answer, responses=answers("api.schemas.UsageList"))
+@router.get("/v1/usage", responses=answers("api.schemas.UsageList"))
 def usage(
     site: SiteDep,
     limit: Limit,
@@ -46,11 +46,7 @@ def usage(
     return Answer({"by": by, "items": [usage_body(row) for row in rows], "next_cursor": None})
 
 
-@router.get(
-    "/v1/conversations",
-    response_class=Answer,
-    responses=answers("api.schemas.ConversationList"),
-)
+@router.get("/v1/conversations", responses=answers("api.schemas.ConversationList"))
 def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
     """List conversations, the one with the newest run first."""
     with site.readers.read() as connection:
@@ -60,7 +56,6 @@ def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
 
 @router.get(
     "/v1/conversations/{conversation_id:path}",
-    response_class=Answer,
     responses=answers("api.schemas.Conversation"),
 )
 def conversation(site: SiteDep, conversation_id: str) -> Answer:
