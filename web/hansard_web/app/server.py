@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import gc
+import logging
 import os
 import signal
 import socket
@@ -32,6 +33,7 @@ import uvicorn
 from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
+from hansard_collector.background import Background
 from hansard_collector.derivation.rebuild import RebuildContinuation
 from hansard_collector.liveness import SilenceWatch
 from hansard_collector.log_sessions.hook_spool import HookSpoolWatch
@@ -85,6 +87,7 @@ _OWN_PAGES_BYTES: Final = 4 * 1024 * 1024  # larger blocks are released at once
 # hundred threads, and Python's lock lets one of them allocate at a time anyhow.
 _ARENAS: Final = 2
 
+_log = logging.getLogger("hansard.server")
 _TICK_S: Final = 1.0
 _GROWTH_BYTES: Final = 32 * 1024 * 1024  # over the last low that is worth a look
 _FAST_GROWTH_BYTES: Final = 192 * 1024 * 1024  # that is looked into even under load
@@ -129,24 +132,19 @@ class HeapKeeper:
         self._low_bytes = resident()
         self._high_bytes = self._low_bytes  # at the last look under load
         self._used_s = processor_s()
-        self._end = threading.Event()
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Look once a second for as long as the block lasts; not where memory cannot be read."""
-        thread = threading.Thread(target=self._run, name="hansard-heap", daemon=True)
-        if self._low_bytes:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._end.set()
-            if thread.ident is not None:
-                thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(_TICK_S):
-            self.look()
+    def working(self) -> AbstractContextManager[None]:
+        """Look once a second for as long as a block lasts; not where memory cannot be read."""
+        if not self._low_bytes:
+            return nullcontext()
+        return Background(
+            "hansard-heap",
+            lambda _: self.look(),
+            every_s=_TICK_S,
+            first_s=_TICK_S,
+            log=_log,
+            put_off="memory is given back later",
+        ).working()
 
     def look(self) -> bool:
         """Give back what can be, if there may be much of it; return whether it was tried."""

@@ -81,6 +81,10 @@ _MODULE: Final = Markup('<script type="module" src="{}" integrity="{}"></script>
 _SCRIPT: Final = Markup('<script src="{}" integrity="{}"></script>')
 _TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 _FIGURES: Final = Path(__file__).with_name("format.py")
+_FILTERS: Final = (
+    "agent_words", "ago", "clock", "count", "day_time", "duration", "file_size", "iso_time",
+    "money", "offset", "percent", "plural", "shorten", "status_word", "tokens",
+)  # fmt: skip
 _STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
 
 
@@ -151,25 +155,8 @@ def make_environment(assets: Assets) -> Environment:
         auto_reload=False,
         bytecode_cache=TemplateCache(_TEMPLATES, made_by=(Path(__file__), _FIGURES)),
     )
-    environment.filters.update(
-        agent_words=figures.agent_words,
-        ago=figures.ago,
-        clock=figures.clock,
-        count=figures.count,
-        day_time=figures.day_time,
-        duration=figures.duration,
-        file_size=figures.file_size,
-        iso_time=figures.iso_time,
-        markdown=to_html,
-        money=figures.money,
-        offset=figures.offset,
-        percent=figures.percent,
-        plural=figures.plural,
-        shorten=figures.shorten,
-        status_word=figures.status_word,
-        tokens=figures.tokens,
-        verbatim=verbatim,
-    )
+    environment.filters.update({name: getattr(figures, name) for name in _FILTERS})
+    environment.filters.update(markdown=to_html, verbatim=verbatim)
     environment.globals.update(
         asset=assets.url,
         module=lambda path: _tag(_MODULE, assets, path),
@@ -207,7 +194,10 @@ class Renderer:
         headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
         """Return a whole page. `here` names its place in the navigation ("" for none)."""
-        return self._answer(request, template, here=here, page=page, status=status, headers=headers)
+        body = self._environment.get_template(template).render(
+            page=page, shell=shell_of(request), here=here
+        )
+        return HTMLResponse(body, status_code=status, headers=dict(headers or {}))
 
     def fragment(
         self,
@@ -219,7 +209,7 @@ class Renderer:
     ) -> HTMLResponse:
         """Return a part of a page for htmx; no cache may store it."""
         cached = {"Cache-Control": "no-store", **(headers or {})}
-        return self._answer(request, template, here="", page=page, status=200, headers=cached)
+        return self.page(request, template, here="", page=page, headers=cached)
 
     def text(self, template: str, *, page: Any, now_ns: int | None = None) -> str:
         """Return markup for a live stream, where there is no request to take a shell from."""
@@ -231,21 +221,6 @@ class Renderer:
             now_ns=time.time_ns() if now_ns is None else now_ns,
         )
         return self._environment.get_template(template).render(page=page, shell=shell, here="")
-
-    def _answer(
-        self,
-        request: Request,
-        template: str,
-        *,
-        here: str,
-        page: Any,
-        status: int,
-        headers: Mapping[str, str] | None,
-    ) -> HTMLResponse:
-        body = self._environment.get_template(template).render(
-            page=page, shell=shell_of(request), here=here
-        )
-        return HTMLResponse(body, status_code=status, headers=dict(headers or {}))
 
 
 @cache
