@@ -33,7 +33,14 @@ from hansard_web.api.openapi import openapi_of
 from hansard_web.app.config import WebSettings
 from hansard_web.app.problems import Problem, add_handlers, answer_problem, is_for_programs
 from hansard_web.app.readers import Readers
-from hansard_web.app.route_loading import OPENAPI, Loads, RouteLoading, first_routes, shown_routes
+from hansard_web.app.route_loading import (
+    OPENAPI,
+    Loads,
+    RouteLoading,
+    api_routes,
+    first_routes,
+    shown_routes,
+)
 from hansard_web.app.security import Refuse, Refused, Security
 from hansard_web.app.site import Site
 from hansard_web.approvals.worker import make_accounts
@@ -215,8 +222,6 @@ def _add_routes(app: FastAPI, site: Site, *, shows: bool, loads: Loads) -> None:
 
 
 def _openapi(app: FastAPI, *, shows: bool) -> dict[str, Any]:
-    from hansard_web.api.routes import api_routes
-
     return openapi_of(app, api_routes() if shows else ledger_router.routes)
 
 
