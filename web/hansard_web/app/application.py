@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -52,8 +52,7 @@ from hansard_web.policy.decider import make_decider
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.dependencies import FormTokens
 from hansard_web.sidecar.request import make_sidecar
-from hansard_web.ui.assets import package_assets
-from hansard_web.ui.render import Renderer, make_environment
+from hansard_web.ui.render import Renderer
 
 # Pages and the API before ingest: a request of a person asks the pipeline to yield.
 
@@ -63,12 +62,9 @@ _ENDLESS = "/live/"  # streams wait for news, not for the processor
 class PeopleFirst:
     """The middleware; OTLP requests and streams go through as they are."""
 
-    def __init__(
-        self, app: ASGIApp, *, courtesy: Courtesy, is_otlp: Callable[[str, str], bool]
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, courtesy: Courtesy) -> None:
         self._app = app
         self._courtesy = courtesy
-        self._is_otlp = is_otlp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self._is_somebody_else(scope):
@@ -93,7 +89,7 @@ class PeopleFirst:
 
     def _is_somebody_else(self, scope: Scope) -> bool:
         path = scope["path"]
-        return path.startswith(_ENDLESS) or self._is_otlp(path, scope["method"])
+        return path.startswith(_ENDLESS) or is_otlp_path(path, scope["method"])
 
 
 # HEAD wherever there is GET: the same answer without its body, as RFC 9110 §9.3.2 asks.
@@ -144,7 +140,7 @@ def create_app(
         folder=store,
         settings=settings,
         readers=Readers(store),
-        renderer=Renderer(make_environment(package_assets())),
+        renderer=Renderer(),
         form_tokens=FormTokens(store.key()),
         principals=Principals(store, configured=configured),
         attempts=attempts or Attempts(),
@@ -235,17 +231,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _add_middleware(app: FastAPI, site: Site) -> None:
-    app.add_middleware(
-        Security,
-        settings=site.settings,
-        principals=site.principals,
-        attempts=site.attempts,
-        form_tokens=site.form_tokens,
-        is_otlp=is_otlp_path,
-        refuse=_refuse_with(app, site.ingest, site.settings),
-    )
+    app.add_middleware(Security, site=site, refuse=_refuse_with(app, site.ingest, site.settings))
     if isinstance(site.ingest, Pipeline):
-        app.add_middleware(PeopleFirst, courtesy=site.ingest.courtesy, is_otlp=is_otlp_path)
+        app.add_middleware(PeopleFirst, courtesy=site.ingest.courtesy)
     app.add_middleware(AnswerHead)
 
 

@@ -28,15 +28,16 @@ from hansard_web.health.api import router as ledger_router
 from hansard_web.principals import signin
 from hansard_web.runs import live as live_runs
 from hansard_web.runs import page as runs
-from hansard_web.ui.assets import Assets, package_assets
+from hansard_web.ui.assets import package_assets
 
 # The route of static files.
 
 _A_YEAR = "public, max-age=31536000, immutable"
 
 
-def static_route(assets: Assets) -> Route:
+def static_route() -> Route:
     """Return the route below /static; the files are in memory, so it answers on the loop."""
+    assets = package_assets()
 
     async def static(request: Request) -> Response:
         path = request.path_params["path"]
@@ -98,7 +99,7 @@ def _routes_of(modules: Sequence[str]) -> Iterator[BaseRoute]:
 def first_routes() -> list[BaseRoute]:
     """Return what an open browser and a health check ask for first."""
     pages = (route for page in (runs, live_runs, signin) for route in page.router.routes)
-    return [*ledger_router.routes, static_route(package_assets()), *pages]
+    return [*ledger_router.routes, static_route(), *pages]
 
 
 @cache
@@ -109,7 +110,7 @@ def shown_routes() -> tuple[BaseRoute, ...]:
     """
     from hansard_web.mcp.route import mcp_route
 
-    static = static_route(package_assets())
+    static = static_route()
     described = Route(_OPENAPI_ALIAS, _to_openapi, methods=["GET"], include_in_schema=False)
     return (*api_routes(), described, mcp_route(), static, *page_routes())
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -31,7 +31,7 @@ from hansard_store.principals.model import Scope
 from hansard_web.approvals.page_state import Badge, read_badge
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.ui import format as figures
-from hansard_web.ui.assets import Assets, package_assets
+from hansard_web.ui.assets import package_assets
 from hansard_web.ui.markdown import to_html, verbatim
 
 # Compiled templates stored beside their sources, as Python keeps compiled modules.
@@ -141,11 +141,12 @@ class Shell:
 
 
 @cache
-def make_environment(assets: Assets) -> Environment:
+def make_environment() -> Environment:
     """Return the environment of all templates: escaping on, a missing name is an error.
 
-    There is one for the same files, so a process compiles a template once.
+    There is one in a process, which so compiles a template once.
     """
+    assets = package_assets()
     environment = Environment(
         loader=PackageLoader("hansard_web"),
         autoescape=True,
@@ -159,29 +160,30 @@ def make_environment(assets: Assets) -> Environment:
     environment.filters.update(markdown=to_html, verbatim=verbatim)
     environment.globals.update(
         asset=assets.url,
-        module=lambda path: _tag(_MODULE, assets, path),
-        script=lambda path: _tag(_SCRIPT, assets, path),
-        stylesheet=lambda path: _tag(_STYLESHEET, assets, path),
+        module=partial(_tag, _MODULE),
+        script=partial(_tag, _SCRIPT),
+        stylesheet=partial(_tag, _STYLESHEET),
     )
     return environment
 
 
 def compile_templates() -> None:
     """Compile every template into the cache, for installations that nobody may write later."""
-    environment = make_environment(package_assets())
+    environment = make_environment()
     for name in environment.list_templates(extensions=["html"]):
         environment.get_template(name)
 
 
-def _tag(shape: Markup, assets: Assets, path: str) -> Markup:
+def _tag(shape: Markup, path: str) -> Markup:
+    assets = package_assets()
     return shape.format(assets.url(path), assets.integrity(path))
 
 
 class Renderer:
     """Renders pages and fragments of one app."""
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    def __init__(self) -> None:
+        self._environment = make_environment()
 
     def page(
         self,
