@@ -62,7 +62,7 @@ from hansard_store.principals.service import Principals
 from hansard_web.app.application import create_app
 from hansard_web.app.config import Config, WebSettings, script_in
 from hansard_web.app.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
-from hansard_web.app.old_runs import Janitor, Limits
+from hansard_web.app.old_runs import Limits, janitor
 from hansard_web.app.route_loading import RouteLoading
 from hansard_web.app.server_file import Endpoints, announce, withdraw
 from hansard_web.app.site import Site
@@ -280,7 +280,12 @@ class Server:
             opened.callback(principals.close)
             self._grpc = GrpcReceiver(
                 pipeline,
-                _grpc_settings(config),
+                GrpcSettings(
+                    host=config.host,
+                    port=config.grpc_port,
+                    tls_certificate=config.tls_cert,
+                    tls_key=config.tls_key,
+                ),
                 authorise=authorise_with(principals),
                 limiter=attempts.failed,
             )
@@ -382,9 +387,9 @@ class Server:
 
 
 @contextmanager
-def running(config: Config, *, half: Half = Half.BOTH) -> Iterator[Server]:
+def running(config: Config) -> Iterator[Server]:
     """Serve in a thread for as long as the block lasts; ready when the block begins."""
-    with Server(config, half=half) as server, ThreadPoolExecutor(1) as threads:
+    with Server(config) as server, ThreadPoolExecutor(1) as threads:
         settled = threading.Event()
         run = threads.submit(server.run, on_ready=lambda _: settled.set())
         run.add_done_callback(lambda _: settled.set())
@@ -407,15 +412,9 @@ def _background_work(
     yield SilenceWatch(folder).working()
     yield HookSpoolWatch(config.data, pipeline).working()
     yield RebuildContinuation(folder).working()
-    yield Janitor(folder, Limits(config.keep, config.max_disk)).working()
-    yield _heartbeat(config)
-
-
-def _heartbeat(config: Config) -> AbstractContextManager[None]:
-    """Return what runs cycles of the heartbeat for as long as it is entered; nothing where off."""
-    if config.heartbeat is None:
-        return nullcontext()
-    return HeartbeatProcesses(config, every_s=config.heartbeat / 1e9).working()
+    yield janitor(folder, Limits(config.keep, config.max_disk)).working()
+    if config.heartbeat is not None:
+        yield HeartbeatProcesses(config, every_s=config.heartbeat / 1e9).working()
 
 
 def _link_of(site: Site) -> str:
@@ -483,15 +482,6 @@ def _check_tls(config: Config) -> None:
         raise ConfigError(
             f"cannot use --tls-cert {config.tls_cert} with --tls-key {config.tls_key}: {error}"
         ) from None
-
-
-def _grpc_settings(config: Config) -> GrpcSettings:
-    return GrpcSettings(
-        host=config.host,
-        port=config.grpc_port,
-        tls_certificate=config.tls_cert,
-        tls_key=config.tls_key,
-    )
 
 
 def _address(host: str, port: int) -> str:

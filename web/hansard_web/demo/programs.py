@@ -9,40 +9,20 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Any, Final
 
 from hansard_web.demo import telemetry
 from hansard_web.demo.agent import Agent, Report, ScriptedModel, Tool
 
-_ORDERS: Final = {
-    "A-1042": {"item": "espresso machine", "paid_eur": 249, "delivered": "2026-11-14"},
-    "B-2077": {"item": "running shoes", "paid_eur": 89, "delivered": None},
-}
-_POLICY: Final = (
-    "Goods may be returned within 30 days of delivery. Damaged goods are refunded in full, at our "
-    "cost, once the customer has described the damage. Above 500 EUR a person decides."
+# What the tools find: orders, a policy, an archive.
+_WORLD: Final = json.loads(
+    files("hansard_web.demo").joinpath("world.json").read_text(encoding="utf-8")
 )
-_ARCHIVE: Final = (
-    {
-        "id": "hansard-1771",
-        "title": "Reporting of debates before 1771",
-        "content": "Until 1771 printing the debates of Parliament was a breach of privilege; "
-        "reporters wrote from memory and disguised the speakers.",
-    },
-    {
-        "id": "hansard-1909",
-        "title": "The official report",
-        "content": "Since 1909 the report is made by staff of the House: full, in the first "
-        "person, leaving out repetitions and correcting plain mistakes.",
-    },
-    {
-        "id": "wal-2010",
-        "title": "Write-ahead logging",
-        "content": "With a write-ahead log readers do not block writers: changes are appended to "
-        "a separate file and moved into the database at a checkpoint.",
-    },
-)
+_ORDERS: Final[Mapping[str, Any]] = _WORLD["orders"]
+_POLICY: Final[str] = _WORLD["refund_policy"]
+_ARCHIVE: Final[Sequence[Mapping[str, str]]] = _WORLD["archive"]
 _SLOW_SEARCH_S: Final = 1.2
 
 
