@@ -9,7 +9,7 @@ from hansard_store.runs.queries import RunItem
 from hansard_store.runs.usage import UsageRow
 from hansard_store.search.full_text import USES_COUNTED, SearchHit
 from hansard_store.steps.queries import StepSkeleton, TreeRow
-from hansard_web.api.values import Body, fields_of, time_text
+from hansard_web.api.values import Body, stored_fields, time_text
 
 _RUN: Final = """
     domain user_goal status started_at ended_at started_ns ended_ns duration_ms
@@ -24,9 +24,9 @@ _STEP_FIGURES: Final = "duration_ms tokens cost_usd model tool_name agent_name s
 def run_body(run: RunItem) -> Body:
     """Return a run as lists show it."""
     return {
-        **fields_of(run, "run_id name kind"),
+        **stored_fields(run, "run_id name kind"),
         "agent": run.agent_name,
-        **fields_of(run, _RUN),
+        **stored_fields(run, _RUN),
         **marks_json(run.marks),
         "first_seen_seq": run.id,
         "version": run.version,
@@ -36,22 +36,22 @@ def run_body(run: RunItem) -> Body:
 def skeleton_body(step: StepSkeleton) -> Body:
     """Return what every mention of a step says of it."""
     return {
-        **fields_of(step, _STEP),
+        **stored_fields(step, _STEP),
         "started_at": time_text(step.start_ns),
         "ended_at": time_text(step.end_ns),
-        **fields_of(step, _STEP_FIGURES),
+        **stored_fields(step, _STEP_FIGURES),
     }
 
 
 def row_body(row: TreeRow) -> Body:
     """Return a step with its place in the tree of its run."""
-    return {**skeleton_body(row.step), **fields_of(row, "depth has_children orphan loop")}
+    return {**skeleton_body(row.step), **stored_fields(row, "depth has_children orphan loop")}
 
 
 def hit_body(hit: SearchHit) -> Body:
     """Return a hit with the step it was found in."""
     return {
-        **fields_of(hit.step, "run_id step_id"),
+        **stored_fields(hit.step, "run_id step_id"),
         "field": hit.field,
         "message_role": hit.role,
         "snippet": hit.snippet.text,
@@ -64,4 +64,4 @@ def hit_body(hit: SearchHit) -> Body:
 
 def usage_body(row: UsageRow) -> Body:
     """Return what one day, model, agent or conversation used."""
-    return fields_of(row, "key runs model_calls tokens cost_usd")
+    return stored_fields(row, "key runs model_calls tokens cost_usd")

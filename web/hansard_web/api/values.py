@@ -52,7 +52,7 @@ def tokens_body(tokens: TokenSums | None) -> Body | None:
     """Return the five figures, None when no call reported any."""
     if tokens is None:
         return None
-    return fields_of(tokens, "input output cache_read cache_write reasoning")
+    return stored_fields(tokens, "input output cache_read cache_write reasoning")
 
 
 def usd(nano: int | None) -> float | None:
@@ -68,7 +68,7 @@ _ENDINGS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
 }
 
 
-def fields_of(row: object, names: str) -> Body:
+def stored_fields(row: object, names: str) -> Body:
     """Return the named fields of a row of the store, as the API says them.
 
     `started_at`, `started_ns` and `duration_ms` are read from fields in nanoseconds, `cost_usd`
@@ -77,7 +77,7 @@ def fields_of(row: object, names: str) -> Body:
     return {name: read(row) for name, read in _readers(names)}
 
 
-def page_of(page: Page[_Item], body: Callable[[_Item], object]) -> Body:
+def page_body(page: Page[_Item], body: Callable[[_Item], object]) -> Body:
     """Return a page of a list, with what asks for the next one."""
     return {"items": [body(one) for one in page.items], "next_cursor": page.next_cursor}
 

@@ -21,7 +21,7 @@ import click
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_store.database.cursors import Page
 from hansard_store.principals.model import is_own_name
-from hansard_web.api.values import page_of
+from hansard_web.api.values import page_body
 from hansard_web.app.config import Config, load_config, setting
 from hansard_web.ui.format import file_size, printable
 
@@ -194,7 +194,7 @@ def print_page(
 ) -> None:
     """Print a page of a list: as JSON, or as `show` does it, and how to ask for the next one."""
     if as_json:
-        print_json(page_of(page, body))
+        print_json(page_body(page, body))
         return
     show(page.items)
     if page.next_cursor:

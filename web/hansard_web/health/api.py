@@ -14,7 +14,7 @@ from hansard_store.database.write_probe import why_not_writable
 from hansard_store.ledger import ledger_totals, list_drops, list_refusals, list_senders
 from hansard_web.api.openapi import answers
 from hansard_web.api.router import Answer, noun_router
-from hansard_web.api.values import fields_of, time_text
+from hansard_web.api.values import stored_fields, time_text
 from hansard_web.app.site import SiteDep
 
 router = noun_router("health")
@@ -41,11 +41,11 @@ def ledger(site: SiteDep) -> Answer:
     return Answer(
         {
             **{name: asdict(totals[signal]) for signal, name in _ITEMS.items()},
-            "senders": [{**fields_of(one, _SENDER), **asdict(one.count)} for one in senders],
+            "senders": [{**stored_fields(one, _SENDER), **asdict(one.count)} for one in senders],
             "refusals": [
-                {"at": time_text(one.time_ns), **fields_of(one, _REFUSAL)} for one in refusals
+                {"at": time_text(one.time_ns), **stored_fields(one, _REFUSAL)} for one in refusals
             ],
-            "drops": [fields_of(one, _DROP) for one in drops],
+            "drops": [stored_fields(one, _DROP) for one in drops],
             # How full the queue of this process is; None where it only reads.
             "queue": asdict(ingest.queue_state()) if isinstance(ingest, Pipeline) else None,
         }

@@ -15,7 +15,7 @@ from hansard_web.api.bodies import hit_body
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, SearchText, one_of, read_limit
 from hansard_web.api.router import Answer, noun_router
-from hansard_web.api.values import page_of
+from hansard_web.api.values import page_body
 from hansard_web.app.site import SiteDep
 
 router = noun_router("search")
@@ -46,7 +46,7 @@ def search(
             limit=limit,
             cursor=cursor,
         )
-    return Answer(page_of(page, hit_body))
+    return Answer(page_body(page, hit_body))
 
 
 # Questions in SQL: one SELECT over the documented views, within limits.

@@ -17,7 +17,7 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_window
 from hansard_web.api.queries import Window
 from hansard_web.api.router import Answer, noun_router
-from hansard_web.api.values import Body, fields_of, page_of
+from hansard_web.api.values import Body, page_body, stored_fields
 from hansard_web.app.site import SiteDep
 
 router = noun_router("usage")
@@ -51,7 +51,7 @@ def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
     """List conversations, the one with the newest run first."""
     with site.readers.read() as connection:
         page = list_conversations(connection, limit=limit, cursor=cursor)
-    return Answer(page_of(page, _conversation))
+    return Answer(page_body(page, _conversation))
 
 
 @router.get(
@@ -65,4 +65,4 @@ def conversation(site: SiteDep, conversation_id: str) -> Answer:
 
 
 def _conversation(item: ConversationItem) -> Body:
-    return fields_of(item, _CONVERSATION)
+    return stored_fields(item, _CONVERSATION)
