@@ -20,8 +20,8 @@ from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
 from hansard_web.annotations.labels import score_words, source_words
-from hansard_web.annotations.service import read_kind, read_target
-from hansard_web.api.queries import limit_of
+from hansard_web.annotations.service import read_target
+from hansard_web.api.queries import limit_of, read_word
 from hansard_web.cli.base import (
     Group,
     json_option,
@@ -75,7 +75,7 @@ def list_(
             connection,
             target=read_target(connection, run=target_ids["run"], step=target_ids["step"]),
             with_steps=field == "run_id",
-            kind=read_kind(kind),
+            kind=read_word("kind", kind, KINDS),
             name=name,
             author=author,
             with_ended=with_ended,

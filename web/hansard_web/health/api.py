@@ -21,11 +21,11 @@ from hansard_store.ledger import (
     list_senders,
 )
 from hansard_web.api.openapi import answers
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import Body, time_text
 from hansard_web.app.site import Site, SiteDep
 
-router = noun_router("health")
+router = NounRouter("health")
 
 # What the signals are counted in.
 _ITEMS = {"traces": "spans", "logs": "logs", "metrics": "metric_points"}

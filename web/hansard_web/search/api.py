@@ -14,10 +14,10 @@ from hansard_store.search.full_text import search_texts
 from hansard_web.api.bodies import hit_body
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, SearchText, one_of, read_limit
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.app.site import SiteDep
 
-router = noun_router("search")
+router = NounRouter("search")
 
 
 @router.get("/v1/search", response_class=Answer, responses=answers("api.schemas.HitList"))

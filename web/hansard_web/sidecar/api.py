@@ -10,14 +10,14 @@ from starlette.requests import Request
 
 from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.sidecar.bodies import AnswerTool, AppendStep, CallTool, EndRun, StartRun
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
 from hansard_web.sidecar.request import SidecarDep
 from hansard_web.sidecar.runs import append_step, end_run, start_run
 from hansard_web.sidecar.tools import answer_tool, call_tool
 
-router = noun_router("sidecar", route_class=JsonRoute)
+router = NounRouter("sidecar", route_class=JsonRoute)
 
 Traceparent = Annotated[
     str | None, Header(description="W3C trace context of the caller; the body's stands back")

@@ -16,11 +16,11 @@ from hansard_web.api.bodies import usage_body
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_window
 from hansard_web.api.queries import Window
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import Body, time_text, tokens_body, usd
 from hansard_web.app.site import SiteDep
 
-router = noun_router("usage")
+router = NounRouter("usage")
 
 Limit = Annotated[int, Depends(read_limit)]
 
