@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from hansard_store.database.cursors import Page
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import check_schema_version
-from hansard_web.api.values import SCHEMA_VERSION, Body, dump
+from hansard_web.api.values import SCHEMA_VERSION, Body, dump, page_body
 
 _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 _Item = TypeVar("_Item")
@@ -38,8 +38,7 @@ class Answer(Response):
 
 def page_answer(page: Page[_Item], body: Callable[[_Item], Body], **more: Any) -> Answer:
     """Return one page of a list as an answer, and what else is said of it."""
-    items = [body(one) for one in page.items]
-    return Answer({"items": items, "next_cursor": page.next_cursor, **more})
+    return Answer({**page_body(page, body), **more})
 
 
 class NounRouter:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import orjson
 
+from hansard_store.database.cursors import Page
 from hansard_store.runs.status import TokenSums
 from hansard_store.times import time_text as time_text
 
@@ -21,6 +22,7 @@ _NANO = 1_000_000_000
 _MAX_DEPTH = 150  # orjson writes 254 levels, and Python's own recursion ends not far above
 
 Body = dict[str, Any]
+_Item = TypeVar("_Item")
 
 
 def dump(value: Any) -> bytes:
@@ -33,6 +35,11 @@ def dump(value: Any) -> bytes:
         return orjson.dumps(value)
     except TypeError:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def page_body(page: Page[_Item], body: Callable[[_Item], Any]) -> Body:
+    """Return one page of a list."""
+    return {"items": [body(one) for one in page.items], "next_cursor": page.next_cursor}
 
 
 def ns_text(ns: int | None) -> str | None:
