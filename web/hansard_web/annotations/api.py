@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -36,16 +36,9 @@ from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
+from hansard_web.principals.dependencies import of_app
 
-
-# async: see `site_of`.
-async def annotations_of_app(request: Request) -> AnnotationService:
-    """Return the annotations of the app that serves a request."""
-    service: AnnotationService = request.app.state.annotations
-    return service
-
-
-AnnotationsDep = Annotated[AnnotationService, Depends(annotations_of_app)]
+AnnotationsDep = Annotated[AnnotationService, of_app("annotations")]
 router = NounRouter("annotations", route_class=JsonRoute)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import apsw
 import click
 
 from hansard_compiler.calls import Json
@@ -16,11 +14,9 @@ from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import list_annotations
 from hansard_store.annotations.rows import Annotation
 from hansard_store.annotations.service import AnnotationService
-from hansard_store.runs.queries import get_run
-from hansard_store.steps.queries import get_step
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
 from hansard_web.annotations.labels import score_words, source_words
-from hansard_web.annotations.service import read_target
+from hansard_web.annotations.service import find_target, read_target
 from hansard_web.api.queries import limit_of, read_word
 from hansard_web.cli.base import (
     Group,
@@ -69,12 +65,11 @@ def list_(
     Example: hansard annotations list 4bf92f35 --kind score
     """
     with reading(data) as connection:
-        field, whole_id = ("run_id", None) if target is None else _target(connection, target)
-        target_ids = {"run": None, "step": None} | {field[:-3]: whole_id}
+        ids = {"run": None, "step": None} | {_field(target or ""): target}
         page = list_annotations(
             connection,
-            target=read_target(connection, run=target_ids["run"], step=target_ids["step"]),
-            with_steps=field == "run_id",
+            target=read_target(connection, **ids),
+            with_steps=ids["step"] is None,
             kind=read_word("kind", kind, KINDS),
             name=name,
             author=author,
@@ -202,7 +197,7 @@ def _write(
     as_json: bool,
 ) -> None:  # fmt: skip
     with reading(data) as connection:
-        field, whole_id = _target(connection, target)
+        field, whole_id = find_target(connection, **{_field(target): target})
     given = {name: value for name, value in fields.items() if value is not None}
     with opened_service(AnnotationService, data, retention) as service:
         made = service.write_json({**given, field: whole_id}, by=by)
@@ -211,12 +206,9 @@ def _write(
     print_answer(body, lambda _: print_lines([line]), as_json=as_json)
 
 
-def _target(connection: apsw.Connection, text: str) -> tuple[str, str]:
-    """Return which field names it, and the whole id: a step has a dash in its id."""
-    now_ns = time.time_ns()
-    if "-" in text:
-        return "step_id", get_step(connection, text, now_ns=now_ns).step_id
-    return "run_id", get_run(connection, text, now_ns=now_ns).run_id
+def _field(target: str) -> str:
+    """Return which of both it names: a step has a dash in its id."""
+    return "step" if "-" in target else "run"
 
 
 def _number(text: str) -> float | None:

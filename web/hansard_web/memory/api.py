@@ -6,8 +6,7 @@ import time
 from http import HTTPStatus
 from typing import Annotated, get_args
 
-from fastapi import Depends, Query
-from starlette.requests import Request
+from fastapi import Query
 
 from hansard_compiler.models.memory import (
     AcceptMemory,
@@ -27,27 +26,12 @@ from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.memory import service as memory_service
 from hansard_web.memory.service import STATES, memory_detail, read_memory_filter
-from hansard_web.principals.dependencies import principal_of
+from hansard_web.principals.dependencies import of_app
 from hansard_web.sidecar.request import SidecarService
 
-
-# async: see `site_of`.
-async def memory_of(request: Request) -> MemoryService:
-    """Return the memory of the app, as the principal of a request uses it."""
-    service: MemoryService = request.app.state.memory
-    return service.acting(principal_of(request))
-
-
-async def recorder_of(request: Request) -> SidecarService | None:
-    """Return the sidecar of the app; None where it stores no telemetry."""
-    service: SidecarService | None = request.app.state.sidecar
-    return service
-
-
-MemoryDep = Annotated[MemoryService, Depends(memory_of)]
-
-
-RecorderDep = Annotated[SidecarService | None, Depends(recorder_of)]
+MemoryDep = Annotated[MemoryService, of_app("memory", is_acting=True)]
+# None where the app stores no telemetry.
+RecorderDep = Annotated[SidecarService | None, of_app("sidecar")]
 
 router = NounRouter("memory", route_class=JsonRoute)
 

@@ -45,9 +45,7 @@ def list_of_reports(
     ] = False,
 ) -> Answer:
     """List status reports, the newest first, with who has acknowledged each."""
-    found = service.reports.list()
-    if pending:
-        found = [one for one in found if service.waiting(one) is not None]
+    found = service.listed(only_pending=pending)
     items = [service.json(one) for one in found[:limit]]
     return Answer({"items": items, "total": len(found)})
 

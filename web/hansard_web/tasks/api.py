@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from fastapi import Depends, Query
-from starlette.requests import Request
+from fastapi import Query
 
 from hansard_compiler.models.tasks import Decide
 from hansard_store.detection.rules import LEVELS
@@ -17,20 +16,9 @@ from hansard_web.api.queries import read_word
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
-from hansard_web.principals.dependencies import principal_of
+from hansard_web.principals.dependencies import of_app
 
-# The tasks of an app, and who may decide about them.
-
-
-# async: see `site_of`.
-async def tasks_of_app(request: Request) -> TaskService:
-    """Return the tasks of the app, as the principal of a request uses them."""
-    tasks: TaskService = request.app.state.tasks
-    return tasks.acting(principal_of(request))
-
-
-TasksDep = Annotated[TaskService, Depends(tasks_of_app)]
-
+TasksDep = Annotated[TaskService, of_app("tasks", is_acting=True)]
 
 router = NounRouter("tasks", route_class=JsonRoute)
 _STATES: Final[tuple[State | Literal["open"], ...]] = (*STATES, "open")

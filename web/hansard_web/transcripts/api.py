@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
-from hansard_compiler.transcripts.reads import active, cache_effect, check_summary, cost_of
+from hansard_compiler.transcripts.reads import cache_effect, check_summary, cost_of
 from hansard_compiler.transcripts.views import prefix_hash
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.principals.model import Scope
@@ -33,13 +33,13 @@ from hansard_web.transcripts.bodies import (
     SpawnBranch,
 )
 from hansard_web.transcripts.json import (
+    active_bodies,
     branch_body,
     check_body,
     conversation_body,
     cost_body,
     effect_body,
     fold_body,
-    handoff_body,
     head_body,
     item_body,
     mark_body,
@@ -132,17 +132,13 @@ def transcript(
 
 
 def _active_body(service: SqliteTranscripts, log: LogId) -> Body:
-    now = active(service, log)
-    after = -1 if now.fold is None else now.fold.message_position
-    messages = service.messages(log, after=after, limit=now.head - after)
-    items = message_bodies(messages, service.marks(log))
-    front = [] if now.fold is None else [handoff_body(now.fold)]
+    now, items = active_bodies(service, log)
     return {
         **head_body(service, log, now.head),
         "view": "active",
         "open_calls": list(now.open_calls),
         "prefix_hash": prefix_hash(now.messages),
-        "items": [*front, *items],
+        "items": items,
         "next_cursor": None,
     }
 
