@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, TypeAlias
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import JsonValue, WithJsonSchema
 
 from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME
@@ -98,6 +98,9 @@ def read_limit(
 ) -> int:
     """Return how many items to answer with."""
     return limit_of(limit)
+
+
+Limit: TypeAlias = Annotated[int, Depends(read_limit)]
 
 
 def read_run_filter(

@@ -6,19 +6,21 @@ For queries of URLs (`params.py`), options of commands and tools alike; knows no
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hansard_store.annotations.queries import read_scores, read_tags
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import RunFilter, check_filters, parse_group, parse_kind
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 _SEVERAL: Final = ("status", "agent", "model", "tool", "service", "tag", "score", "attribute")
+_ABOVE_ALL = (1 << 63) - 1
 _NANO = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = re.compile(
@@ -27,6 +29,10 @@ _TIME = re.compile(
     r"(?:(?P<utc>[Zz])|(?P<sign>[+\- ])(?P<hours>\d\d):?(?P<minutes>\d\d))?)?",
     re.ASCII,
 )
+
+
+_Item = TypeVar("_Item")
+_Word = TypeVar("_Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,28 @@ def limit_of(text: str | None) -> int:
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not 1 <= int(text) <= MAX_LIMIT:
         raise InvalidQueryError("limit", f"limit is {text!r}; it can be 1 to {MAX_LIMIT}")
     return int(text)
+
+
+def read_word(name: str, text: str | None, words: Sequence[_Word]) -> _Word | None:
+    """Return one of the words that a parameter can be; None where it is not given."""
+    if text and text not in words:
+        raise InvalidQueryError(name, f"{name} is {text[:40]!r}; it is one of {', '.join(words)}")
+    return next((known for known in words if known == text), None)
+
+
+def read_numbered(
+    kind: str,
+    cursor: str | None,
+    read: Callable[[int], Sequence[_Item]],
+    *,
+    limit: int,
+    number: Callable[[_Item], int],
+) -> Page[_Item]:
+    """Return a page of a list by falling numbers; `read` returns what is below a number."""
+    before = _ABOVE_ALL if cursor is None else decode_cursor(kind, cursor, count=1)[0]
+    found = read(before)
+    is_full = len(found) == limit
+    return Page(found, encode_cursor(kind, number(found[-1])) if is_full else None)
 
 
 def window_of(since: str | None, until: str | None) -> Window:

@@ -39,6 +39,11 @@ def dump(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
+def page_body(page: Page[_Item], body: Callable[[_Item], Any]) -> Body:
+    """Return one page of a list."""
+    return {"items": [body(one) for one in page.items], "next_cursor": page.next_cursor}
+
+
 def ns_text(ns: int | None) -> str | None:
     """Return nanoseconds as a string: they exceed what a JSON number is exact for."""
     return None if ns is None else str(ns)
@@ -75,11 +80,6 @@ def stored_fields(row: object, names: str) -> Body:
     from one in billionths, `tokens` from sums; every other is the row's own.
     """
     return {name: read(row) for name, read in _readers(names)}
-
-
-def page_body(page: Page[_Item], body: Callable[[_Item], object]) -> Body:
-    """Return a page of a list, with what asks for the next one."""
-    return {"items": [body(one) for one in page.items], "next_cursor": page.next_cursor}
 
 
 @cache

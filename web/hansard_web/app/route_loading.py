@@ -24,6 +24,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from hansard_compiler.errors import NotFoundError
+from hansard_web.api.router import NounRouter
 from hansard_web.health.api import router as ledger_router
 from hansard_web.principals import signin
 from hansard_web.runs import live as live_runs
@@ -92,7 +93,7 @@ def page_routes() -> list[BaseRoute]:
 def _routes_of(modules: Sequence[str]) -> Iterator[BaseRoute]:
     """Yield routes; their modules are imported here, as a server's first page is shown without."""
     for name in modules:
-        router: APIRouter = import_module(f"hansard_web.{name}").router
+        router: APIRouter | NounRouter = import_module(f"hansard_web.{name}").router
         yield from router.routes
 
 

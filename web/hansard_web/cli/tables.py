@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from rich.console import Console, JustifyMethod
 from rich.progress import (
@@ -33,6 +33,9 @@ _STATUS_STYLES = {
     "blocked": "yellow",
     "awaiting": "yellow",
 }
+
+
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,13 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]])
         table.add_row(*row)
     out.width = max(out.width, sum(widths) + _GAP * (len(columns) - 1))
     out.print(table)
+
+
+def print_records(
+    records: Iterable[_Record], cells: Mapping[Column, Callable[[_Record], str | Text]]
+) -> None:
+    """Print a line for each record: under every heading what is made of the record for it."""
+    print_table(tuple(cells), [[cell(one) for cell in cells.values()] for one in records])
 
 
 def _most_wide(columns: Sequence[Column], needed: Sequence[int], width: int) -> int:

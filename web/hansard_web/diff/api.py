@@ -11,7 +11,7 @@ from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, InvalidQueryError, StaleCursorError
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.bodies import run_diff_body, step_diff_body
 from hansard_web.diff.compaction import compaction_sides
@@ -19,7 +19,7 @@ from hansard_web.diff.lookup import find_run_diff
 from hansard_web.diff.runs import RunDiff, compare_focus
 from hansard_web.diff.steps import compare_steps
 
-router = noun_router("diff")
+router = NounRouter("diff")
 
 TIMEOUT_MS = 30_000  # reading two runs of 10,000 steps takes some seconds
 _KIND = "diff"

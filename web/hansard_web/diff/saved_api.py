@@ -6,12 +6,12 @@ import time
 
 from starlette.responses import Response
 
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.api import TIMEOUT_MS
 from hansard_web.html_export import MEDIA_TYPE, saved_diff
 
-router = noun_router("diff")
+router = NounRouter("diff")
 
 
 @router.get(

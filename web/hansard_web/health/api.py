@@ -12,12 +12,11 @@ from hansard._export.otlp.exporter import PRODUCT
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_store.database.write_probe import why_not_writable
 from hansard_store.ledger import ledger_totals, list_drops, list_refusals, list_senders
-from hansard_web.api.openapi import answers
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import stored_fields, time_text
 from hansard_web.app.site import SiteDep
 
-router = noun_router("health")
+router = NounRouter("health")
 
 # What the signals are counted in.
 _ITEMS: Final = {"traces": "spans", "logs": "logs", "metrics": "metric_points"}
@@ -26,7 +25,7 @@ _REFUSAL: Final = "service transport user_agent address signal code message item
 _DROP: Final = "service signal reason items processes first_at last_at"
 
 
-@router.get("/v1/ledger", responses=answers("api.schemas.Ledger"))
+@router.get("/v1/ledger", "api.schemas.Ledger")
 def ledger(site: SiteDep) -> Answer:
     """Show what was received and what became of it, by signal and by sender.
 
@@ -52,7 +51,7 @@ def ledger(site: SiteDep) -> Answer:
     )
 
 
-@router.get("/healthz", responses=answers("api.schemas.Health"))
+@router.get("/healthz", "api.schemas.Health")
 def health(site: SiteDep) -> Answer:
     """Say whether the store can be written; 503 when it cannot. Tells nothing of its content."""
     common = {"product": PRODUCT, "version": version("hansard")}

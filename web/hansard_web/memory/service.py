@@ -30,7 +30,6 @@ from hansard_compiler.models.memory import (
     WriteMemory,
 )
 from hansard_store.approvals.rows import find_id
-from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.access_log import accesses_of
 from hansard_store.memory.json import access_json, memory_json
 from hansard_store.memory.maintenance.reviewed_supersessions import links_of, supersession_json
@@ -39,7 +38,7 @@ from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import get_memory, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
 from hansard_store.runs.queries import find_trace_id
-from hansard_web.api.queries import read_times
+from hansard_web.api.queries import read_times, read_word
 from hansard_web.api.values import Body
 from hansard_web.memory.record import use_json, uses_of
 
@@ -189,11 +188,8 @@ def read_memory_filter(
 ) -> MemoryFilter:
     """Return the filter of a list of memory; an empty value is no filter."""
     filters: dict[str, Any] = {name: value for name, value in fields.items() if value}
-    state = filters.get("state", "current")
-    if state not in STATES:
-        raise InvalidQueryError("state", f"state is {state!r}; it is one of {', '.join(STATES)}")
-    if filters.get("layer", "working") not in ("working", "durable"):
-        raise InvalidQueryError("layer", f"layer is {filters['layer']!r}; it is working or durable")
+    read_word("state", filters.get("state"), STATES)
+    read_word("layer", filters.get("layer"), ("working", "durable"))
     fresh_ns, unread_ns = read_times(fresh_since, unread_since)
     return MemoryFilter(
         **filters,

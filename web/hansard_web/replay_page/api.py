@@ -21,7 +21,7 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, LimitText
 from hansard_web.api.queries import limit_of
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
@@ -33,7 +33,7 @@ from hansard_web.sidecar.errors import RecordingDisabled, TooManyCalls
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
 from hansard_web.sidecar.request import MayRead, SidecarDep
 
-router = noun_router("replay", route_class=JsonRoute)
+router = NounRouter("replay", route_class=JsonRoute)
 R = TypeVar("R", bound=Response)
 _MOST_WAIT_S = 60.0
 MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at once

@@ -27,12 +27,12 @@ from hansard_store.steps.tree import Mark
 from hansard_web.api.bodies import row_body, run_body, skeleton_body
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_run_filter
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import Body, tokens_body, usd
 from hansard_web.app.site import SiteDep
 from hansard_web.runs.records import by_start, run_record, step_records
 
-router = noun_router("runs")
+router = NounRouter("runs")
 
 _MOST_ROOTS = 100  # of a run that arrived without its root, every span is one
 _MOST_LINKS = 100

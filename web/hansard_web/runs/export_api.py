@@ -8,11 +8,11 @@ from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
 from hansard_web.api.parameters import one_of
-from hansard_web.api.router import noun_router
+from hansard_web.api.router import NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.runs.export import FORMATS, JSON, LINES, PROTOBUF, open_export, open_raw
 
-router = noun_router("export")
+router = NounRouter("export")
 
 
 @router.get(

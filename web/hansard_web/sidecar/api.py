@@ -8,26 +8,21 @@ from typing import Annotated
 from fastapi import Header
 from starlette.requests import Request
 
-from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.sidecar.bodies import AnswerTool, AppendStep, CallTool, EndRun, StartRun
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
 from hansard_web.sidecar.request import SidecarDep
 from hansard_web.sidecar.runs import answer_tool, append_step, call_tool, end_run, start_run
 
-router = noun_router("sidecar", route_class=JsonRoute)
+router = NounRouter("sidecar", route_class=JsonRoute)
 
 Traceparent = Annotated[
     str | None, Header(description="W3C trace context of the caller; the body's stands back")
 ]
 
 
-@router.post(
-    "/v1/runs/start",
-    status_code=HTTPStatus.CREATED,
-    responses=answers("sidecar.schemas.StartedRun", status=201),
-)
+@router.post("/v1/runs/start", "sidecar.schemas.StartedRun", status=201)
 def begin_run(
     service: SidecarDep,
     request: Request,
@@ -45,7 +40,7 @@ def begin_run(
     )
 
 
-@router.post("/v1/runs/{run_id}/steps", responses=answers("sidecar.schemas.StepInput"))
+@router.post("/v1/runs/{run_id}/steps", "sidecar.schemas.StepInput")
 def tell_step(
     service: SidecarDep,
     request: Request,
@@ -58,7 +53,7 @@ def tell_step(
     return once.do(lambda: Done(append_step(service, run_id, body, once.ids)))
 
 
-@router.post("/v1/runs/{run_id}/end", responses=answers("sidecar.schemas.EndedRun"))
+@router.post("/v1/runs/{run_id}/end", "sidecar.schemas.EndedRun")
 def finish_run(
     service: SidecarDep,
     request: Request,
@@ -71,7 +66,7 @@ def finish_run(
     return once.do(lambda: Done(end_run(service, run_id, body)))
 
 
-@router.post("/v1/tools/call", responses=answers("sidecar.schemas.CalledTool"))
+@router.post("/v1/tools/call", "sidecar.schemas.CalledTool")
 def tell_tool_call(
     service: SidecarDep, request: Request, body: CallTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:
@@ -80,7 +75,7 @@ def tell_tool_call(
     return once.do(lambda: Done(call_tool(service, body, once.ids)))
 
 
-@router.post("/v1/tools/result", responses=answers("sidecar.schemas.AnsweredTool"))
+@router.post("/v1/tools/result", "sidecar.schemas.AnsweredTool")
 def tell_tool_result(
     service: SidecarDep, request: Request, body: AnswerTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:

@@ -29,7 +29,7 @@ from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import make_private
 from hansard_store.principals.model import Scope
 from hansard_web.approvals.page_state import Badge, read_badge
-from hansard_web.principals.dependencies import principal_of
+from hansard_web.principals.dependencies import may_not_decide, must_sign_in, principal_of
 from hansard_web.ui import format as figures
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.markdown import to_html, verbatim
@@ -127,6 +127,8 @@ class Shell:
     places: tuple[Place, ...] = PLACES
     badge: Callable[[], Badge] = lambda: Badge(0)  # called by whole pages only
     may_decide: bool = True  # whether the reader's token may say something in a person's name
+    may_not: str = ""  # why this reader cannot decide; "" who can
+    must_sign_in: bool = False  # and it is that nobody is signed in
     principal: str = ""  # the name that decisions of this reader are stored under; "" for none
     is_open: bool = False  # anyone may decide, as the setting `decide` says
     messages: str = "markdown"  # one of MESSAGES
@@ -262,6 +264,8 @@ def shell_of(request: Request) -> Shell:
         now_ns=time.time_ns(),
         badge=lambda: read_badge(site.readers),
         may_decide=principal is None or principal.allows(Scope.DECIDE),
+        may_not=may_not_decide(request, site.settings),
+        must_sign_in=must_sign_in(request, site.settings),
         data=_folder_for_commands(site.folder.path),
         keeps_text=site.settings.retention != RetentionMode.METADATA_ONLY,
     )

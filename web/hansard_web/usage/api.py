@@ -13,23 +13,21 @@ from hansard_store.runs.conversations import (
 )
 from hansard_store.runs.usage import USAGE_GROUPS, list_usage
 from hansard_web.api.bodies import usage_body
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, one_of, read_limit, read_window
+from hansard_web.api.parameters import Cursor, Limit, one_of, read_window
 from hansard_web.api.queries import Window
-from hansard_web.api.router import Answer, noun_router
-from hansard_web.api.values import Body, page_body, stored_fields
+from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.values import Body, stored_fields
 from hansard_web.app.site import SiteDep
 
-router = noun_router("usage")
+router = NounRouter("usage")
 
-Limit = Annotated[int, Depends(read_limit)]
 _CONVERSATION: Final = """
     conversation_id last_run_id runs started_at ended_at model_calls tool_calls error_count tokens
     cost_usd user_id agents first_input last_output
 """
 
 
-@router.get("/v1/usage", responses=answers("api.schemas.UsageList"))
+@router.get("/v1/usage", "api.schemas.UsageList")
 def usage(
     site: SiteDep,
     limit: Limit,
@@ -46,18 +44,15 @@ def usage(
     return Answer({"by": by, "items": [usage_body(row) for row in rows], "next_cursor": None})
 
 
-@router.get("/v1/conversations", responses=answers("api.schemas.ConversationList"))
+@router.get("/v1/conversations", "api.schemas.ConversationList")
 def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
     """List conversations, the one with the newest run first."""
     with site.readers.read() as connection:
         page = list_conversations(connection, limit=limit, cursor=cursor)
-    return Answer(page_body(page, _conversation))
+    return page_answer(page, _conversation)
 
 
-@router.get(
-    "/v1/conversations/{conversation_id:path}",
-    responses=answers("api.schemas.Conversation"),
-)
+@router.get("/v1/conversations/{conversation_id:path}", "api.schemas.Conversation")
 def conversation(site: SiteDep, conversation_id: str) -> Answer:
     """Show a conversation; its runs are `/v1/runs?conversation=…&sort=started_at`."""
     with site.readers.read() as connection:
