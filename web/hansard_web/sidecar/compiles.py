@@ -21,11 +21,10 @@ from hansard_compiler.policy.rules import parse_rules
 from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_store.content.payloads import parse_payload_ref, read_payload
 from hansard_web.policy.service import InForce
-from hansard_web.sidecar.addresses import Place
-from hansard_web.sidecar.compile_bodies import CompileInput
+from hansard_web.sidecar.bodies import CompileInput
 from hansard_web.sidecar.errors import NotRetained
 from hansard_web.sidecar.idempotency import Done
-from hansard_web.sidecar.request import SidecarService
+from hansard_web.sidecar.request import Place, SidecarService
 from hansard_web.sidecar.runs import input_refs
 
 

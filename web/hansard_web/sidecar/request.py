@@ -1,29 +1,100 @@
-"""What a sidecar route gets: the app's sidecar, with its locks and idempotency keys."""
+"""What a sidecar route gets: the app's sidecar, and the run and step that a request names."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Annotated, Final
 
+import apsw
 from fastapi import Depends, HTTPException
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from starlette.requests import Request
 
+from hansard_collector.derivation.rederivation import StoredSpan, read_span
+from hansard_compiler.errors import NotFoundError
 from hansard_store.content.retention import Retention
 from hansard_store.database.idempotency_keys import IdempotencyKeys
 from hansard_store.principals.model import Scope
+from hansard_store.runs.open_steps import (
+    RunPlace,
+    StepPlace,
+    find_run_place,
+    find_step_by_number,
+    find_step_place,
+)
 from hansard_store.runs.queries import find_trace_id
+from hansard_store.steps.queries import get_step
 from hansard_web.app.site import Site
 from hansard_web.principals.dependencies import principal_of
-from hansard_web.sidecar.addresses import Place, find_place
-from hansard_web.sidecar.errors import RecordingDisabled
+from hansard_web.sidecar.errors import NotOpen, NotOwner, RecordingDisabled
 from hansard_web.sidecar.idempotency import Ids, Once
-from hansard_web.sidecar.recorder import Outlet, Recording
+from hansard_web.sidecar.recorder import SCOPE, Outlet, Recording
 
 _STRIPES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A step that is open and ours, and its run."""
+
+    trace_id: str
+    run: RunPlace
+    step: StepPlace
+    stored: StoredSpan
+
+    @property
+    def step_id(self) -> str:
+        return f"{self.trace_id}-{self.step.span_id.hex()}"
+
+    @property
+    def span_id(self) -> str:
+        return self.step.span_id.hex()
+
+    @property
+    def resource(self) -> ResourceMessage:
+        """Who records the run; all its spans come from there."""
+        return self.stored.resource.resource
+
+
+def find_place(connection: apsw.Connection, run_id: str, step_id: str | None = None) -> Place:
+    """Return the place of a step, of the run's own where none is named.
+
+    Raises NotFoundError, NotOwner where another program tells it, NotOpen where it has ended.
+    """
+    trace_id = find_trace_id(connection, run_id)
+    run = find_run_place(connection, trace_id)
+    if run is None:
+        raise NotFoundError("run", run_id)
+    if step_id is None:
+        step = None if run.root_span is None else find_step_by_number(connection, run.root_span)
+        kind, named = "run", run_id
+    else:
+        step = _named(connection, trace_id, step_id)
+        kind, named = "step", step_id
+    if step is None or step.scope != SCOPE:
+        raise NotOwner(kind, named)
+    if not step.is_open:
+        raise NotOpen(kind, named)
+    return Place(trace_id.hex(), run, step, read_span(connection, step.id))
+
+
+def place_of(connection: apsw.Connection, trace_id: str, run: RunPlace, step: StepPlace) -> Place:
+    """Return the place of a step that was found."""
+    return Place(trace_id, run, step, read_span(connection, step.id))
+
+
+def _named(connection: apsw.Connection, trace_id: bytes, step_id: str) -> StepPlace | None:
+    """Return a step by its id, a unique beginning of it, or its span id alone."""
+    full_id = step_id if "-" in step_id else f"{trace_id.hex()}-{step_id}"
+    found = get_step(connection, full_id, now_ns=time.time_ns())
+    if found.run_id != trace_id.hex():
+        raise NotFoundError("step of this run", step_id)
+    return find_step_place(connection, trace_id, bytes.fromhex(found.span_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ from hansard_compiler.calls import Json
 from hansard_compiler.compile.inputs import check_context_items
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.open_steps import StepPlace, find_answer, open_steps
-from hansard_web.sidecar.addresses import Place, find_place, place_of
 from hansard_web.sidecar.bodies import (
     AnswerTool,
     AppendStep,
@@ -45,7 +44,7 @@ from hansard_web.sidecar.bodies import (
 from hansard_web.sidecar.errors import ResultExists
 from hansard_web.sidecar.idempotency import Ids
 from hansard_web.sidecar.recorder import SCOPE, Recording, remote, resource_of
-from hansard_web.sidecar.request import SidecarService
+from hansard_web.sidecar.request import Place, SidecarService, find_place, place_of
 
 INPUTS_TYPE: Final = "application/vnd.hansard.step-inputs+json"
 _SERVICE: Final = "hansard-sidecar"  # where a program names neither itself nor its agent
