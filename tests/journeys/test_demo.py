@@ -170,15 +170,15 @@ def test_the_model_caches_exactly_what_an_earlier_request_began_with() -> None:
     model = ScriptedModel()
 
     first, again, changed = (
-        model.complete({"model": "gpt-4o-mini", "messages": [{**system, "content": text}, asked]})[
-            "usage"
-        ]
+        model.complete(
+            {"model": "gpt-4o-mini", "messages": [{**system, "content": text}, asked]}
+        ).tokens
         for text in ("be brief", "be brief", "be long")
     )
 
-    assert first["prompt_tokens_details"]["cached_tokens"] == 0
-    assert again["prompt_tokens_details"]["cached_tokens"] == again["prompt_tokens"]
-    assert changed["prompt_tokens_details"]["cached_tokens"] == 0
+    assert first["cache_read"] == 0
+    assert again["cache_read"] == again["input"]
+    assert changed["cache_read"] == 0
 
 
 def test_the_script_is_whole() -> None:

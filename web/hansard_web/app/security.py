@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from enum import Enum
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
 from anyio import to_thread
@@ -204,14 +203,8 @@ _ENDED: Final = Refused(
 )
 
 
-class Cached(Enum):
-    """Whether an answer may be stored by caches."""
-
-    NEVER = "never"
-    IF_IT_SAYS = "if it says so itself"
-    AS_IT_SAYS = "as it says"
-
-
+# Whether an answer may be stored by caches: never, where it says so itself, or as it says.
+Cached = Literal["never", "if_it_says", "as_it_says"]
 Refuse = Callable[[Scope, Refused], Response]
 
 
@@ -280,11 +273,11 @@ class Security:
     def _cached(self, path: str, principal: Principal | None) -> Cached:
         """Return what caches may keep: nothing of what a token opens."""
         if _PUBLIC_PATHS.fullmatch(path):
-            return Cached.AS_IT_SAYS
+            return "as_it_says"
         if self._settings.tokens:
-            return Cached.NEVER
+            return "never"
         # Nothing else of an open server is private; but a page shows who is signed in.
-        return Cached.AS_IT_SAYS if principal is None else Cached.IF_IT_SAYS
+        return "as_it_says" if principal is None else "if_it_says"
 
     def _judge(
         self, scope: Scope, headers: Headers, principal: Principal | None, *, is_wrong: bool
@@ -449,9 +442,9 @@ def _with_headers(send: Send, cached: Cached) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-            if cached is Cached.NEVER:
+            if cached == "never":
                 headers["Cache-Control"] = "no-store"
-            elif cached is Cached.IF_IT_SAYS:
+            elif cached == "if_it_says":
                 headers.setdefault("Cache-Control", "no-store")
         await send(message)
 

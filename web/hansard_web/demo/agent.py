@@ -21,7 +21,7 @@ class ModelError(Exception):
     """The model refused a request."""
 
 
-# A model that answers from a file, in the shape of OpenAI's chat completions: no key, no network.
+# A model that answers from a file: no key, no network.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,15 @@ def load_script() -> list[Reply]:
     return [Reply(**entry) for entry in json.loads(source)]
 
 
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """An answer of the model, its message as chat APIs write one."""
+
+    id: str
+    message: dict[str, Any]
+    tokens: Mapping[str, int]  # input, output, cache_read
+
+
 @dataclass
 class ScriptedModel:
     """Chooses replies and counts tokens.
@@ -53,16 +62,31 @@ class ScriptedModel:
     script: Sequence[Reply] = field(default_factory=load_script)
     _cache: set[bytes] = field(default_factory=set)
 
-    def complete(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the completion of a request; raises ModelError."""
+    def complete(self, request: Mapping[str, Any]) -> Completion:
+        """Answer a request; raises ModelError."""
         reply = self._find_reply(request["messages"])
         if reply is None:
             raise ModelError("HTTP 400: the script has no reply to this")
         time.sleep(reply.delay_ms / 1000)  # a model thinks; the waterfall should show it
         if reply.fail_status:
             raise ModelError(f"HTTP {reply.fail_status}: {reply.text}")
-        cached = self._count_cached(request["model"], request["messages"])
-        return _completion(request, reply, cached=cached)
+        identity = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:20]
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+        if reply.tool_calls:
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{identity}{number}",
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+                }
+                for number, call in enumerate(reply.tool_calls)
+            ]
+        tokens = {
+            "input": _count_tokens(request["messages"]),
+            "output": _count_tokens([message]),
+            "cache_read": self._count_cached(request["model"], request["messages"]),
+        }
+        return Completion(f"chatcmpl-{identity}", message, tokens)
 
     def _find_reply(self, messages: Sequence[Mapping[str, Any]]) -> Reply | None:
         """Return the reply to the last user message, given what tools have answered since."""
@@ -89,33 +113,6 @@ def _count_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
     """Return about how many tokens messages have: four characters each."""
     characters = sum(len(json.dumps(message, ensure_ascii=False)) for message in messages)
     return characters // _CHARACTERS_PER_TOKEN + _MESSAGE_OVERHEAD_TOKENS * len(messages)
-
-
-def _completion(request: Mapping[str, Any], reply: Reply, *, cached: int) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
-    identity = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:20]
-    if reply.tool_calls:
-        message["tool_calls"] = [
-            {
-                "id": f"call_{identity}{number}",
-                "type": "function",
-                "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
-            }
-            for number, call in enumerate(reply.tool_calls)
-        ]
-    finish_reason = "tool_calls" if reply.tool_calls else "stop"
-    prompt = _count_tokens(request["messages"])
-    completion = _count_tokens([message])
-    return {
-        "id": f"chatcmpl-{identity}",
-        "model": request["model"],
-        "choices": [{"message": message, "finish_reason": finish_reason}],
-        "usage": {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "prompt_tokens_details": {"cached_tokens": cached},
-        },
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +147,6 @@ class Report:
     tokens: dict[str, int] = field(
         default_factory=lambda: {"input": 0, "output": 0, "cache_read": 0}
     )
-
-    def add(self, usage: Mapping[str, Any]) -> None:
-        """Add the usage of one model call."""
-        self.tokens["input"] += usage["prompt_tokens"]
-        self.tokens["output"] += usage["completion_tokens"]
-        self.tokens["cache_read"] += usage["prompt_tokens_details"]["cached_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +215,12 @@ class Agent:
             except ModelError as error:
                 telemetry.report_error(span, error)
                 raise
-            telemetry.report_completion(span, completion)
-        report.add(completion["usage"])
-        message: dict[str, Any] = completion["choices"][0]["message"]
-        return message
+            telemetry.report_completion(
+                span, completion.id, self.model, completion.message, completion.tokens
+            )
+        for name, count in completion.tokens.items():
+            report.tokens[name] += count
+        return completion.message
 
     def _call_tool(self, call: Mapping[str, Any], report: Report) -> dict[str, Any]:
         name, arguments = call["function"]["name"], call["function"]["arguments"]

@@ -83,18 +83,19 @@ def model_span(
     )
 
 
-def report_completion(span: Span, completion: Mapping[str, Any]) -> None:
+def report_completion(
+    span: Span, id: str, model: str, message: Mapping[str, Any], tokens: Mapping[str, int]
+) -> None:
     """Add a model's answer and its usage to the span of the call."""
-    choice, usage = completion["choices"][0], completion["usage"]
     span.set_attributes(
         {
-            "gen_ai.response.id": completion["id"],
-            "gen_ai.response.model": completion["model"],
-            "gen_ai.response.finish_reasons": [choice["finish_reason"]],
-            "gen_ai.output.messages": to_json([_message(choice["message"])]),
-            "gen_ai.usage.input_tokens": usage["prompt_tokens"],
-            "gen_ai.usage.output_tokens": usage["completion_tokens"],
-            "gen_ai.usage.cache_read.input_tokens": usage["prompt_tokens_details"]["cached_tokens"],
+            "gen_ai.response.id": id,
+            "gen_ai.response.model": model,
+            "gen_ai.response.finish_reasons": ["tool_calls" if "tool_calls" in message else "stop"],
+            "gen_ai.output.messages": to_json([_message(message)]),
+            "gen_ai.usage.input_tokens": tokens["input"],
+            "gen_ai.usage.output_tokens": tokens["output"],
+            "gen_ai.usage.cache_read.input_tokens": tokens["cache_read"],
         }
     )
 
