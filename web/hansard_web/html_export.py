@@ -28,7 +28,7 @@ from hansard_web.run_page.picture import Recent
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.format import plural
 from hansard_web.ui.messages import WHO
-from hansard_web.ui.render import Renderer, make_environment
+from hansard_web.ui.render import Renderer
 
 # The frame of a saved file: styles inside, and a policy that lets nothing else in.
 
@@ -62,8 +62,7 @@ def saved_file(name: str, template: str, title: str, view: Any, *, now_ns: int) 
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     page = SavedPage(title, view, now_ns, _STYLE.format(Markup(css)), policy)
-    renderer = Renderer(make_environment(package_assets()))
-    text = renderer.text(template, page=page, now_ns=now_ns)
+    text = Renderer().text(template, page=page, now_ns=now_ns)
     return SavedFile(name, text.encode("utf-8", "replace"))
 
 

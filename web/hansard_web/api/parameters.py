@@ -151,7 +151,7 @@ def read_run_filter(
     min_cost: Annotated[AmountText | None, Query(description="US dollars")] = None,
 ) -> RunFilter:
     """Return the filter of a list of runs; an empty value means that it was not given."""
-    return run_filter_of(**locals())
+    return run_filter_of(locals())
 
 
 def read_window(

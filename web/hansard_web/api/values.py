@@ -9,6 +9,8 @@ import base64
 import json
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -55,17 +57,44 @@ def tokens_body(tokens: TokenSums | None) -> Body | None:
     """Return the five figures, None when no call reported any."""
     if tokens is None:
         return None
-    return {
-        "input": tokens.input,
-        "output": tokens.output,
-        "cache_read": tokens.cache_read,
-        "cache_write": tokens.cache_write,
-        "reasoning": tokens.reasoning,
-    }
+    return stored_fields(tokens, "input output cache_read cache_write reasoning")
 
 
 def usd(nano: int | None) -> float | None:
     return None if nano is None else nano / _NANO
+
+
+# What the ending of a field says of it: the ending of the store's own field, and how it is written.
+_ENDINGS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+    "_at": ("_ns", time_text),
+    "_ns": ("_ns", ns_text),
+    "_ms": ("_ns", milliseconds),
+    "_usd": ("_usd_nano", usd),
+}
+
+
+def stored_fields(row: object, names: str) -> Body:
+    """Return the named fields of a row of the store, as the API says them.
+
+    `started_at`, `started_ns` and `duration_ms` are read from fields in nanoseconds, `cost_usd`
+    from one in billionths, `tokens` from sums; every other is the row's own.
+    """
+    return {name: read(row) for name, read in _readers(names)}
+
+
+@cache
+def _readers(names: str) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    return tuple((name, _reader(name)) for name in names.split())
+
+
+def _reader(name: str) -> Callable[[Any], Any]:
+    if name == "tokens":
+        return lambda row: tokens_body(row.tokens)
+    for ending, (stored, write) in _ENDINGS.items():
+        if name.endswith(ending):
+            get = attrgetter(name.removesuffix(ending) + stored)
+            return lambda row: write(get(row))
+    return attrgetter(name)
 
 
 def plain(value: Any, *, depth: int = 0) -> Any:

@@ -25,7 +25,7 @@ from hansard_web.cli.base import (
     write_bytes,
 )
 from hansard_web.cli.store import find_store, open_store, reading
-from hansard_web.cli.tables import print_lines, progress_of
+from hansard_web.cli.tables import print_lines, progress
 from hansard_web.replay.export import recipe_file
 from hansard_web.ui import format as fmt
 
@@ -64,7 +64,7 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
     pipeline.start()
     service = AnnotationService(folder, RetentionMode(config.retention), origin="import")
     try:
-        with progress_of() as tell:
+        with progress() as tell:
             return import_files(
                 pipeline,
                 files,

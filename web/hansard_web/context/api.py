@@ -30,7 +30,7 @@ from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import SCHEMA_VERSION, dump
 from hansard_web.app.problems import problem_of
 from hansard_web.policy.decider import PolicyDeciderDep
-from hansard_web.sidecar.compile_bodies import CompileInput, ModelInput
+from hansard_web.sidecar.bodies import CompileInput, ModelInput
 from hansard_web.sidecar.compiles import compile_step, compiled_again
 from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.idempotency import IdempotencyKey

@@ -137,8 +137,8 @@ class _Step:
         if sidecar_service is None or request.run is None:
             return None
         try:
-            open_step = sidecar_service.sidecar.place(request.run, request.step_id)
-            recording = sidecar_service.sidecar.outlet.recording(open_step.resource)
+            open_step = sidecar_service.place(request.run, request.step_id)
+            recording = sidecar_service.outlet.recording(open_step.resource)
             made = recording.begin(
                 str(attributes[OPERATION_NAME]),
                 trace_id=open_step.trace_id,

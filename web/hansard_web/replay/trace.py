@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.trace import Link
 
 from hansard import semconv
@@ -32,7 +31,7 @@ from hansard_web.replay import SERVICE
 from hansard_web.replay.source import Source
 from hansard_web.replay.transport.provider_gate import Permission
 from hansard_web.replay.transport.turn import Turn, compiled_of
-from hansard_web.sidecar.recorder import Outlet, remote
+from hansard_web.sidecar.recorder import Outlet, remote, resource_of
 
 LINK: Final = "replay_of"
 _TRIES: Final = 20
@@ -86,7 +85,7 @@ class ReplayRun:
         """Begin a trace; with `under`, a step of one that was begun before, go on with that one."""
         self.trace_id = os.urandom(16).hex() if under is None else under.partition("-")[0]
         self._permission = permission or Permission()
-        self._recording = outlet.recording(_resource())
+        self._recording = outlet.recording(resource_of(SERVICE))
         self._marks: dict[str, str | bool] = {
             semconv.REPLAY_ID: replay_id,
             semconv.REPLAY_MODE: mode,
@@ -226,11 +225,3 @@ class ReplayRun:
 def _link_to(step_id: str) -> Link:
     run_id, span_id, *_ = step_id.split("-")
     return Link(remote(run_id, span_id).get_span_context(), {semconv.LINK_TYPE: LINK})
-
-
-def _resource() -> ResourceMessage:
-    resource = ResourceMessage()
-    attribute = resource.attributes.add()
-    attribute.key = semconv.SERVICE_NAME
-    attribute.value.string_value = SERVICE
-    return resource

@@ -92,7 +92,7 @@ def list_(
     with reading(data) as connection:
         page = list_runs(
             connection,
-            run_filter_of(**filters),
+            run_filter_of(filters),
             now_ns=time.time_ns(),
             sort=parse_sort(sort),
             limit=limit_of(limit),

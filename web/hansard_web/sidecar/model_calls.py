@@ -20,12 +20,11 @@ from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for, deltas_of
 from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
-from hansard_web.sidecar.addresses import Place
-from hansard_web.sidecar.compile_bodies import OPTIONS, ModelInput
+from hansard_web.sidecar.bodies import OPTIONS, ModelInput
 from hansard_web.sidecar.compiles import RecalledStep, recall
 from hansard_web.sidecar.errors import NotRetained, ProviderNotSetUp, ProviderUnavailable
 from hansard_web.sidecar.idempotency import Done
-from hansard_web.sidecar.request import SidecarService
+from hansard_web.sidecar.request import Place, SidecarService
 
 _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effort")
 
@@ -37,12 +36,12 @@ def call_model(
 
     `tell` receives that it began (`started`), and with `stream` of each piece (`delta`).
     """
-    open_step = service.sidecar.place(request.run_id, request.step_id)
+    open_step = service.place(request.run_id, request.step_id)
     compiled = (
         recall(service, open_step, request.compilation_id) if request.compilation_id else None
     )
     adapter = _adapter(service, request, compiled)
-    recording = service.sidecar.outlet.recording(open_step.resource)
+    recording = service.outlet.recording(open_step.resource)
     render_input, options = _rendered_input(request, compiled)
 
     def begun(step_id: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
 from urllib.parse import urlencode
@@ -167,11 +167,7 @@ def _add(sums: Sequence[TokenSums]) -> TokenSums:
         return sum(known) if known else None
 
     return TokenSums(
-        input=total([one.input for one in sums]),
-        output=total([one.output for one in sums]),
-        cache_read=total([one.cache_read for one in sums]),
-        cache_write=total([one.cache_write for one in sums]),
-        reasoning=total([one.reasoning for one in sums]),
+        *(total([getattr(one, field.name) for one in sums]) for field in fields(TokenSums))
     )
 
 
