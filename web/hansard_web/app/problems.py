@@ -48,9 +48,9 @@ from hansard_store.errors import (
 from hansard_store.memory import errors as memory_errors
 from hansard_store.principals import errors as principal_errors
 from hansard_store.reports.files import InvalidAcknowledgement, ReportsUnusable
-from hansard_store.runs.tombstones import RunDeletedError, Tombstone
+from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.tasks import errors as task_errors
-from hansard_web.api.values import dump
+from hansard_web.api.values import dump, stored_fields
 from hansard_web.app.security import HEADERS
 from hansard_web.errors import BodiesInMemory, EncodedPayloadError, PayloadTooLargeError
 from hansard_web.sidecar import errors
@@ -185,7 +185,12 @@ def _details_of(error: HansardError) -> dict[str, Any]:
     shown = {name: getattr(error, attribute or name) for name, _, attribute in pairs}
     match error:
         case RunDeletedError():
-            return _tombstone_json(error.tombstone)
+            stone = error.tombstone
+            return {
+                "run_id": stone.trace_id.hex(),
+                **stored_fields(stone, "deleted_ns deleted_by reason span_count"),
+                "digest": f"sha256:{stone.digest.hex()}",
+            }
         case ApprovalConflict() | task_errors.TaskRefused():
             return dict(error.details)
         case NotReplayable():
@@ -219,17 +224,6 @@ def _over_budget(error: compiling.RequiredOverBudget) -> dict[str, Any]:
     }
 
 
-def _tombstone_json(stone: Tombstone) -> dict[str, Any]:
-    return {
-        "run_id": stone.trace_id.hex(),
-        "deleted_ns": str(stone.deleted_ns),
-        "deleted_by": stone.deleted_by,
-        "reason": stone.reason,
-        "span_count": stone.span_count,
-        "digest": f"sha256:{stone.digest.hex()}",
-    }
-
-
 def _invalid(error: RequestValidationError) -> Problem:
     # Only place and sentence: the library's own entries repeat the input, which may be a secret.
     problems = [
@@ -258,11 +252,7 @@ def answer_problem(request: Request, problem: Problem) -> Response:
             headers=problem.headers,
         )
     if is_for_programs(request.url.path):
-        error = {
-            "code": problem.code,
-            "message": problem.message,
-            "details": dict(problem.details),
-        }
+        error = stored_fields(problem, "code message details")
         return Response(
             _without_secrets(request, dump({"schema_version": "1", "error": error})),
             media_type="application/json",

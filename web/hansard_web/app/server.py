@@ -343,7 +343,6 @@ class Server:
             heads_copy=config.heads_copy,
             decide=config.decide,
             recipients=config.recipients,
-            report_window_ns=config.heartbeat_window,
             report_escalation_ns=config.report_escalation,
         )
 
