@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -63,17 +64,13 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
     pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(folder.key())))
     pipeline.start()
     service = AnnotationService(folder, RetentionMode(config.retention), origin="import")
-    try:
-        with progress() as tell:
-            return import_files(
-                pipeline,
-                files,
-                restore=service.restore,
-                progress=lambda _where, done, total: tell("files", done, total),
-            )
-    finally:
-        pipeline.close()
-        service.close()
+    with closing(service), closing(pipeline), progress() as tell:
+        return import_files(
+            pipeline,
+            files,
+            restore=service.restore,
+            progress=lambda _where, done, total: tell("files", done, total),
+        )
 
 
 @click.command(cls=Command)

@@ -14,12 +14,13 @@ from hansard._models.answer import ModelAnswer
 from hansard._models.call import CallOptions, call_into
 from hansard._runs.run import context_of
 from hansard._tracing.context import entered
-from hansard_compiler.calls import Json, ToolCallPart, message_json
+from hansard_compiler.calls import Json, message_json
 from hansard_compiler.providers.adapter import Adapter, call_json
 from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for, deltas_of
 from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
+from hansard_web.api.values import stored_fields
 from hansard_web.sidecar.bodies import OPTIONS, ModelInput
 from hansard_web.sidecar.compiles import RecalledStep, recall
 from hansard_web.sidecar.errors import NotRetained, ProviderNotSetUp, ProviderUnavailable
@@ -138,9 +139,7 @@ def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
         "run_id": open_step.trace_id,
         "step_id": recorded.step_id or None,
         "compilation_id": request.compilation_id,
-        "provider": call.provider,
-        "response_model": call.response_model,
-        "response_id": call.response_id,
+        **stored_fields(call, "provider response_model response_id"),
         "finish_reason": result.finish_reason,
         "tokens": call_json(call)["tokens"],
         "estimated_input_tokens": result.estimated_input_tokens,
@@ -155,11 +154,10 @@ def _content(result: ModelAnswer) -> Json:
     """Return the text, the tool calls, and the message to go on with."""
     return {
         "text": result.text,
-        "tool_calls": [_tool_call(one) for one in result.tool_calls],
+        "tool_calls": [
+            {"call_id": one.id, "name": one.name, "arguments": one.arguments}
+            for one in result.tool_calls
+        ],
         "output": [message_json(message) for message in result.raw.call.output],
         "message": result.message,
     }
-
-
-def _tool_call(part: ToolCallPart) -> Json:
-    return {"call_id": part.id, "name": part.name, "arguments": part.arguments}
