@@ -265,34 +265,7 @@ class Server:
         if self._half is Half.WEB:
             open_for_web(folder)  # migrated before the first page reads it
         else:
-            retention = RetentionPolicy(config.retention, Redactor(folder.key()))
-            pipeline = Pipeline(
-                folder,
-                retention,
-                durability=config.durability,
-                limits=ItemLimits(config.max_attributes),
-            )
-            opened.callback(_seal_the_rest, folder, config.heads_copy)  # after the pipeline
-            opened.callback(pipeline.close)
-            principals = Principals(
-                folder, configured=((one.secret, one.scopes) for one in config.token)
-            )
-            opened.callback(principals.close)
-            self._grpc = GrpcReceiver(
-                pipeline,
-                GrpcSettings(
-                    host=config.host,
-                    port=config.grpc_port,
-                    tls_certificate=config.tls_cert,
-                    tls_key=config.tls_key,
-                ),
-                authorise=authorise_with(principals),
-                limiter=attempts.failed,
-            )
-            opened.callback(self._grpc.stop)
-            pipeline.start()
-            for beside in _background_work(config, folder, pipeline):
-                opened.enter_context(beside)
+            pipeline = self._open_receivers(opened, folder, attempts)
         keep_reserve(folder)
         self.endpoints = self._endpoints()
         shows = self._half is not Half.COLLECTOR
@@ -313,6 +286,41 @@ class Server:
         self._loading: RouteLoading | None = app.state.loading
         self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
         self._on_ready: Callable[[Endpoints], None] = lambda _: None
+
+    def _open_receivers(
+        self, opened: ExitStack, folder: DataFolder, attempts: Attempts
+    ) -> Pipeline:
+        """Start the pipeline and what stands beside it; gRPC listens, and is answered later."""
+        config = self._config
+        retention = RetentionPolicy(config.retention, Redactor(folder.key()))
+        pipeline = Pipeline(
+            folder,
+            retention,
+            durability=config.durability,
+            limits=ItemLimits(config.max_attributes),
+        )
+        opened.callback(_seal_the_rest, folder, config.heads_copy)  # after the pipeline
+        opened.callback(pipeline.close)
+        principals = Principals(
+            folder, configured=((one.secret, one.scopes) for one in config.token)
+        )
+        opened.callback(principals.close)
+        self._grpc = GrpcReceiver(
+            pipeline,
+            GrpcSettings(
+                host=config.host,
+                port=config.grpc_port,
+                tls_certificate=config.tls_cert,
+                tls_key=config.tls_key,
+            ),
+            authorise=authorise_with(principals),
+            limiter=attempts.failed,
+        )
+        opened.callback(self._grpc.stop)
+        pipeline.start()
+        for beside in _background_work(config, folder, pipeline):
+            opened.enter_context(beside)
+        return pipeline
 
     def _endpoints(self) -> Endpoints:
         config = self._config
