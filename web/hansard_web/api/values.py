@@ -35,6 +35,11 @@ def dump(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
+def fields_of(record: object, *names: str) -> Body:
+    """Return attributes of a record under their own names, as JSON can say them."""
+    return {name: plain(getattr(record, name)) for name in names}
+
+
 def ns_text(ns: int | None) -> str | None:
     """Return nanoseconds as a string: they exceed what a JSON number is exact for."""
     return None if ns is None else str(ns)
@@ -48,13 +53,7 @@ def tokens_body(tokens: TokenSums | None) -> Body | None:
     """Return the five figures, None when no call reported any."""
     if tokens is None:
         return None
-    return {
-        "input": tokens.input,
-        "output": tokens.output,
-        "cache_read": tokens.cache_read,
-        "cache_write": tokens.cache_write,
-        "reasoning": tokens.reasoning,
-    }
+    return fields_of(tokens, "input", "output", "cache_read", "cache_write", "reasoning")
 
 
 def usd(nano: int | None) -> float | None:
