@@ -303,7 +303,6 @@ class Tick:
     """A label of the time axis."""
 
     at_pct: float
-    ns: int  # after the start of the run
     text: str
 
 
@@ -320,7 +319,7 @@ def ticks(shown: Scale, origin_ns: int) -> tuple[Tick, ...]:
         if len(set(texts)) == len(texts):
             break
         texts = [_finer(ns, digits) for ns in at]
-    return tuple(Tick(part * 20.0, at[part], texts[part]) for part in range(5))
+    return tuple(Tick(part * 20.0, texts[part]) for part in range(5))
 
 
 def _finer(ns: int, digits: int) -> str:
