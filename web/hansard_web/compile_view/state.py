@@ -7,7 +7,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -72,9 +72,6 @@ class ContextState:
 
     def but(self, **changes: Any) -> ContextState:
         """Return this state with some fields changed; the page is kept only with the item."""
-        unknown = changes.keys() - {field.name for field in fields(self)}
-        if unknown:
-            raise TypeError(f"a compile's page has no state {sorted(unknown)}")
         keeps_page = changes.keys() <= {"item", "text", "shows_request"}
         return replace(self, **({} if keeps_page else {"first": 0}) | changes)
 

@@ -369,20 +369,6 @@ class RunPage:
     annotations: annotating.AnnotationPanel
 
 
-@dataclass(frozen=True, slots=True)
-class TreeOnly:
-    """A window of rows without anything around it: all that a scroll needs."""
-
-    tree: TreeView
-
-
-@dataclass(frozen=True, slots=True)
-class PaneOnly:
-    """The pane without the page around it."""
-
-    step: Pane | None
-
-
 @router.get("/runs/{run_id}")
 def run(request: Request, site: SiteDep, run_id: str) -> Response:
     state = parse_state(request.query_params)
@@ -406,7 +392,7 @@ def tree_window(request: Request, site: SiteDep, run_id: str) -> Response:
     is_scroll = request.query_params.get("part") == "rows"
     with _looking(site, run_id, state) as look:
         if is_scroll:
-            rows = TreeOnly(tree_view(look))
+            rows = {"tree": tree_view(look)}
             return site.renderer.fragment(request, "run/_rows.html", page=rows)
         page = _page(look, request.query_params, with_step=False)
     return site.renderer.fragment(request, "run/_window.html", page=page)
@@ -420,7 +406,7 @@ def step_pane(request: Request, site: SiteDep, run_id: str) -> Response:
         return RedirectResponse(address_of(f"/runs/{run_id}", state), 303)
     with _looking(site, run_id, state) as look:
         pane = _pane(look, request.query_params)
-    return site.renderer.fragment(request, "step/_pane_only.html", page=PaneOnly(pane))
+    return site.renderer.fragment(request, "step/_pane_only.html", page={"step": pane})
 
 
 @router.get("/fragments/runs/{run_id}/minimap")
