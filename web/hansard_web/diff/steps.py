@@ -44,7 +44,7 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations.queries import Compilation
 from hansard_store.compilations.receipts import Receipt, receipts_of
-from hansard_store.content.payloads import folder_of, read_payload
+from hansard_store.content.payloads import Payload, folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step
@@ -95,7 +95,10 @@ def compare_compiles(
 ) -> CompileDiff:
     """Compare two compiles with the cause of every flip; takes some seconds at most, once."""
     key = folder_of(connection).key()
-    make = partial(_compared, left.side, right.side, key)
+    make = partial(
+        explained, left.side, right.side, Redactor(key),
+        items_tried=_ITEMS_TRIED, compiles=(_FEWEST_COMPILES, _MOST_COMPILES),
+    )  # fmt: skip
     if left.notes or right.notes:
         return make()
     # Both are whole, and nothing changes under one digest.
@@ -103,15 +106,26 @@ def compare_compiles(
     return _RECENT.get((key, *((row.request_ref, row.result_ref) for row in rows)), make)
 
 
-def _compared(left: CompileSide, right: CompileSide, key: bytes) -> CompileDiff:
+def explained(
+    left: CompileSide,
+    right: CompileSide,
+    redactor: Redactor,
+    *,
+    items_tried: int,
+    compiles: tuple[int, int],
+) -> CompileDiff:
+    """Compare two compiles with the cause of every flip, found by compiling again.
+
+    So many items are compiled in all, in at least and at most so many compiles.
+    """
     diff = compile_diff(left, right)
-    most = _ITEMS_TRIED // max(len(diff.items), 1)
+    fewest, most = compiles
     return explain(
         diff,
         left,
         right,
-        compile_again=partial(_compiled, redactor=Redactor(key)),
-        most_compiles=min(max(most, _FEWEST_COMPILES), _MOST_COMPILES),
+        compile_again=partial(_compiled, redactor=redactor),
+        most_compiles=min(max(items_tried // max(len(diff.items), 1), fewest), most),
     )
 
 
@@ -131,11 +145,11 @@ def _compiles_request(
     ref = compilation.row.request_ref
     if ref is None:
         return None, "the sender stored no request of this compile"
-    standing, payload = standing_of(connection, ref)
+    _, payload, trouble = _small_payload(
+        connection, ref, "the request of this compile", "compiled again"
+    )
     if payload is None:
-        return None, f"the request of this compile is {standing.value}"
-    if payload.size > READ_BYTES:
-        return None, "the request of this compile is too large to be compiled again here"
+        return None, trouble
     try:
         data = read_payload(folder_of(connection), payload)
         return recorded_request(data), ""
@@ -489,16 +503,26 @@ def _as_text(value: Any) -> str:
 # ---- the request as it was sent
 
 
+def _small_payload(
+    connection: apsw.Connection, ref: str, name: str, purpose: str
+) -> tuple[PayloadStanding, Payload | None, str]:
+    """Return a payload that may be read here, or why it is not."""
+    standing, payload = standing_of(connection, ref)
+    if payload is None:
+        return standing, None, f"{name} is {standing.value}"
+    if payload.size > READ_BYTES:
+        return standing, None, f"{name} is too large to be {purpose} here"
+    return standing, payload, ""
+
+
 def _request(connection: apsw.Connection, reading: StepReading) -> tuple[bytes | None, str]:
     attributes = reading.view.attributes
     ref = attributes.get(_REQUEST_KEY)
     if not isinstance(ref, str):
         return None, ""
-    standing, payload = standing_of(connection, ref)
+    standing, payload, trouble = _small_payload(connection, ref, "its request", "compared")
     if payload is None:
-        return None, f"its request is {standing.value}"
-    if payload.size > READ_BYTES:
-        return None, "its request is too large to be compared here"
+        return None, trouble
     try:
         data = read_payload(folder_of(connection), payload)
     except StoreCorruptError as error:

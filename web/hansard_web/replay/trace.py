@@ -110,7 +110,7 @@ class ReplayRun:
                 semconv.AGENT_NAME: self._agent,
                 **self._source_attributes(source),
             },
-            links=(self._link(source),),
+            links=(_link_to(source.step.step_id),),
         )
         self._open.append(span)
         return f"{self.trace_id}-{span.span_id}"
@@ -151,9 +151,6 @@ class ReplayRun:
     def _source_attributes(self, source: Source) -> dict[str, str | bool]:
         return {semconv.REPLAY_OF: source.step.step_id, **self._marks}
 
-    def _link(self, source: Source) -> Link:
-        return _link_to(source.step.step_id)
-
     def compile(self, turn: Turn) -> Turn:
         """Record the compile of a turn; returns the turn with the compile as its call names it."""
         remade = turn.remade
@@ -182,7 +179,7 @@ class ReplayRun:
             attributes[semconv.REPLAY_REBUILT] = True
         if turn.is_recorded:
             attributes[semconv.DUPLICATE] = True
-        span.mark(attributes, links=(self._link(turn.source),))
+        span.mark(attributes, links=(_link_to(turn.source.step.step_id),))
         self.save()
         on_begin(span.step_id)
         started = time.perf_counter()

@@ -295,9 +295,9 @@ def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> T
         data = continued(at.turn.form, at.turn.request, at.answer.response, parts)
     except (RequestRefused, ConfigError, ValueError) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
-    render_input = replace(
-        at.turn.render_input, messages=_talk(at.turn.render_input.messages, output, parts)
-    )
+    before = at.turn.render_input
+    messages = (*before.messages, *output, Message("tool", tuple(parts)))
+    render_input = replace(before, messages=messages)
     return _turn(at, source, data, render_input, remade=None)
 
 
@@ -328,12 +328,6 @@ def _turn(
         recorded=None,
         notes=(),
     )
-
-
-def _talk(
-    before: Sequence[Message], messages: Sequence[Message], results: Sequence[ToolResultPart]
-) -> tuple[Message, ...]:
-    return (*before, *messages, Message("tool", tuple(results)))
 
 
 def turn_estimate(turn: Turn, answer: Answer) -> Json:
