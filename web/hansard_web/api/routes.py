@@ -9,7 +9,6 @@ from hansard_web.approvals import api as approvals
 from hansard_web.audit import api as events
 from hansard_web.context import api as compile
 from hansard_web.diff import api as diff
-from hansard_web.diff import saved_api as saved
 from hansard_web.evaluation import api as evaluations
 from hansard_web.health import api as ledger
 from hansard_web.heartbeat import api as heartbeat
@@ -48,7 +47,6 @@ ROUTERS = (
     compile.router,
     ledger.router,
     diff.router,
-    saved.router,
     receipts.router,
     transcripts.router,
     replay.router,

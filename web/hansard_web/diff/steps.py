@@ -39,6 +39,7 @@ from hansard_compiler.diff import (
     side_of_context,
     text_diff,
 )
+from hansard_compiler.diff.explanations import Figure, cache_share
 from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
@@ -47,11 +48,11 @@ from hansard_store.compilations.receipts import Receipt, receipts_of
 from hansard_store.content.payloads import Payload, folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.runs.status import TokenSums
 from hansard_store.steps.queries import StepSkeleton, get_step
-from hansard_web.api.values import plain
+from hansard_web.api.values import milliseconds, plain, usd
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.context.bodies import native_compilation
-from hansard_web.diff.figures import step_figures
 from hansard_web.diff.neighbours import neighbours_of
 from hansard_web.diff.step_facts import known_as
 from hansard_web.run_page.picture import Recent
@@ -529,3 +530,41 @@ def _request(connection: apsw.Connection, reading: StepReading) -> tuple[bytes |
         return None, str(error)
     is_whole = standing is PayloadStanding.STORED
     return data, "" if is_whole else f"its request was redacted: {payload.redacted}"
+
+
+# ---- headline figures, by the names that `diff.headline` knows
+
+
+def run_figures(run: RunItem) -> dict[str, Figure]:
+    """Return the figures of a run; None is unknown."""
+    return {
+        "status": run.status,
+        "cost_usd": run.cost_usd,
+        "duration_ms": milliseconds(run.duration_ns),
+        **_tokens(run.tokens),
+        "steps": run.step_count,
+        "model_calls": run.model_calls,
+        "tool_calls": run.tool_calls,
+        "errors": run.error_count,
+    }
+
+
+def step_figures(step: StepSkeleton, *, model: str | None) -> dict[str, Figure]:
+    """Return the figures of a step; None is unknown."""
+    return {
+        "status": "ok" if step.status == "unset" else step.status,
+        "model": model,
+        "cost_usd": usd(step.cost_usd_nano),
+        "duration_ms": milliseconds(step.duration_ns),
+        **_tokens(step.tokens),
+    }
+
+
+def _tokens(tokens: TokenSums | None) -> dict[str, Figure]:
+    sums = tokens or TokenSums()
+    return {
+        "tokens.input": sums.input,
+        "tokens.output": sums.output,
+        "tokens.reasoning": sums.reasoning,
+        "cache_share": cache_share(sums.cache_read, sums.input),
+    }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -162,7 +161,7 @@ class ReplayRun:
         step = CompiledStep(remade.result, checks=remade.checks, recorded=recorded)
         return replace(turn, remade=replace(remade, step=step))
 
-    def ask(self, turn: Turn, on_begin: Callable[[str], object] = lambda _: None) -> CallOutcome:
+    def ask(self, turn: Turn) -> CallOutcome:
         """Make a call, and record it however it ends. Raises what the call raises.
 
         It is shown from before it is sent. A recorded answer is a second span of one call:
@@ -181,7 +180,6 @@ class ReplayRun:
             attributes[semconv.DUPLICATE] = True
         span.mark(attributes, links=(_link_to(turn.source.step.step_id),))
         self.save()
-        on_begin(span.step_id)
         started = time.perf_counter()
         try:
             with span.running(), quiet_clients(), watching(span):

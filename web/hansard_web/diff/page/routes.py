@@ -17,9 +17,9 @@ from hansard_store.content.messages import CallRow
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_web.app.site import SiteDep
-from hansard_web.diff.api import TIMEOUT_MS
 from hansard_web.diff.compaction import find_compaction
 from hansard_web.diff.lookup import (
+    TIMEOUT_MS,
     Comparisons,
     are_steps,
     find_run_diff,
