@@ -47,7 +47,7 @@ from hansard_web.replay_page.labels import (
     say_refusal,
     sentence,
 )
-from hansard_web.replay_page.state import ReplayState, read_state
+from hansard_web.replay_page.state import ACTS, ReplayState, read_state
 from hansard_web.sidecar.errors import RecordingDisabled, TooManyCalls
 from hansard_web.sidecar.request import MayRead
 from hansard_web.ui.format import count, file_size, plural
@@ -258,32 +258,28 @@ def look_at(replays: Replays, request: ReplayInput) -> Look:
     return Look(turn, say_refusal(turn.blocked))
 
 
-def read_acts(replays: Replays, readers: Readers, state: ReplayState) -> Acts:
-    """Find out which acts a step lets be done; where none was chosen, the first that it lets."""
+def read_acts(replays: Replays | None, readers: Readers, state: ReplayState) -> Acts:
+    """Find out which acts a step lets be done; where none was chosen, the first that it lets.
+
+    Without `replays` none of them can be done here.
+    """
+    looks = dict.fromkeys(ACTS, Look(None, READ_ONLY))
+    if replays is not None:
+        looks = _looks(replays, readers, state)
+    possible = [name for name, look in looks.items() if look.refusal is None]
+    current = state.act or (possible[0] if possible else "exact")
+    acts = tuple(_act(name, look, current) for name, look in looks.items())
+    return Acts(acts, looks["mutated"].turn)
+
+
+def _looks(replays: Replays, readers: Readers, state: ReplayState) -> dict[str, Look]:
     step, elsewhere = state.step_id, state.elsewhere
     exact = look_at(replays, ReplayInput(step_id=step, mode="exact", allow_other_address=elsewhere))
     recorded = look_at(replays, ReplayInput(step_id=step, mode="exact", recorded=True))
     # Offline: a provider that is not set up here can be changed for one that is.
     base = look_at(replays, ReplayInput(step_id=step, mode="mutated", recorded=True))
-    looks = {
-        "exact": exact,
-        "recorded": recorded,
-        "mutated": base,
-        "forward": _forward(readers, exact),
-    }
-    possible = [name for name, look in looks.items() if look.refusal is None]
-    current = state.act or (possible[0] if possible else "exact")
-    return Acts(tuple(_act(name, look, current) for name, look in looks.items()), base.turn)
-
-
-def refused_acts(state: ReplayState, why: Refusal) -> Acts:
-    """Return the acts where none of them can be done."""
-    current = state.act or "exact"
-    look = Look(None, why)
-    return Acts(
-        tuple(_act(name, look, current) for name in ("exact", "recorded", "mutated", "forward")),
-        None,
-    )
+    forward = _forward(readers, exact)
+    return {"exact": exact, "recorded": recorded, "mutated": base, "forward": forward}
 
 
 def _forward(readers: Readers, exact: Look) -> Look:
@@ -443,11 +439,7 @@ def _page(
         run = get_run(connection, step.run_id, now_ns=now_ns)
         made = replays_of_step(connection, step.step_id)
     replays: Replays | None = request.app.state.replays
-    acts = (
-        refused_acts(state, READ_ONLY)
-        if replays is None
-        else read_acts(replays, site.readers, state)
-    )
+    acts = read_acts(replays, site.readers, state)
     current = acts.current
     state = replace(state, act=current.key if current else "exact")
     preview, refusal = _preview(replays, acts, state)
