@@ -19,7 +19,6 @@ from hansard_web.receipts import api as receipts
 from hansard_web.replay_page import api as replay
 from hansard_web.reports import api as reports
 from hansard_web.runs import api as runs
-from hansard_web.runs import export_api as export
 from hansard_web.search import api as search
 from hansard_web.sidecar import api as sidecar_runs
 from hansard_web.steps import api as steps
@@ -30,7 +29,7 @@ from hansard_web.usage import api as usage
 ROUTERS = (
     runs.router,
     steps.router,
-    export.router,
+    runs.export_router,
     search.router,
     usage.router,
     payloads.router,
