@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from hansard_web.ui.format import natural
+
 ORDERS: Final = {
     "place": "place in the prompt",
     "score": "score",
@@ -85,7 +87,6 @@ def parse_context_state(query: Mapping[str, str]) -> ContextState:
     """Read the state from a query; what makes no sense is left at its default."""
     order = query.get("order", "")
     name = order.removeprefix("-")
-    first = query.get("first", "")
     return ContextState(
         decision=_text(query, "decision"),
         reason=_text(query, "reason"),
@@ -97,7 +98,7 @@ def parse_context_state(query: Mapping[str, str]) -> ContextState:
         group=query["group"] if query.get("group") in GROUPS else "place",
         item=_text(query, "item"),
         text=query["text"] if query.get("text") in TEXTS else TEXTS[0],
-        first=int(first) if first.isascii() and first.isdigit() and len(first) < 8 else 0,
+        first=natural(query.get("first", ""), digits=7) or 0,
         shows_request=query.get("show") == "request",
     )
 

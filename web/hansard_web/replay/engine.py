@@ -663,10 +663,7 @@ class Replays:
         def say(text: str) -> None:
             work.report["notes"] = list(dict.fromkeys([*work.report["notes"], text]))
 
-        fork = LiveFork(
-            live, source=source, pool=pool, run=run, note=note,
-            context=self._live_context(source, at), say=say,
-        )  # fmt: skip
+        fork = LiveFork(live, source, pool, run, self._live_context(source, at), note, say)
         stop = fork.go(at)
         work.report |= {"live": stop.live.json(), "ask": stop.ask}
         for model in stop.live.unpriced:
