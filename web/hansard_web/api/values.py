@@ -44,6 +44,11 @@ def page_body(page: Page[_Item], body: Callable[[_Item], Any]) -> Body:
     return {"items": [body(one) for one in page.items], "next_cursor": page.next_cursor}
 
 
+def fields_of(record: object, *names: str) -> Body:
+    """Return attributes of a record under their own names, as JSON can say them."""
+    return {name: plain(getattr(record, name)) for name in names}
+
+
 def ns_text(ns: int | None) -> str | None:
     """Return nanoseconds as a string: they exceed what a JSON number is exact for."""
     return None if ns is None else str(ns)

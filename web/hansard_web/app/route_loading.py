@@ -64,12 +64,12 @@ _AFTER_S: Final = (
 Loads = Literal["now", "later"]
 
 
-# Where routes are: a router in each module, in the order in which they are tried.
+# Where routes are: the `router` of a module, or another, in the order in which they are tried.
 _API: Final = (
-    "runs.api", "steps.api", "runs.export_api", "search.api", "usage.api", "payloads.api",
+    "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "payloads.api",
     "policy.api", "approvals.api", "audit.api", "tasks.api", "evaluation.api", "heartbeat.api",
     "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",
-    "diff.api", "diff.saved_api", "receipts.api", "transcripts.api", "replay_page.api",
+    "diff.api", "receipts.api", "transcripts.api", "replay_page.api",
 )  # fmt: skip
 _PAGES: Final = (
     "runs.page", "steps.page", "run_page.page", "runs.live", "approvals.page", "approvals.live",
@@ -92,8 +92,10 @@ def page_routes() -> list[BaseRoute]:
 
 def _routes_of(modules: Sequence[str]) -> Iterator[BaseRoute]:
     """Yield routes; their modules are imported here, as a server's first page is shown without."""
-    for name in modules:
-        router: APIRouter | NounRouter = import_module(f"hansard_web.{name}").router
+    for entry in modules:
+        module, _, name = entry.partition(":")
+        found = import_module(f"hansard_web.{module}")
+        router: APIRouter | NounRouter = getattr(found, name or "router")
         yield from router.routes
 
 

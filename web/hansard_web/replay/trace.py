@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -109,7 +108,7 @@ class ReplayRun:
                 semconv.AGENT_NAME: self._agent,
                 **self._source_attributes(source),
             },
-            links=(self._link(source),),
+            links=(_link_to(source.step.step_id),),
         )
         self._open.append(span)
         return f"{self.trace_id}-{span.span_id}"
@@ -150,9 +149,6 @@ class ReplayRun:
     def _source_attributes(self, source: Source) -> dict[str, str | bool]:
         return {semconv.REPLAY_OF: source.step.step_id, **self._marks}
 
-    def _link(self, source: Source) -> Link:
-        return _link_to(source.step.step_id)
-
     def compile(self, turn: Turn) -> Turn:
         """Record the compile of a turn; returns the turn with the compile as its call names it."""
         remade = turn.remade
@@ -164,7 +160,7 @@ class ReplayRun:
         step = CompiledStep(remade.result, checks=remade.checks, recorded=recorded)
         return replace(turn, remade=replace(remade, step=step))
 
-    def ask(self, turn: Turn, on_begin: Callable[[str], object] = lambda _: None) -> CallOutcome:
+    def ask(self, turn: Turn) -> CallOutcome:
         """Make a call, and record it however it ends. Raises what the call raises.
 
         It is shown from before it is sent. A recorded answer is a second span of one call:
@@ -181,9 +177,8 @@ class ReplayRun:
             attributes[semconv.REPLAY_REBUILT] = True
         if turn.is_recorded:
             attributes[semconv.DUPLICATE] = True
-        span.mark(attributes, links=(self._link(turn.source),))
+        span.mark(attributes, links=(_link_to(turn.source.step.step_id),))
         self.save()
-        on_begin(span.step_id)
         started = time.perf_counter()
         try:
             with span.running(), quiet_clients(), watching(span):
