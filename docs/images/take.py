@@ -33,7 +33,7 @@ def main() -> None:
         running(load_config({**endpoints, "data": folder}, {})) as server,
         sync_playwright() as playwright,
     ):
-        run_programs(server.endpoints, on_run=lambda _: None)
+        run_programs(server.endpoints)
         golden = play(server.endpoints, Settings(Path(folder) / "repositories"), lambda _: None)
         chromium = playwright.chromium.launch(
             executable_path=chromium_path(), args=list(LAUNCH_ARGUMENTS)

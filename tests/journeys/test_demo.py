@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from hansard_web.app.server_file import Endpoints
-from hansard_web.demo.agent import Report
-from hansard_web.demo.story import DemoFailed, Seen, check, load_script, serving_model
+from hansard_web.demo.agent import Report, ScriptedModel, load_script
+from hansard_web.demo.story import DemoFailed, Seen, check
 from tests.journeys.demo_story import Story
 from tests.journeys.processes import environment, hansard, serving
 
@@ -166,23 +164,21 @@ def test_a_run_that_is_not_there_as_counted_fails_the_demo(tmp_path: Path) -> No
 # ---- the scripted model
 
 
-def _ask(url: str, messages: list[dict[str, Any]]) -> Any:
-    body = json.dumps({"model": "gpt-4o-mini", "messages": messages}).encode()
-    with urllib.request.urlopen(f"{url}/chat/completions", body, timeout=60) as response:
-        return json.load(response)
-
-
 def test_the_model_caches_exactly_what_an_earlier_request_began_with() -> None:
     system = {"role": "system", "content": "be brief"}
     asked = {"role": "user", "content": "How long until the money is there?"}
-    with serving_model() as url:
-        first = _ask(url, [system, asked])["usage"]
-        again = _ask(url, [system, asked])["usage"]
-        changed = _ask(url, [{**system, "content": "be long"}, asked])["usage"]
+    model = ScriptedModel()
 
-    assert first["prompt_tokens_details"]["cached_tokens"] == 0
-    assert again["prompt_tokens_details"]["cached_tokens"] == again["prompt_tokens"]
-    assert changed["prompt_tokens_details"]["cached_tokens"] == 0
+    first, again, changed = (
+        model.complete(
+            {"model": "gpt-4o-mini", "messages": [{**system, "content": text}, asked]}
+        ).tokens
+        for text in ("be brief", "be brief", "be long")
+    )
+
+    assert first["cache_read"] == 0
+    assert again["cache_read"] == again["input"]
+    assert changed["cache_read"] == 0
 
 
 def test_the_script_is_whole() -> None:

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
-from hansard_web.app.page_routes import page_routers
+from hansard_web.app.route_loading import page_routes
 from tests.journeys.processes import Serving, export, hansard, http_exporter, serving, spans
 
 
@@ -92,7 +92,7 @@ LINKED = Twin("/v1/runs/{run}/export?format=otlp-json", "runs export {run}")
 
 
 def page_paths() -> set[str]:
-    routes = [route for router in page_routers() for route in router.routes]
+    routes = page_routes()
     return {route.path for route in routes if isinstance(route, Route)} - OF_THE_BROWSER
 
 

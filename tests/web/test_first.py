@@ -10,7 +10,6 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from hansard_collector.pipeline.group_commit import Courtesy
-from hansard_collector.receivers.paths import is_otlp_path
 from hansard_web.app.application import PeopleFirst
 
 
@@ -37,7 +36,7 @@ def waited(path: str, *, method: str = "GET", fails: bool = False) -> tuple[int,
         return {"type": "http.request"}
 
     scope = {"type": "http", "path": path, "method": method}
-    first = PeopleFirst(app, courtesy=courtesy, is_otlp=is_otlp_path)
+    first = PeopleFirst(app, courtesy=courtesy)
     with contextlib.suppress(ValueError):
         asyncio.run(first(scope, nothing, nothing))  # type: ignore[arg-type]  # send answers None
     return seen[0], courtesy.waiting

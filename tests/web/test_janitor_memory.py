@@ -11,7 +11,7 @@ import pytest
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.memory.service import MemoryService
-from hansard_web.app.old_runs import Janitor, Limits
+from hansard_web.app.old_runs import Limits, janitor
 
 DEADLINE_S = 60.0
 
@@ -26,7 +26,7 @@ def test_what_is_past_its_time_is_marked_by_a_server_that_runs(tmp_path: Path) -
     book.close()
 
     waited, deadline = threading.Event(), time.monotonic() + DEADLINE_S
-    with Janitor(folder, Limits()).working():
+    with janitor(folder, Limits()).working():
         while connection.execute("SELECT state FROM memory").get == "current":
             assert time.monotonic() < deadline
             waited.wait(0.01)

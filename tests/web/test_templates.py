@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
-from hansard_web.ui.assets import Assets
 from hansard_web.ui.render import make_environment
 
 TEMPLATES = Path(str(files("hansard_web"))) / "templates"
@@ -42,7 +41,7 @@ def test_a_template_holds_nothing_the_csp_refuses(source: Path) -> None:
 
 @pytest.fixture(scope="module")
 def templates() -> Environment:
-    return make_environment(Assets())
+    return make_environment()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,6 @@ import apsw
 from markupsafe import Markup
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
-from hansard_compiler.calls import Message, Tool
 from hansard_store.compilations.receipts import Receipt, receipts_of
 from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
@@ -28,7 +27,7 @@ from hansard_web.run_page.picture import Recent
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.format import plural
 from hansard_web.ui.messages import WHO
-from hansard_web.ui.render import Renderer, make_environment
+from hansard_web.ui.render import Renderer
 
 # The frame of a saved file: styles inside, and a policy that lets nothing else in.
 
@@ -62,8 +61,7 @@ def saved_file(name: str, template: str, title: str, view: Any, *, now_ns: int) 
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     page = SavedPage(title, view, now_ns, _STYLE.format(Markup(css)), policy)
-    renderer = Renderer(make_environment(package_assets()))
-    text = renderer.text(template, page=page, now_ns=now_ns)
+    text = Renderer().text(template, page=page, now_ns=now_ns)
     return SavedFile(name, text.encode("utf-8", "replace"))
 
 
@@ -184,7 +182,8 @@ class _Writer:
             reading = read_step(self._connection, row.step.id)
         except StoreCorruptError as error:
             return (), (str(error),)
-        repeated = self._repeated(reading)
+        sent = reading.normal.call.input if reading.normal.call else ()
+        repeated = sum(one.hash in self._seen for one in sent)
         content = self._texts(reading) if row.step.role != "compile" else self._decisions(row)
         texts = tuple(self._cut(title, text) for title, text in content if text)
         note = f"{plural(repeated, 'message')} of the prompt stand above" if repeated else ""
@@ -201,10 +200,6 @@ class _Writer:
             if lines:
                 yield f"{plural(len(lines), 'item')} {word}", "\n".join(lines)
 
-    def _repeated(self, reading: StepReading) -> int:
-        call = reading.normal.call
-        return sum(one.hash in self._seen for one in call.input) if call is not None else 0
-
     def _texts(self, reading: StepReading) -> Iterator[tuple[str, str]]:
         normal = reading.normal
         if normal.error is not None or reading.view.status_message:
@@ -214,15 +209,17 @@ class _Writer:
             for message in (*normal.call.input, *normal.call.output):
                 if message.hash not in self._seen:
                     self._seen.add(message.hash)
-                    yield _who(message), said_text(message)
+                    yield WHO.get(message.role, message.role), said_text(message)
             return
-        yield from _tool_texts(normal.tool)
+        tool = normal.tool
         for title, value in (
+            ("Arguments", tool and tool.arguments),
+            ("Result", tool and tool.result),
             ("Query", normal.query),
             ("Input", normal.input),
             ("Output", normal.output),
         ):
-            yield title, _as_text(value)  # fmt: skip
+            yield title, _as_text(value)
         for number, one in enumerate(normal.documents, 1):
             yield f"Document {number}", one.content or ""
 
@@ -230,16 +227,6 @@ class _Writer:
         length = max(min(len(text), _LONGEST, self._room), 0)
         self._room -= length
         return Text(title, text[:length], len(text) - length)
-
-
-def _who(message: Message) -> str:
-    return WHO.get(message.role, message.role)
-
-
-def _tool_texts(tool: Tool | None) -> Iterator[tuple[str, str]]:
-    if tool is not None:
-        yield "Arguments", _as_text(tool.arguments)
-        yield "Result", _as_text(tool.result)
 
 
 def _receipt_line(one: Receipt) -> str:

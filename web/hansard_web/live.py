@@ -1,14 +1,14 @@
-"""The live feed: what changed, sent to every open page."""
+"""What changed, sent to every open page, and to requests that wait for it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import apsw
 from anyio import fail_after, to_thread
@@ -17,10 +17,105 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import data_version, open_reader
 from hansard_store.runs.queries import RunItem, changed_runs, last_change
 
+
+class _Listener:
+    """An open request that is woken; its event belongs to its loop."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.news = asyncio.Event()
+
+
+_L = TypeVar("_L", bound=_Listener)
+
+
+class _Poller(Generic[_L]):
+    """Notices commits of any process, by `PRAGMA data_version`, as long as somebody listens.
+
+    The lock guards the set of listeners: event loops add and remove, the poller's thread reads. It
+    begins with the first listener; with a connection of its own, whose version is known, at once.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: DataFolder,
+        committed: Callable[[apsw.Connection], None],
+        *,
+        every_s: float,
+        connection: apsw.Connection | None = None,
+        version: int = -1,
+    ) -> None:
+        self._name, self._folder, self._committed = name, folder, committed
+        self._every_s = every_s
+        self._connection, self._version = connection, version
+        self._lock = Lock()
+        self._listeners: set[_L] = set()
+        self._wanted = Event()  # somebody listens, or the end has come
+        self._closing = Event()
+        self._thread: Thread | None = None
+        if connection is not None:
+            self._start()
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing.is_set()
+
+    def listeners(self) -> tuple[_L, ...]:
+        with self._lock:
+            return tuple(self._listeners)
+
+    @contextmanager
+    def listening(self, one: _L) -> Iterator[_L]:
+        """Let one listen for as long as the block lasts."""
+        with self._lock:
+            self._listeners.add(one)
+            self._wanted.set()
+            if self._thread is None and not self.is_closing:
+                self._start()
+        try:
+            yield one
+        finally:
+            with self._lock:
+                self._listeners.discard(one)
+                if not self._listeners and not self.is_closing:
+                    self._wanted.clear()
+
+    def close(self) -> None:
+        """Wake everybody for the last time and end the thread at once."""
+        self._closing.set()
+        self._wanted.set()
+        for one in self.listeners():
+            _call(one.loop, one.news.set)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _start(self) -> None:
+        self._thread = Thread(target=self._poll, name=self._name, daemon=True)
+        self._thread.start()
+
+    def _poll(self) -> None:
+        with closing(self._connection or open_reader(self._folder)) as connection:
+            while not self._closing.wait(self._every_s):
+                self._wanted.wait()
+                # Locked for a moment (a backup, a migration of another process): look again.
+                with suppress(apsw.BusyError, apsw.LockedError):
+                    found = data_version(connection)
+                    if found != self._version:
+                        self._committed(connection)
+                        self._version = found
+
+
+def _call(loop: asyncio.AbstractEventLoop, act: Callable[..., None], *arguments: object) -> None:
+    # A loop that has closed meanwhile has no page to tell.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(act, *arguments)
+
+
 # The live feed: one poller a process tells every open page which runs changed.
 #
-# The poller looks at `PRAGMA data_version`, which any process's commit changes, and reads changed
-# runs once for all. A page that falls behind has to load afresh; nobody waits for it.
+# It reads changed runs once for all. A page that falls behind has to load afresh; nobody waits for
+# it.
 
 POLL_S: Final = 0.25  # so a page gets at most four messages a second
 MOST_PENDING: Final = 200  # changed runs that are sent as rows; more are a fresh page
@@ -44,41 +139,15 @@ class _Changes:
     is_flood: bool = False
 
 
-class _Follower:
+class _Follower(_Listener):
     """Changes that one open page has not been sent yet. Only its event loop touches it."""
 
     def __init__(self, seq: int) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.news = asyncio.Event()
+        super().__init__()
         self._pending: dict[int, RunItem] = {}
         self._is_behind = False
         self._after = seq
         self._seq = seq
-
-    def offer(self, changes: Sequence[RunItem]) -> None:
-        """Add changes; of a run only its latest state is held.
-
-        The poller may tell what the page has seen: it did not know where this one begins.
-        """
-        for run in changes:
-            if run.change_seq <= self._after:
-                continue
-            self._pending.pop(run.id, None)
-            self._pending[run.id] = run
-            self._seq = max(self._seq, run.change_seq)
-        if len(self._pending) > MOST_PENDING:
-            self._is_behind = True
-            self._pending.clear()
-        self.news.set()
-
-    def fall_behind(self, seq: int) -> None:
-        """More runs changed, up to that change_seq, than are sent one by one."""
-        if seq <= self._after:
-            return
-        self._seq = max(self._seq, seq)
-        self._is_behind = True
-        self._pending.clear()
-        self.news.set()
 
     def catch_up(self, found: _Changes) -> None:
         """Add everything that happened before now; the poller need not send it again."""
@@ -86,11 +155,22 @@ class _Follower:
         self._after = max(self._after, found.seq)
 
     def add(self, found: _Changes) -> None:
-        """Add changes, whether or not all of them are listed."""
-        if found.is_flood:
-            self.fall_behind(found.seq)
-        else:
-            self.offer(found.runs)
+        """Add changes; of a run only its latest state is held, of a flood only that it came.
+
+        The poller may tell what the page has seen: it did not know where this one begins.
+        """
+        is_flood = found.is_flood and found.seq > self._after
+        if is_flood:
+            self._seq = max(self._seq, found.seq)
+        for run in found.runs:
+            if run.change_seq > self._after:
+                self._pending.pop(run.id, None)
+                self._pending[run.id] = run
+                self._seq = max(self._seq, run.change_seq)
+        if is_flood or len(self._pending) > MOST_PENDING:
+            self._is_behind = True
+            self._pending.clear()
+        self.news.set()
 
     def take(self) -> Batch | None:
         """Return everything pending as one batch, None when there is nothing."""
@@ -104,84 +184,47 @@ class _Follower:
 
 
 class RunFeed:
-    """Follows the store on behalf of every open page.
-
-    The lock guards the set of followers: event loops add and remove, the poller thread reads.
-    """
+    """Follows the store on behalf of every open page."""
 
     def __init__(self, folder: DataFolder) -> None:
         self._folder = folder
-        self._lock = Lock()
-        self._followers: set[_Follower] = set()
-        self._wanted = Event()  # somebody follows, or the feed closes
-        self._closing = Event()
         # Where it starts is settled before anybody can follow: what a follower has not read yet is
         # after it, however late the thread comes to run.
-        self._connection = open_reader(folder)
-        self._version = data_version(self._connection)
-        self._seq = last_change(self._connection)
-        self._poller = Thread(target=self._poll, name="hansard-live", daemon=True)
-        self._poller.start()
+        connection = open_reader(folder)
+        version = data_version(connection)
+        self._seq = last_change(connection)
+        self._poller = _Poller[_Follower](
+            "hansard-live",
+            folder,
+            self._publish,
+            every_s=POLL_S,
+            connection=connection,
+            version=version,
+        )
 
     def close(self) -> None:
         """End every stream and the poller at once: a server waits for its streams to stop."""
-        self._closing.set()
-        self._wanted.set()
-        with self._lock:
-            followers = tuple(self._followers)
-        for follower in followers:
-            _call(follower.loop, follower.news.set)
-        self._poller.join()
+        self._poller.close()
 
     async def follow(self, *, after: int) -> AsyncIterator[Batch]:
         """Yield what changed after that change_seq, first from the store, then as it happens."""
-        follower = _Follower(after)
-        with self._lock:
-            self._followers.add(follower)
-            self._wanted.set()
-        try:
+        with self._poller.listening(_Follower(after)) as follower:
             # Subscribed before reading: nothing falls between.
             follower.catch_up(await to_thread.run_sync(self._read_since, after))
-            while not self._closing.is_set():
+            while not self._poller.is_closing:
                 if batch := follower.take():
                     yield batch
                 else:
                     await follower.news.wait()
-        finally:
-            with self._lock:
-                self._followers.discard(follower)
-                if not self._followers and not self._closing.is_set():
-                    self._wanted.clear()
 
     def _read_since(self, seq: int) -> _Changes:
-        connection = open_reader(self._folder)
-        try:
+        with closing(open_reader(self._folder)) as connection:
             return _changes(connection, after=seq)
-        finally:
-            connection.close()
 
-    def _poll(self) -> None:
-        try:
-            while not self._closing.wait(POLL_S):
-                self._wanted.wait()
-                # Locked for a moment (a backup, a migration of another process): look again.
-                with suppress(apsw.BusyError, apsw.LockedError):
-                    self._look()
-        finally:
-            self._connection.close()
-
-    def _look(self) -> None:
-        found = data_version(self._connection)
-        if found != self._version:
-            self._version = found
-            changes = _changes(self._connection, after=self._seq)
-            self._seq = changes.seq
-            self._publish(changes)
-
-    def _publish(self, changes: _Changes) -> None:
-        with self._lock:
-            followers = tuple(self._followers)
-        for follower in followers:
+    def _publish(self, connection: apsw.Connection) -> None:
+        changes = _changes(connection, after=self._seq)
+        self._seq = changes.seq
+        for follower in self._poller.listeners():
             _call(follower.loop, follower.add, changes)
 
 
@@ -196,12 +239,6 @@ def _changes(connection: apsw.Connection, *, after: int) -> _Changes:
     return _Changes((), last_change(connection), is_flood=True)
 
 
-def _call(loop: asyncio.AbstractEventLoop, act: Callable[..., None], *arguments: object) -> None:
-    # A loop that has closed meanwhile has no page to tell.
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(act, *arguments)
-
-
 # Waiting until something was committed: one poller a process, for as long as somebody waits.
 
 WATCH_POLL_S: Final = 0.1
@@ -210,12 +247,12 @@ Look = Callable[[apsw.Connection], object]
 _UNSEEN: Final = object()
 
 
-class _Waiter:
-    """One request that waits. Its event belongs to its loop, what it saw to the poller."""
+class _Waiter(_Listener):
+    """One request that waits. What it saw belongs to the poller."""
 
-    def __init__(self, look: Look | None) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.news = asyncio.Event()
+    def __init__(self, watch: StoreWatch, look: Look | None) -> None:
+        super().__init__()
+        self._watch = watch
         self.look = look
         self._seen: object = _UNSEEN
 
@@ -226,111 +263,48 @@ class _Waiter:
         before, self._seen = self._seen, self.look(connection)
         return self._seen != before
 
-
-class StoreWatch:
-    """Wakes the waiters when any process committed; it costs nothing while nobody waits.
-
-    The lock guards the set of waiters: event loops add and remove, the poller thread wakes them.
-    """
-
-    def __init__(self, folder: DataFolder) -> None:
-        self._folder = folder
-        self._lock = Lock()
-        self._waiters: set[_Waiter] = set()
-        self._wanted = Event()
-        self._closing = Event()
-        self._poller: Thread | None = None
-
-    @property
-    def is_closing(self) -> bool:
-        return self._closing.is_set()
-
-    def close(self) -> None:
-        """Wake everybody for the last time and end the poller."""
-        self._closing.set()
-        self._wanted.set()
-        self._wake()
-        if self._poller is not None:
-            self._poller.join()
-
-    @property
-    def streams(self) -> int:
-        """Return how many wait for any commit at all."""
-        with self._lock:
-            return sum(one.look is None for one in self._waiters)
-
-    def watching(self, look: Look | None = None) -> Watching:
-        """Return a context in which no commit is missed between reading and waiting.
-
-        With `look` only those count after which it finds something else.
-        """
-        return Watching(self, look)
-
-    def add(self, waiter: _Waiter) -> None:
-        with self._lock:
-            self._waiters.add(waiter)
-            self._wanted.set()
-            if self._poller is None and not self._closing.is_set():
-                self._poller = Thread(target=self._poll, name="hansard-watch", daemon=True)
-                self._poller.start()
-
-    def remove(self, waiter: _Waiter) -> None:
-        with self._lock:
-            self._waiters.discard(waiter)
-            if not self._waiters and not self._closing.is_set():
-                self._wanted.clear()
-
-    def _poll(self) -> None:
-        connection = open_reader(self._folder)
-        try:
-            version = -1
-            while not self._closing.wait(WATCH_POLL_S):
-                self._wanted.wait()
-                # Locked for a moment (a backup, a migration of another process): look again.
-                with suppress(apsw.BusyError, apsw.LockedError):
-                    found = data_version(connection)
-                    if found != version:
-                        self._wake(connection)
-                        version = found
-        finally:
-            connection.close()
-
-    def _wake(self, connection: apsw.Connection | None = None) -> None:
-        with self._lock:
-            waiters = tuple(self._waiters)
-        for waiter in waiters:
-            if connection is not None and not waiter.is_concerned(connection):
-                continue
-            with suppress(RuntimeError):  # its loop has ended
-                waiter.loop.call_soon_threadsafe(waiter.news.set)
-
-
-class Watching:
-    """`async with`: read, then `await changed(...)`, then read again."""
-
-    def __init__(self, watch: StoreWatch, look: Look | None) -> None:
-        self._watch = watch
-        self._look = look
-        self._waiter: _Waiter | None = None
-
-    async def __aenter__(self) -> Watching:
-        self._waiter = _Waiter(self._look)
-        self._watch.add(self._waiter)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._waiter is not None:
-            self._watch.remove(self._waiter)
-
     async def changed(self, *, within_s: float) -> bool:
         """Wait for such a commit since the last call; False when time is up or the server ends."""
-        assert self._waiter is not None
         if self._watch.is_closing or within_s <= 0:
             return False
         try:
             with fail_after(within_s):
-                await self._waiter.news.wait()
+                await self.news.wait()
         except TimeoutError:
             return False
-        self._waiter.news.clear()
+        self.news.clear()
         return not self._watch.is_closing
+
+
+class StoreWatch:
+    """Wakes the waiters when any process committed; it costs nothing while nobody waits."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._poller = _Poller[_Waiter]("hansard-watch", folder, self._wake, every_s=WATCH_POLL_S)
+
+    @property
+    def is_closing(self) -> bool:
+        return self._poller.is_closing
+
+    def close(self) -> None:
+        """Wake everybody for the last time and end the poller."""
+        self._poller.close()
+
+    @property
+    def streams(self) -> int:
+        """Return how many wait for any commit at all."""
+        return sum(one.look is None for one in self._poller.listeners())
+
+    @asynccontextmanager
+    async def watching(self, look: Look | None = None) -> AsyncIterator[_Waiter]:
+        """Read, then `await changed(...)`, then read again: no commit is missed between.
+
+        With `look` only those count after which it finds something else.
+        """
+        with self._poller.listening(_Waiter(self, look)) as waiter:
+            yield waiter
+
+    def _wake(self, connection: apsw.Connection) -> None:
+        for waiter in self._poller.listeners():
+            if waiter.is_concerned(connection):
+                _call(waiter.loop, waiter.news.set)

@@ -21,9 +21,9 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.api import schemas as models
 from hansard_web.api.openapi import model_of
-from hansard_web.api.routes import api_routes
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
+from hansard_web.app.route_loading import api_routes
 from tests.signing import People
 from tests.store.empty import empty_store
 

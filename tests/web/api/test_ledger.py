@@ -10,8 +10,7 @@ from fastapi import FastAPI
 
 from hansard import semconv
 from hansard_web.api.parameters import check_schema_version
-from hansard_web.api.routes import api_routes
-from hansard_web.app.page_routes import page_routers
+from hansard_web.app.route_loading import api_routes, page_routes
 from tests.collector.ingesting import pairs
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import log, logs, span, traces
@@ -138,5 +137,6 @@ def test_an_application_has_every_route_as_it_was_written(api: Api) -> None:
     app = api.http.app
     assert isinstance(app, FastAPI)
 
-    pages = [route for router in page_routers() for route in router.routes]
-    assert {id(route) for route in (*api_routes(), *pages)} <= {id(route) for route in app.routes}
+    assert {id(route) for route in (*api_routes(), *page_routes())} <= {
+        id(route) for route in app.routes
+    }

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from hansard_store.database.connections import open_for_maintenance
-from hansard_web.api.routes import api_routes
+from hansard_web.app.route_loading import api_routes
 from hansard_web.app.security import is_a_decision
 from tests.journeys.processes import hosting
 from tests.signing import bearer

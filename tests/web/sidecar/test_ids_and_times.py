@@ -7,7 +7,7 @@ from typing import Any
 
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
-from hansard_web.sidecar.runs import Ids
+from hansard_web.sidecar.idempotency import Ids
 from tests.web.sidecar.conftest import Agent
 
 MANY = 100_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -31,28 +31,19 @@ from hansard_store.annotations.queries import (
     list_annotations,
 )
 from hansard_store.annotations.service import AnnotationService
-from hansard_store.errors import InvalidQueryError
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
-from hansard_web.annotations.service import read_kind, read_target
+from hansard_web.annotations.service import read_target
 from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import FEW, Cursor, ScoreText, TagText, one_of, read_limit
+from hansard_web.api.parameters import FEW, Cursor, Limit, ScoreText, TagText, one_of
+from hansard_web.api.queries import read_word
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
+from hansard_web.principals.dependencies import of_app
 
-
-# async: see `site_of`.
-async def annotations_of_app(request: Request) -> AnnotationService:
-    """Return the annotations of the app that serves a request."""
-    service: AnnotationService = request.app.state.annotations
-    return service
-
-
-AnnotationsDep = Annotated[AnnotationService, Depends(annotations_of_app)]
-router = noun_router("annotations", route_class=JsonRoute)
-
-LimitParam = Annotated[int, Depends(read_limit)]
+AnnotationsDep = Annotated[AnnotationService, of_app("annotations")]
+router = NounRouter("annotations", route_class=JsonRoute)
 
 
 class GiveScore(TopLevel):
@@ -79,35 +70,21 @@ class GiveScore(TopLevel):
         return Annotate(kind="score", **self.model_dump(exclude={"schema_version"}))
 
 
-@router.post(
-    "/v1/annotations",
-    response_class=Answer,
-    status_code=HTTPStatus.CREATED,
-    responses=answers("annotations.schemas.AnnotationAnswer", status=201),
-)
+@router.post("/v1/annotations", "annotations.schemas.AnnotationAnswer", status=201)
 def annotate(request: Request, service: AnnotationsDep, body: Annotate) -> Answer:
     """Add a note, a score or a tag; a newer score of one name and author replaces the older."""
     made = service.write(body, by=person(request, None))
     return Answer({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
 
 
-@router.post(
-    "/v1/scores",
-    response_class=Answer,
-    status_code=HTTPStatus.CREATED,
-    responses=answers("annotations.schemas.AnnotationAnswer", status=201),
-)
+@router.post("/v1/scores", "annotations.schemas.AnnotationAnswer", status=201)
 def give_score(service: AnnotationsDep, body: GiveScore) -> Answer:
     """Add a score that a program measured, never in a person's name: `ingest` is enough for it."""
     made = service.write(body.annotate())
     return Answer({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
 
 
-@router.post(
-    "/v1/annotations/{annotation_id}/withdraw",
-    response_class=Answer,
-    responses=answers("annotations.schemas.AnnotationAnswer"),
-)
+@router.post("/v1/annotations/{annotation_id}/withdraw", "annotations.schemas.AnnotationAnswer")
 def withdraw(
     request: Request, service: AnnotationsDep, annotation_id: str, body: Withdraw
 ) -> Answer:
@@ -116,14 +93,10 @@ def withdraw(
     return Answer({"annotation": annotation_json(made)})
 
 
-@router.get(
-    "/v1/annotations",
-    response_class=Answer,
-    responses=answers("annotations.schemas.AnnotationList"),
-)
+@router.get("/v1/annotations", "annotations.schemas.AnnotationList")
 def list_of_annotations(
     site: SiteDep,
-    limit: LimitParam,
+    limit: Limit,
     run: Annotated[str | None, Query(description="of a run and its steps")] = None,
     step: Annotated[str | None, Query(description="of one step")] = None,
     kind: Annotated[str | None, one_of(*KINDS), Query(description="note, score or tag")] = None,
@@ -135,18 +108,16 @@ def list_of_annotations(
     cursor: Cursor = None,
 ) -> Answer:
     """List annotations, the newest first, those that spans tell among them."""
-    if state not in ("current", "all"):
-        raise InvalidQueryError("state", f"state is {state!r}; it is current or all")
+    read_word("state", state, ("current", "all"))
     with site.readers.read() as connection:
         target = read_target(connection, run=run, step=step)
         page = list_annotations(
-            connection, target=target, with_steps=bool(run), kind=read_kind(kind),
+            connection, target=target, with_steps=bool(run), kind=read_word("kind", kind, KINDS),
             name=name or None, author=author or None, with_ended=state == "all", limit=limit,
             cursor=cursor,
         )  # fmt: skip
         pruned = target and count_pruned(connection, target, with_steps=bool(run))
-    items = [annotation_json(one) for one in page.items]
-    return Answer({"items": items, "next_cursor": page.next_cursor, "pruned": pruned})
+    return page_answer(page, annotation_json, pruned=pruned)
 
 
 class Lines(Response):
@@ -176,11 +147,7 @@ def export(
     return StreamingResponse(body, media_type=Lines.media_type, headers=headers)
 
 
-@router.get(
-    "/v1/annotations/{annotation_id}",
-    response_class=Answer,
-    responses=answers("annotations.schemas.AnnotationAnswer"),
-)
+@router.get("/v1/annotations/{annotation_id}", "annotations.schemas.AnnotationAnswer")
 def annotation(site: SiteDep, annotation_id: str) -> Answer:
     """Show one by its id, or by its last eight digits or more, or its first."""
     with site.readers.read() as connection:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import apsw
 import click
 
 from hansard_compiler.calls import Json
@@ -15,24 +13,22 @@ from hansard_compiler.models.annotations import KINDS
 from hansard_store.annotations.queries import annotation_json, list_annotations
 from hansard_store.annotations.rows import Annotation
 from hansard_store.annotations.service import AnnotationService
-from hansard_store.runs.queries import get_run
-from hansard_store.steps.queries import get_step
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
 from hansard_web.annotations.labels import score_words, source_words
-from hansard_web.annotations.service import read_kind, read_target
-from hansard_web.api.queries import limit_of
+from hansard_web.annotations.service import find_target, read_target
+from hansard_web.api.queries import limit_of, read_word
 from hansard_web.cli.base import (
     Group,
+    by_option,
     json_option,
     page_options,
-    print_json,
+    print_answer,
     print_page,
     setting_options,
-    user_name,
     write_bytes,
 )
 from hansard_web.cli.store import lent_readers, opened_service, reading
-from hansard_web.cli.tables import Column, print_lines, print_table
+from hansard_web.cli.tables import Column, print_lines, print_records
 from hansard_web.ui import format as fmt
 
 _SOURCES = click.Choice(["human", "code", "llm"])
@@ -68,13 +64,12 @@ def list_(
     Example: hansard annotations list 4bf92f35 --kind score
     """
     with reading(data) as connection:
-        field, whole_id = ("run_id", None) if target is None else _target(connection, target)
-        target_ids = {"run": None, "step": None} | {field[:-3]: whole_id}
+        ids = {"run": None, "step": None} | {_field(target or ""): target}
         page = list_annotations(
             connection,
-            target=read_target(connection, run=target_ids["run"], step=target_ids["step"]),
-            with_steps=field == "run_id",
-            kind=read_kind(kind),
+            target=read_target(connection, **ids),
+            with_steps=ids["step"] is None,
+            kind=read_word("kind", kind, KINDS),
             name=name,
             author=author,
             with_ended=with_ended,
@@ -86,10 +81,8 @@ def list_(
 
 def _writing(function: Any) -> Any:
     """Add what every command that writes takes."""
-    function = click.option("--by", help="Who says so. Default: the user of this machine.")(
-        function
-    )
-    return click.argument("target")(setting_options("data", "retention")(json_option(function)))
+    function = setting_options("data", "retention")(json_option(by_option()(function)))
+    return click.argument("target")(function)
 
 
 @annotations_.command()
@@ -148,14 +141,14 @@ def tag(*, tag: str, **options: Any) -> None:
 @annotations_.command()
 @click.argument("annotation_id")
 @click.option("--reason", help="Why.")
-@click.option("--by", help="Who says so. Default: the user of this machine.")
+@by_option()
 @setting_options("data", "retention")
 @json_option
 def withdraw(
     *,
     annotation_id: str,
     reason: str | None,
-    by: str | None,
+    by: str,
     data: str | None,
     retention: str | None,
     as_json: bool,
@@ -165,12 +158,10 @@ def withdraw(
     Example: hansard annotations withdraw 1f8b2c3d --reason "of another run"
     """
     with opened_service(AnnotationService, data, retention) as service:
-        fields = {"reason": reason, "by": by or user_name()}
+        fields = {"reason": reason, "by": by}
         made = service.withdraw_json(annotation_id, fields)
-    if as_json:
-        print_json({"annotation": annotation_json(made)})
-    else:
-        click.echo(f"withdrawn {made.annotation_id}")
+    body = {"annotation": annotation_json(made)}
+    print_answer(body, lambda _: click.echo(f"withdrawn {made.annotation_id}"), as_json=as_json)
 
 
 @annotations_.command()
@@ -201,26 +192,22 @@ def export(
 
 
 def _write(
-    fields: Json, *, target: str, by: str | None, data: str | None, retention: str | None,
+    fields: Json, *, target: str, by: str, data: str | None, retention: str | None,
     as_json: bool,
 ) -> None:  # fmt: skip
     with reading(data) as connection:
-        field, whole_id = _target(connection, target)
-    body = {name: value for name, value in fields.items() if value is not None}
+        field, whole_id = find_target(connection, **{_field(target): target})
+    given = {name: value for name, value in fields.items() if value is not None}
     with opened_service(AnnotationService, data, retention) as service:
-        made = service.write_json({**body, field: whole_id}, by=by or user_name())
-    if as_json:
-        print_json({"annotation": annotation_json(made)})
-    else:
-        print_lines([f"{_what(made)} on {field[:-3]} {whole_id}  {made.annotation_id}"])
+        made = service.write_json({**given, field: whole_id}, by=by)
+    line = f"{_what(made)} on {field[:-3]} {whole_id}  {made.annotation_id}"
+    body = {"annotation": annotation_json(made)}
+    print_answer(body, lambda _: print_lines([line]), as_json=as_json)
 
 
-def _target(connection: apsw.Connection, text: str) -> tuple[str, str]:
-    """Return which field names it, and the whole id: a step has a dash in its id."""
-    now_ns = time.time_ns()
-    if "-" in text:
-        return "step_id", get_step(connection, text, now_ns=now_ns).step_id
-    return "run_id", get_run(connection, text, now_ns=now_ns).run_id
+def _field(target: str) -> str:
+    """Return which of both it names: a step has a dash in its id."""
+    return "step" if "-" in target else "run"
 
 
 def _number(text: str) -> float | None:
@@ -238,26 +225,19 @@ def _what(one: Annotation) -> str:
 
 
 def _print(items: Sequence[Annotation]) -> None:
-    print_table(
-        (
-            Column("ANNOTATION"),
-            Column("ON"),
-            Column("WHAT"),
-            Column("TEXT", may_cut=True),
-            Column("BY"),
-            Column("WHEN (UTC)"),
-            Column("STATE"),
-        ),
-        (
-            (
-                (one.annotation_id or "told")[:12],
-                one.step_id[:8] + "…" + one.step_id[32:] if one.step_id else one.run_id[:12],
-                _what(one),
-                fmt.shorten(" ".join((one.row.text or "").split()), 120),
-                one.row.author or source_words(one.row.source),
-                fmt.day_time(one.row.created_ns),
-                "" if one.state == "current" else one.state,
-            )
-            for one in items
-        ),
+    print_records(
+        items,
+        {
+            Column("ANNOTATION"): lambda one: (one.annotation_id or "told")[:12],
+            Column("ON"): lambda one: (
+                one.step_id[:8] + "…" + one.step_id[32:] if one.step_id else one.run_id[:12]
+            ),
+            Column("WHAT"): _what,
+            Column("TEXT", may_cut=True): lambda one: fmt.shorten(
+                " ".join((one.row.text or "").split()), 120
+            ),
+            Column("BY"): lambda one: one.row.author or source_words(one.row.source),
+            Column("WHEN (UTC)"): lambda one: fmt.day_time(one.row.created_ns),
+            Column("STATE"): lambda one: "" if one.state == "current" else one.state,
+        },
     )

@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_store.annotations.errors import AnnotationRefused, InvalidAnnotation
 from hansard_store.annotations.queries import get_annotation
-from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
 from hansard_web.annotations.api import AnnotationsDep
 from hansard_web.annotations.panel import AnnotationPanel, panel_of_run, panel_of_step
+from hansard_web.annotations.service import find_target
 from hansard_web.app.addresses import way_back
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.worker import person
@@ -56,7 +56,7 @@ def annotate(
         "expected": expected, "tag": tag, "by": by,
     }  # fmt: skip
     with site.readers.read() as connection:
-        target = _found(connection, run_id, step_id)
+        target = find_target(connection, run=run_id, step=step_id)
     try:
         fields = {**_fields_of(typed), target[0]: target[1]}
         service.through("page").write_json(fields, by=person(request, by.strip()))
@@ -108,14 +108,6 @@ def _number(text: str) -> float | None:
         return float(text) if text else None
     except ValueError:
         raise InvalidAnnotation([("value", f"{text[:40]!r} is no number; 0.9 is")]) from None
-
-
-def _found(connection: apsw.Connection, run_id: str, step_id: str) -> tuple[str, str]:
-    """Return the field and the whole id of what is annotated; raises NotFoundError."""
-    now_ns = time.time_ns()
-    if step_id:
-        return "step_id", get_step(connection, step_id, now_ns=now_ns).step_id
-    return "run_id", get_run(connection, run_id, now_ns=now_ns).run_id
 
 
 def _response(

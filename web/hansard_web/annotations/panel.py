@@ -37,19 +37,12 @@ _USUAL_NAMES: Final = ("correctness", "helpfulness", "relevance", "faithfulness"
 class Line:
     """One annotation. What it says is hostile text, as everything recorded is."""
 
-    annotation_id: str | None  # None: a span tells it, and nobody can withdraw it here
-    kind: str
-    name: str
+    annotation: Annotation  # without an id a span tells it, and nobody can withdraw it here
     figure: str  # number and label of a score
     share_pct: float | None
-    text: str
-    expected: str
-    author: str
     source: str
     is_human: bool
-    at_ns: int
     ended: str  # "replaced by …", "withdrawn by …: why"; "" while it stands
-    removed: tuple[str, ...]
     step_href: str  # of an annotation of another thing than the page is about
 
 
@@ -159,19 +152,12 @@ def _tag(one: Annotation) -> TagChip:
 def _line(one: Annotation, *, with_step: bool = False) -> Line:
     row = one.row
     return Line(
-        annotation_id=one.annotation_id,
-        kind=row.kind,
-        name=row.name,
+        annotation=one,
         figure=score_words(row.value, row.label),
         share_pct=share_pct(row.value),
-        text=row.text or "",
-        expected=row.expected or "",
-        author=row.author,
         source=source_words(row.source),
         is_human=row.source == "human" and one.annotation_id is not None,
-        at_ns=row.created_ns,
         ended=_ended(one),
-        removed=tuple(row.removed),
         step_href=f"/steps/{one.step_id}" if with_step else "",
     )
 

@@ -6,10 +6,6 @@ import time
 
 import apsw
 
-from hansard_compiler.models.annotations import (
-    KINDS,
-    Kind,
-)
 from hansard_store.annotations.rows import Target
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.queries import get_run
@@ -17,11 +13,14 @@ from hansard_store.steps.queries import get_step
 from hansard_web.annotations.panel import target_of
 
 
-def read_kind(kind: str | None) -> Kind | None:
-    """Return a kind of annotation; None where none is requested."""
-    if kind and kind not in KINDS:
-        raise InvalidQueryError("kind", f"kind is {kind!r}; it is one of {', '.join(KINDS)}")
-    return next((known for known in KINDS if known == kind), None)
+def find_target(
+    connection: apsw.Connection, *, run: str | None = None, step: str | None = None
+) -> tuple[str, str]:
+    """Return the field and the whole id of what is annotated; raises NotFoundError."""
+    now_ns = time.time_ns()
+    if step:
+        return "step_id", get_step(connection, step, now_ns=now_ns).step_id
+    return "run_id", get_run(connection, run or "", now_ns=now_ns).run_id
 
 
 def read_target(connection: apsw.Connection, *, run: str | None, step: str | None) -> Target | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, TypeAlias
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import JsonValue, WithJsonSchema
 
 from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME
@@ -100,6 +100,9 @@ def read_limit(
     return limit_of(limit)
 
 
+Limit: TypeAlias = Annotated[int, Depends(read_limit)]
+
+
 def read_run_filter(
     q: Annotated[SearchText, Query(description="words, phrases, prefix*, -word")] = "",
     kind: Annotated[
@@ -148,7 +151,7 @@ def read_run_filter(
     min_cost: Annotated[AmountText | None, Query(description="US dollars")] = None,
 ) -> RunFilter:
     """Return the filter of a list of runs; an empty value means that it was not given."""
-    return run_filter_of(**locals())
+    return run_filter_of(locals())
 
 
 def read_window(

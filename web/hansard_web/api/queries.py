@@ -6,17 +6,21 @@ For queries of URLs (`params.py`), options of commands and tools alike; knows no
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
+from typing import Any, Final, TypeVar
 
 from hansard_store.annotations.queries import read_scores, read_tags
+from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import RunFilter, check_filters, parse_group, parse_kind
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
+_SEVERAL: Final = ("status", "agent", "model", "tool", "service", "tag", "score", "attribute")
+_ABOVE_ALL = (1 << 63) - 1
 _NANO = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = re.compile(
@@ -25,6 +29,10 @@ _TIME = re.compile(
     r"(?:(?P<utc>[Zz])|(?P<sign>[+\- ])(?P<hours>\d\d):?(?P<minutes>\d\d))?)?",
     re.ASCII,
 )
+
+
+_Item = TypeVar("_Item")
+_Word = TypeVar("_Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,53 +52,52 @@ def limit_of(text: str | None) -> int:
     return int(text)
 
 
+def read_word(name: str, text: str | None, words: Sequence[_Word]) -> _Word | None:
+    """Return one of the words that a parameter can be; None where it is not given."""
+    if text and text not in words:
+        raise InvalidQueryError(name, f"{name} is {text[:40]!r}; it is one of {', '.join(words)}")
+    return next((known for known in words if known == text), None)
+
+
+def read_numbered(
+    kind: str,
+    cursor: str | None,
+    read: Callable[[int], Sequence[_Item]],
+    *,
+    limit: int,
+    number: Callable[[_Item], int],
+) -> Page[_Item]:
+    """Return a page of a list by falling numbers; `read` returns what is below a number."""
+    before = _ABOVE_ALL if cursor is None else decode_cursor(kind, cursor, count=1)[0]
+    found = read(before)
+    is_full = len(found) == limit
+    return Page(found, encode_cursor(kind, number(found[-1])) if is_full else None)
+
+
 def window_of(since: str | None, until: str | None) -> Window:
     """Return a window of time; all of it by default."""
     since_ns, until_ns = read_times(since, until)
     return Window(since_ns or 0, (1 << 63) - 1 if until_ns is None else until_ns)
 
 
-def run_filter_of(
-    *,
-    q: str = "",
-    kind: str | None = None,
-    status: Sequence[str] = (),
-    agent: Sequence[str] = (),
-    model: Sequence[str] = (),
-    tool: Sequence[str] = (),
-    service: Sequence[str] = (),
-    tag: Sequence[str] = (),
-    score: Sequence[str] = (),
-    conversation: str | None = None,
-    group: str | None = None,
-    user: str | None = None,
-    attribute: Sequence[str] = (),
-    since: str | None = None,
-    until: str | None = None,
-    min_duration_ms: str | None = None,
-    min_cost: str | None = None,
-) -> RunFilter:
-    """Return the filter of a list of runs; an empty value is no filter."""
-    several = (status, agent, model, tool, service, tag, score, attribute)
-    check_filters(sum(len(_distinct(values)) for values in several))
+def run_filter_of(values: Mapping[str, Any]) -> RunFilter:
+    """Return the filter of a list of runs, of texts by name; an empty value is no filter."""
+    several = {name: _distinct(values.get(name) or ()) for name in _SEVERAL}
+    check_filters(sum(map(len, several.values())))
     return RunFilter(
-        q=q.strip(),
-        kind=parse_kind(kind),
-        status=_distinct(status),
-        agent=_distinct(agent),
-        model=_distinct(model),
-        tool=_distinct(tool),
-        service=_distinct(service),
-        conversation=conversation or None,
-        group=parse_group(group),
-        user=user or None,
-        attributes=tuple(map(_attribute, _distinct(attribute))),
-        tag=read_tags(_distinct(tag)),
-        score=read_scores(_distinct(score)),
-        since_ns=_time("since", since),
-        until_ns=_time("until", until),
-        min_duration_ns=_amount("min_duration_ms", min_duration_ms, unit_ns=1_000_000),
-        min_cost_usd_nano=_amount("min_cost", min_cost, unit_ns=_NANO),
+        q=(values.get("q") or "").strip(),
+        kind=parse_kind(values.get("kind")),
+        conversation=values.get("conversation") or None,
+        group=parse_group(values.get("group")),
+        user=values.get("user") or None,
+        attributes=tuple(map(_attribute, several.pop("attribute"))),
+        tag=read_tags(several.pop("tag")),
+        score=read_scores(several.pop("score")),
+        since_ns=_time("since", values.get("since")),
+        until_ns=_time("until", values.get("until")),
+        min_duration_ns=_amount(values, "min_duration_ms", unit_ns=1_000_000),
+        min_cost_usd_nano=_amount(values, "min_cost", unit_ns=_NANO),
+        **several,
     )
 
 
@@ -110,7 +117,8 @@ def _attribute(text: str) -> tuple[str, str | None]:
     return key, None if value == "*" else value
 
 
-def _amount(name: str, text: str | None, *, unit_ns: int) -> int | None:
+def _amount(values: Mapping[str, Any], name: str, *, unit_ns: int) -> int | None:
+    text = values.get(name)
     if not text:
         return None
     try:

@@ -1,41 +1,30 @@
-"""The router that every noun of the API has."""
+"""The router that every noun of the API has, and what its routes answer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
+from hansard_store.database.cursors import Page
+from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import check_schema_version
-from hansard_web.api.values import SCHEMA_VERSION, Body, dump
+from hansard_web.api.values import SCHEMA_VERSION, Body, dump, page_body
 
-
-def noun_router(
-    noun: str, *, route_class: type[APIRoute] = APIRoute, dependencies: Sequence[Any] = ()
-) -> APIRouter:
-    """Return the router of a noun: its routes refuse clients of another version of the API.
-
-    An application takes the routes as they are. A router that is included works all of its routes
-    out once more, for the first person who asks for any page: 70 ms.
-    """
-    return APIRouter(
-        tags=[noun],
-        route_class=route_class,
-        dependencies=[Depends(check_schema_version), *dependencies],
-    )
-
-
-# The answer that every route of the API gives.
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+_Item = TypeVar("_Item")
 
 
 class Answer(Response):
     """A JSON object with its schema version.
 
     Routes answer it instead of a model: validating what was just read from the store would cost
-    more than reading it. `models.py` describes the same bodies, and tests hold them together.
+    more than reading it. The models of `schemas.py` describe the same bodies, and tests hold both
+    together.
     """
 
     media_type = "application/json"
@@ -45,3 +34,51 @@ class Answer(Response):
     ) -> None:
         content = dump({"schema_version": SCHEMA_VERSION, **body})
         super().__init__(content, status_code=status_code, headers=dict(headers))
+
+
+def page_answer(page: Page[_Item], body: Callable[[_Item], Body], **more: Any) -> Answer:
+    """Return one page of a list as an answer, and what else is said of it."""
+    return Answer({**page_body(page, body), **more})
+
+
+class NounRouter:
+    """The routes of a noun, which name the models of what they answer.
+
+    They refuse clients of another version of the API. An application takes the routes as they are:
+    a router that is included works all of its routes out once more, for the first person who asks
+    for any page: 70 ms.
+    """
+
+    def __init__(
+        self, noun: str, *, route_class: type[APIRoute] = APIRoute, dependencies: Sequence[Any] = ()
+    ) -> None:
+        self._router = APIRouter(
+            tags=[noun],
+            route_class=route_class,
+            default_response_class=Answer,
+            dependencies=[Depends(check_schema_version), *dependencies],
+        )
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes, in the order in which they were added."""
+        return self._router.routes
+
+    def get(self, path: str, *models: str, **options: Any) -> Callable[[_Endpoint], _Endpoint]:
+        """Add a route that reads, and answers with one of the models (`noun.schemas.Model`)."""
+        return self._add("GET", path, models, **options)
+
+    def post(self, path: str, *models: str, **options: Any) -> Callable[[_Endpoint], _Endpoint]:
+        """Add a route that changes something; `status` is that of its answer."""
+        return self._add("POST", path, models, **options)
+
+    def put(self, path: str, *models: str, **options: Any) -> Callable[[_Endpoint], _Endpoint]:
+        """Add a route that puts something in the place of what was there."""
+        return self._add("PUT", path, models, **options)
+
+    def _add(
+        self, method: str, path: str, models: Sequence[str], *, status: int = 200, **options: Any
+    ) -> Callable[[_Endpoint], _Endpoint]:
+        if models:
+            options = {"status_code": status, "responses": answers(*models, status=status)}
+        return self._router.api_route(path, methods=[method], **options)

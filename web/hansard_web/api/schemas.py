@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hansard_compiler.models.runs import RunRecord, StepRecord
+
 SchemaVersion = Literal["1"]
 RunStatus = Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]
 StepStatus = Literal["ok", "unset", "error", "cancelled", "open", "no_end", "blocked"]
@@ -379,3 +381,11 @@ class SqlRows(Answer):
     rows: list[list[Any]]
     has_more: bool
     truncated_cells: int
+
+
+class RunAndSteps(Page):
+    """docs/schemas/RunRecord.json, and StepRecord.json for each step in the order they began."""
+
+    run: RunRecord
+    steps: list[StepRecord] = Field(description="a page of them")
+    total: int = Field(description="steps of the run, all pages")

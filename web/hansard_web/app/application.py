@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -33,7 +33,14 @@ from hansard_web.api.openapi import openapi_of
 from hansard_web.app.config import WebSettings
 from hansard_web.app.problems import Problem, add_handlers, answer_problem, is_for_programs
 from hansard_web.app.readers import Readers
-from hansard_web.app.route_loading import OPENAPI, Loads, RouteLoading, first_routes, shown_routes
+from hansard_web.app.route_loading import (
+    OPENAPI,
+    Loads,
+    RouteLoading,
+    api_routes,
+    first_routes,
+    shown_routes,
+)
 from hansard_web.app.security import Refuse, Refused, Security
 from hansard_web.app.site import Site
 from hansard_web.approvals.worker import make_accounts
@@ -45,8 +52,7 @@ from hansard_web.policy.decider import make_decider
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.dependencies import FormTokens
 from hansard_web.sidecar.request import make_sidecar
-from hansard_web.ui.assets import package_assets
-from hansard_web.ui.render import Renderer, make_environment
+from hansard_web.ui.render import Renderer
 
 # Pages and the API before ingest: a request of a person asks the pipeline to yield.
 
@@ -56,12 +62,9 @@ _ENDLESS = "/live/"  # streams wait for news, not for the processor
 class PeopleFirst:
     """The middleware; OTLP requests and streams go through as they are."""
 
-    def __init__(
-        self, app: ASGIApp, *, courtesy: Courtesy, is_otlp: Callable[[str, str], bool]
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, courtesy: Courtesy) -> None:
         self._app = app
         self._courtesy = courtesy
-        self._is_otlp = is_otlp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self._is_somebody_else(scope):
@@ -86,7 +89,7 @@ class PeopleFirst:
 
     def _is_somebody_else(self, scope: Scope) -> bool:
         path = scope["path"]
-        return path.startswith(_ENDLESS) or self._is_otlp(path, scope["method"])
+        return path.startswith(_ENDLESS) or is_otlp_path(path, scope["method"])
 
 
 # HEAD wherever there is GET: the same answer without its body, as RFC 9110 §9.3.2 asks.
@@ -132,7 +135,20 @@ def create_app(
 
     It follows the store from now on: close `app.state.site` when it is not run by a server.
     """
-    site = _site_of(store, ingest, settings, attempts or Attempts())
+    configured = ((one.secret, one.scopes) for one in settings.tokens)
+    site = Site(
+        folder=store,
+        settings=settings,
+        readers=Readers(store),
+        renderer=Renderer(),
+        form_tokens=FormTokens(store.key()),
+        principals=Principals(store, configured=configured),
+        attempts=attempts or Attempts(),
+        feed=RunFeed(store),
+        started_ns=time.time_ns(),
+        instance=secrets.token_hex(8),
+        ingest=ingest,
+    )
     app = FastAPI(
         title="Hansard",
         version=version("hansard"),
@@ -150,35 +166,12 @@ def create_app(
     return app
 
 
-def _site_of(
-    store: DataFolder,
-    ingest: Ingest | None,
-    settings: WebSettings,
-    attempts: Attempts,
-) -> Site:
-    return Site(
-        folder=store,
-        settings=settings,
-        readers=Readers(store),
-        renderer=Renderer(make_environment(package_assets())),
-        form_tokens=FormTokens(store.key()),
-        principals=Principals(
-            store, configured=((one.secret, one.scopes) for one in settings.tokens)
-        ),
-        attempts=attempts,
-        feed=RunFeed(store),
-        started_ns=time.time_ns(),
-        instance=secrets.token_hex(8),
-        ingest=ingest,
-    )
-
-
 def _add_services(app: FastAPI, site: Site) -> None:
     """Put what routes ask for into the application's state."""
     app.state.site = site
     app.state.sidecar = make_sidecar(site)
     app.state.decider = make_decider(site)
-    outlet = None if app.state.sidecar is None else app.state.sidecar.sidecar.outlet
+    outlet = None if app.state.sidecar is None else app.state.sidecar.outlet
     app.state.accounts = make_accounts(site, app.state.decider, outlet)
     app.state.chains = Chains()
     app.state.services = ExitStack()
@@ -225,8 +218,6 @@ def _add_routes(app: FastAPI, site: Site, *, shows: bool, loads: Loads) -> None:
 
 
 def _openapi(app: FastAPI, *, shows: bool) -> dict[str, Any]:
-    from hansard_web.api.routes import api_routes
-
     return openapi_of(app, api_routes() if shows else ledger_router.routes)
 
 
@@ -240,17 +231,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _add_middleware(app: FastAPI, site: Site) -> None:
-    app.add_middleware(
-        Security,
-        settings=site.settings,
-        principals=site.principals,
-        attempts=site.attempts,
-        form_tokens=site.form_tokens,
-        is_otlp=is_otlp_path,
-        refuse=_refuse_with(app, site.ingest, site.settings),
-    )
+    app.add_middleware(Security, site=site, refuse=_refuse_with(app, site.ingest, site.settings))
     if isinstance(site.ingest, Pipeline):
-        app.add_middleware(PeopleFirst, courtesy=site.ingest.courtesy, is_otlp=is_otlp_path)
+        app.add_middleware(PeopleFirst, courtesy=site.ingest.courtesy)
     app.add_middleware(AnswerHead)
 
 

@@ -195,7 +195,6 @@ class WebSettings:
     heads_copy: str | None = None  # folder for second copies of heads, or off
     decide: str = "principals"  # who may decide: principals, or anyone as in 0.1
     recipients: tuple[str, ...] = ()  # of status reports
-    report_window_ns: int = 24 * 3_600 * 10**9  # that a report looks back on
     report_escalation_ns: int = 24 * 3_600 * 10**9  # until a report waits for the next recipient
 
     @property

@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from hansard_collector.background import Background
 
 try:
     import resource
@@ -136,22 +137,16 @@ class DescriptorWatch:
         self._times = 0
         self._was_used_up = False
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Look once a second for as long as the block lasts."""
-        end = threading.Event()
-
-        def run() -> None:
-            while not end.wait(_LOOK_S):
-                self.look()
-
-        thread = threading.Thread(target=run, name="hansard-descriptors", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            end.set()
-            thread.join()
+    def working(self) -> AbstractContextManager[None]:
+        """Look once a second for as long as a block lasts."""
+        return Background(
+            "hansard-descriptors",
+            lambda _: self.look(),
+            every_s=_LOOK_S,
+            first_s=_LOOK_S,
+            log=_log,
+            put_off="descriptors are counted later",
+        ).working()
 
     def look(self) -> None:
         """Say once that descriptors are used up, and once that they no longer are."""

@@ -129,32 +129,23 @@ def _delete(
         progress("runs", 1)
 
 
-class Janitor:
-    """Cleans every hour, in a thread of its own."""
+def janitor(folder: DataFolder, limits: Limits) -> Background:
+    """Return what cleans every hour, in a thread of its own."""
 
-    def __init__(self, folder: DataFolder, limits: Limits) -> None:
-        self._folder = folder
-        self._limits = limits
-        background = Background(
-            "hansard-janitor",
-            self._clean,
-            every_s=_EVERY_S,
-            first_s=_FIRST_S,
-            log=_log,
-            put_off="cleaning is put off",
-        )
-        self.working = background.working  # cleans now and then for as long as the block lasts
-
-    def _clean(self, stop: threading.Event) -> None:
+    def look(stop: threading.Event) -> None:
         from hansard_store.memory.service import MemoryService  # with all that reads memory
 
-        with closing(MemoryService(self._folder, origin="api")) as memory:
+        with closing(MemoryService(folder, origin="api")) as memory:
             memory.expire_due()
-        if not self._limits.any:
-            return
-        connection = open_for_maintenance(self._folder)
-        try:
-            pace = Pace(stop=stop)
-            clean(self._folder, connection, self._limits, now_ns=time.time_ns(), pace=pace)
-        finally:
-            connection.close()
+        if limits.any:
+            with closing(open_for_maintenance(folder)) as connection:
+                clean(folder, connection, limits, now_ns=time.time_ns(), pace=Pace(stop=stop))
+
+    return Background(
+        "hansard-janitor",
+        look,
+        every_s=_EVERY_S,
+        first_s=_FIRST_S,
+        log=_log,
+        put_off="cleaning is put off",
+    )

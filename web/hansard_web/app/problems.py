@@ -27,6 +27,7 @@ from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.providers.scripted import ScriptError
 from hansard_compiler.providers.transport import failures
 from hansard_compiler.replay.errors import NotReplayable
+from hansard_compiler.transcripts import errors as transcript_errors
 from hansard_store.annotations import errors as annotation_errors
 from hansard_store.approvals.errors import (
     ActionBlocked,
@@ -48,169 +49,87 @@ from hansard_store.errors import (
 from hansard_store.memory import errors as memory_errors
 from hansard_store.principals import errors as principal_errors
 from hansard_store.reports.files import InvalidAcknowledgement, ReportsUnusable
-from hansard_store.runs.tombstones import RunDeletedError, Tombstone
+from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.tasks import errors as task_errors
-from hansard_web.api.values import dump
+from hansard_web.api.values import dump, stored_fields
 from hansard_web.app.security import HEADERS
 from hansard_web.errors import BodiesInMemory, EncodedPayloadError, PayloadTooLargeError
 from hansard_web.sidecar import errors
 from hansard_web.sidecar.errors import TooManyCalls
-from hansard_web.transcripts.bodies import TRANSCRIPT_STATUSES, transcript_details
 
-# Which status each refusal of the sidecar, the compiler, policy and providers is answered with.
-
-# The first class that fits an error counts.
-SIDECAR_STATUSES: Final = (
-    (errors.RecordingDisabled, HTTPStatus.SERVICE_UNAVAILABLE),
-    (errors.TooManyCalls, HTTPStatus.SERVICE_UNAVAILABLE),
-    (errors.NotOpen, HTTPStatus.CONFLICT),
-    (errors.NotOwner, HTTPStatus.CONFLICT),
-    (errors.ResultExists, HTTPStatus.CONFLICT),
-    (errors.StillWorking, HTTPStatus.CONFLICT),
-    (errors.NotRetained, HTTPStatus.CONFLICT),
-    (errors.InvalidBody, HTTPStatus.BAD_REQUEST),
-    (errors.InvalidJson, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
-    (errors.VersionRequired, HTTPStatus.PRECONDITION_REQUIRED),
-    (errors.ProviderNotSetUp, HTTPStatus.NOT_IMPLEMENTED),
-    (errors.SidecarError, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (compiling.InvalidInput, HTTPStatus.BAD_REQUEST),
-    (compiling.RequiredWithheld, HTTPStatus.FORBIDDEN),
-    (compiling.ScorerUnavailable, HTTPStatus.NOT_IMPLEMENTED),
-    (compiling.CompileError, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (PolicyRuleError, HTTPStatus.UNPROCESSABLE_ENTITY),
-    # The server lacks a package or a key; no other request of this kind will do better.
-    (failures.SetupError, HTTPStatus.NOT_IMPLEMENTED),
-    (ScriptError, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (failures.RequestRefused, HTTPStatus.UNPROCESSABLE_ENTITY),
-    # Sent, and no usable answer came: the provider's own status stands in the details.
-    (failures.RateLimited, HTTPStatus.TOO_MANY_REQUESTS),
-    (failures.TimedOut, HTTPStatus.GATEWAY_TIMEOUT),
-    (failures.CallFailed, HTTPStatus.BAD_GATEWAY),
-)
-
-
-def sidecar_details(error: HansardError) -> dict[str, Any]:
-    """Return the numbers and places of a refusal, for programs; never content."""
-    return dict(_details(error))
-
-
-def _details(error: HansardError) -> Mapping[str, Any]:
-    match error:
-        case compiling.InvalidInput():
-            problems = [{"at": one.where, "problem": one.what} for one in error.problems[:100]]
-            return {"problems": problems, **_numbers(error)}
-        case compiling.RequiredOverBudget():
-            return _over_budget(error)
-        case compiling.RequiredWithheld():
-            return {
-                "items": [
-                    {"item_id": item_id, "reason": reason, "rule_ids": list(rules)}
-                    for item_id, reason, rules in error.items
-                ]
-            }
-        case compiling.ScorerUnavailable():
-            return {"scorer": error.scorer, "extra": error.extra}
-        case PolicyRuleError():
-            return {"at": error.where, "problem": error.problem}
-        case failures.OverLimit():
-            return {"tokens": error.tokens, "limit": error.limit, "counted_by": error.counted_by}
-        case failures.BrokenPairs():
-            return {"problems": list(error.problems)}
-        case failures.CallFailed():
-            return {
-                "provider_status": error.http_status,
-                "provider_code": error.provider_code,
-                "retry_after_s": error.retry_after_s,
-                "request_id": error.request_id,
-                "is_retryable": error.is_retryable,
-            }
-        case errors.ResultExists():
-            return {"step_id": error.step_id}
-    return {}
-
-
-def _numbers(error: compiling.InvalidInput) -> Mapping[str, Any]:
-    match error:
-        case compiling.InvalidBudget():
-            return {
-                "token_budget": error.token_budget,
-                "response_reserve": error.response_reserve,
-            }
-        case compiling.ItemTooLarge():
-            return {
-                "item_id": error.item_id,
-                "found_bytes": error.found_bytes,
-                "most_bytes": error.most_bytes,
-            }
-    return {}
-
-
-def _over_budget(error: compiling.RequiredOverBudget) -> Mapping[str, Any]:
-    return {
-        "needed_tokens": error.needed_tokens,
-        "available_tokens": error.available_tokens,
-        "missing_tokens": error.needed_tokens - error.available_tokens,
-        "token_budget": error.token_budget,
-        "response_reserve": error.response_reserve,
-        "items": [
-            {"item_id": item_id, "reason": reason, "tokens": tokens}
-            for item_id, reason, tokens in error.items[:100]
-        ],
-    }
-
-
-_MEMORY: Final = (
-    (memory_errors.WriterRefused, HTTPStatus.FORBIDDEN),
-    (memory_errors.NotApproved, HTTPStatus.FORBIDDEN),
-    (memory_errors.TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    (memory_errors.InvalidMemory, HTTPStatus.BAD_REQUEST),
-    (memory_errors.MemoryRefused, HTTPStatus.CONFLICT),
-)
-_ANNOTATIONS: Final = (
-    (annotation_errors.InvalidAnnotation, HTTPStatus.BAD_REQUEST),
-    (annotation_errors.SecretInName, HTTPStatus.BAD_REQUEST),
-    (annotation_errors.AnnotationRefused, HTTPStatus.CONFLICT),
-)
-_TASKS: Final = (
-    (task_errors.InvalidDecision, HTTPStatus.BAD_REQUEST),
-    (task_errors.TaskRefused, HTTPStatus.CONFLICT),
-)
-_PRINCIPALS: Final = (
-    (principal_errors.CredentialsRequired, HTTPStatus.UNAUTHORIZED),
-    (principal_errors.SelfApproval, HTTPStatus.FORBIDDEN),
-    (principal_errors.ScopeMissing, HTTPStatus.FORBIDDEN),
-    (principal_errors.NameReserved, HTTPStatus.BAD_REQUEST),
-)
-# The first class that fits an error counts.
-_STATUSES: Final = (
-    (NotFoundError, HTTPStatus.NOT_FOUND),
-    (AmbiguousIdError, HTTPStatus.CONFLICT),
-    (StaleCursorError, HTTPStatus.CONFLICT),
-    (PayloadAlteredError, HTTPStatus.CONFLICT),
-    (InvalidQueryError, HTTPStatus.BAD_REQUEST),
-    (DigestMismatchError, HTTPStatus.BAD_REQUEST),
-    (InvalidAcknowledgement, HTTPStatus.BAD_REQUEST),
-    (ReportsUnusable, HTTPStatus.SERVICE_UNAVAILABLE),
-    (QueryLimitError, HTTPStatus.SERVICE_UNAVAILABLE),
-    (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
-    (SchemaAlteredError, HTTPStatus.SERVICE_UNAVAILABLE),
-    (PayloadTooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    (BodiesInMemory, HTTPStatus.SERVICE_UNAVAILABLE),
-    (EncodedPayloadError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
-    (StoreBusy, HTTPStatus.SERVICE_UNAVAILABLE),
-    (VersionConflictError, HTTPStatus.PRECONDITION_FAILED),
-    (NotAnApprover, HTTPStatus.FORBIDDEN),
-    (ApprovalConflict, HTTPStatus.CONFLICT),
-    (ActionBlocked, HTTPStatus.FORBIDDEN),
-    (InvalidProposal, HTTPStatus.BAD_REQUEST),
-    (NotReplayable, HTTPStatus.CONFLICT),
-    *_PRINCIPALS,
-    *_MEMORY,
-    *_ANNOTATIONS,
-    *_TASKS,
-    *SIDECAR_STATUSES,
-    *TRANSCRIPT_STATUSES,
-)
+# The class of an error that is nearest to its own counts; any other is answered with 500.
+_STATUSES: Final[Mapping[type[HansardError], HTTPStatus]] = {
+    kind: status
+    for status, kinds in (
+        (HTTPStatus.BAD_REQUEST, (
+            InvalidQueryError, DigestMismatchError, InvalidAcknowledgement, InvalidProposal,
+            principal_errors.NameReserved, memory_errors.InvalidMemory,
+            annotation_errors.InvalidAnnotation, annotation_errors.SecretInName,
+            task_errors.InvalidDecision, errors.InvalidBody, compiling.InvalidInput,
+            transcript_errors.InvalidConversationId, transcript_errors.InvalidMessage,
+        )),
+        (HTTPStatus.UNAUTHORIZED, (principal_errors.CredentialsRequired,)),
+        (HTTPStatus.FORBIDDEN, (
+            NotAnApprover, ActionBlocked, principal_errors.SelfApproval,
+            principal_errors.ScopeMissing, memory_errors.WriterRefused, memory_errors.NotApproved,
+            compiling.RequiredWithheld,
+        )),
+        (HTTPStatus.NOT_FOUND, (NotFoundError,)),
+        (HTTPStatus.CONFLICT, (
+            AmbiguousIdError, StaleCursorError, PayloadAlteredError, ApprovalConflict,
+            NotReplayable, memory_errors.MemoryRefused, annotation_errors.AnnotationRefused,
+            task_errors.TaskRefused, transcript_errors.TranscriptError, errors.NotOpen,
+            errors.NotOwner, errors.ResultExists, errors.StillWorking, errors.NotRetained,
+        )),
+        (HTTPStatus.PRECONDITION_FAILED, (VersionConflictError,)),
+        (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, (PayloadTooLargeError, memory_errors.TooLarge)),
+        (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, (EncodedPayloadError, errors.InvalidJson)),
+        (HTTPStatus.UNPROCESSABLE_ENTITY, (
+            errors.SidecarError, compiling.CompileError, PolicyRuleError, ScriptError,
+            failures.RequestRefused,
+        )),
+        (HTTPStatus.PRECONDITION_REQUIRED, (errors.VersionRequired,)),
+        (HTTPStatus.INTERNAL_SERVER_ERROR, (transcript_errors.UndecodableMessage,)),
+        # The server lacks a package or a key; no other request of this kind will do better.
+        (HTTPStatus.NOT_IMPLEMENTED, (
+            errors.ProviderNotSetUp, compiling.ScorerUnavailable, failures.SetupError,
+        )),
+        (HTTPStatus.SERVICE_UNAVAILABLE, (
+            ReportsUnusable, QueryLimitError, StoreBusyError, SchemaAlteredError, BodiesInMemory,
+            StoreBusy, errors.RecordingDisabled, TooManyCalls,
+        )),
+        # Sent, and no usable answer came: the provider's own status stands in the details.
+        (HTTPStatus.TOO_MANY_REQUESTS, (failures.RateLimited,)),
+        (HTTPStatus.GATEWAY_TIMEOUT, (failures.TimedOut,)),
+        (HTTPStatus.BAD_GATEWAY, (failures.CallFailed,)),
+    )
+    for kind in kinds
+}  # fmt: skip
+# What of an error its details show, for programs: numbers and places, never content. The first
+# class that fits counts; a name in front of `=` is that of the detail.
+_DETAILS: Final = (
+    (AmbiguousIdError, "matches"),
+    (ActionBlocked, "tool reason rule_ids"),
+    (InvalidQueryError, "parameter=name"),
+    (InvalidProposal, "parameter=name"),
+    (annotation_errors.AnnotationNotCurrent, "annotation_id state"),
+    (annotation_errors.InvalidAnnotation, "problems"),
+    (memory_errors.NotCurrent, "memory_id state"),
+    (memory_errors.TooLarge, "found_bytes most_bytes"),
+    (VersionConflictError, "expected found"),
+    (compiling.InvalidBudget, "token_budget response_reserve"),
+    (compiling.ItemTooLarge, "item_id found_bytes most_bytes"),
+    (compiling.ScorerUnavailable, "scorer extra"),
+    (PolicyRuleError, "at=where problem"),
+    (failures.OverLimit, "tokens limit counted_by"),
+    (failures.BrokenPairs, "problems"),
+    (failures.CallFailed, "provider_status=http_status provider_code retry_after_s request_id"
+                          " is_retryable"),
+    (errors.ResultExists, "step_id"),
+    (transcript_errors.HeadStale, "expected found"),
+    (transcript_errors.ResultWithoutCall, "call_ids"),
+    (transcript_errors.UndecodableMessage, "log position"),
+)  # fmt: skip
 # The client may retry the same request.
 _TRY_AGAIN: Final = (BodiesInMemory, StoreBusy, StoreBusyError, TooManyCalls)
 _PROGRAMS: Final = ("/v1", "/healthz", "/mcp", "/openapi.json")
@@ -258,31 +177,51 @@ def problem_of(error: Exception) -> Problem:
 
 def problem_status(kind: type[HansardError]) -> HTTPStatus | None:
     """Return what errors of a class are answered with; None: no answer is made of them."""
-    return next((status for known, status in _STATUSES if issubclass(kind, known)), None)
+    return next((_STATUSES[known] for known in kind.__mro__ if known in _STATUSES), None)
 
 
 def _details_of(error: HansardError) -> dict[str, Any]:
+    names = next((names for kind, names in _DETAILS if isinstance(error, kind)), "")
+    pairs = (name.partition("=") for name in names.split())
+    shown = {name: getattr(error, attribute or name) for name, _, attribute in pairs}
     match error:
         case RunDeletedError():
-            return _tombstone_json(error.tombstone)
-        case AmbiguousIdError():
-            return {"matches": error.matches}
+            stone = error.tombstone
+            return {
+                "run_id": stone.trace_id.hex(),
+                **stored_fields(stone, "deleted_ns deleted_by reason span_count"),
+                "digest": f"sha256:{stone.digest.hex()}",
+            }
         case StoreError() if error.details:
             return dict(error.details)
         case NotReplayable():
-            details = {"reason": error.reason.value, "replay_id": error.replay_id}
-            return {**error.facts, **details}
-    return sidecar_details(error) or transcript_details(error)
+            return {**error.facts, "reason": error.reason.value, "replay_id": error.replay_id}
+        case compiling.InvalidInput():
+            problems = [{"at": one.where, "problem": one.what} for one in error.problems[:100]]
+            return {"problems": problems, **shown}
+        case compiling.RequiredOverBudget():
+            return _over_budget(error)
+        case compiling.RequiredWithheld():
+            return {
+                "items": [
+                    {"item_id": item_id, "reason": reason, "rule_ids": rules}
+                    for item_id, reason, rules in error.items
+                ]
+            }
+    return shown
 
 
-def _tombstone_json(stone: Tombstone) -> dict[str, Any]:
+def _over_budget(error: compiling.RequiredOverBudget) -> dict[str, Any]:
     return {
-        "run_id": stone.trace_id.hex(),
-        "deleted_ns": str(stone.deleted_ns),
-        "deleted_by": stone.deleted_by,
-        "reason": stone.reason,
-        "span_count": stone.span_count,
-        "digest": f"sha256:{stone.digest.hex()}",
+        "needed_tokens": error.needed_tokens,
+        "available_tokens": error.available_tokens,
+        "missing_tokens": error.needed_tokens - error.available_tokens,
+        "token_budget": error.token_budget,
+        "response_reserve": error.response_reserve,
+        "items": [
+            {"item_id": item_id, "reason": reason, "tokens": tokens}
+            for item_id, reason, tokens in error.items[:100]
+        ],
     }
 
 
@@ -314,11 +253,7 @@ def answer_problem(request: Request, problem: Problem) -> Response:
             headers=problem.headers,
         )
     if is_for_programs(request.url.path):
-        error = {
-            "code": problem.code,
-            "message": problem.message,
-            "details": dict(problem.details),
-        }
+        error = stored_fields(problem, "code message details")
         return Response(
             _without_secrets(request, dump({"schema_version": "1", "error": error})),
             media_type="application/json",
@@ -341,7 +276,7 @@ def _without_secrets(request: Request, error: bytes) -> bytes:
     service = request.app.state.sidecar
     if service is None:
         return error
-    return bytes(service.sidecar.outlet.redactor.redact_bytes(error).data)
+    return bytes(service.outlet.redactor.redact_bytes(error).data)
 
 
 def add_handlers(app: FastAPI) -> None:

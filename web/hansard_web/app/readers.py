@@ -32,24 +32,18 @@ class Readers:
 
         Raises QueryLimitError when they take longer than timeout_ms together.
         """
-        connection = self._take()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = open_reader(self._folder)
         try:
             with limited(connection, timeout_ms=timeout_ms), snapshot(connection):
                 yield connection
         finally:
-            self._give_back(connection)
-
-    def _take(self) -> apsw.Connection:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return open_reader(self._folder)
-
-    def _give_back(self, connection: apsw.Connection) -> None:
-        if len(self._idle) >= _IDLE_KEPT or not is_open(connection):
-            connection.close()
-            return
-        self._idle.append(connection)
+            if len(self._idle) >= _IDLE_KEPT or not is_open(connection):
+                connection.close()
+            else:
+                self._idle.append(connection)
 
     def close(self) -> None:
         """Close what is idle; a connection still lent closes with its last user."""

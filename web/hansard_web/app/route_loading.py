@@ -12,47 +12,48 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from http import HTTPStatus
+from importlib import import_module
 from typing import Final, Literal
 
 from anyio import to_thread
 from fastapi import APIRouter
+from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from hansard_compiler.errors import NotFoundError
+from hansard_web.api.router import NounRouter
 from hansard_web.health.api import router as ledger_router
 from hansard_web.principals import signin
 from hansard_web.runs import live as live_runs
 from hansard_web.runs import page as runs
-from hansard_web.ui.assets import Assets, package_assets
+from hansard_web.ui.assets import package_assets
 
 # The route of static files.
 
 _A_YEAR = "public, max-age=31536000, immutable"
 
 
-def static_router(assets: Assets) -> APIRouter:
+def static_route() -> Route:
     """Return the route below /static; the files are in memory, so it answers on the loop."""
-    router = APIRouter()
+    assets = package_assets()
 
-    async def static(request: Request, build: str, path: str) -> Response:
+    async def static(request: Request) -> Response:
+        path = request.path_params["path"]
         asset = assets.find(path)
         if asset is None:
             raise NotFoundError("file", path)
         # A page of an older build may still ask: it gets today's file, but must ask again.
-        is_current = build == assets.build
+        is_current = request.path_params["build"] == assets.build
         etag = f'"{assets.build}"'
         headers = {"Cache-Control": _A_YEAR if is_current else "no-cache", "ETag": etag}
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         return Response(asset.body, headers={"Content-Type": asset.media_type, **headers})
 
-    router.add_api_route(
-        "/static/{build}/{path:path}", static, methods=["GET", "HEAD"], include_in_schema=False
-    )
-    return router
+    return Route("/static/{build}/{path:path}", static, include_in_schema=False)
 
 
 OPENAPI: Final = "/v1/openapi.json"
@@ -63,10 +64,45 @@ _AFTER_S: Final = (
 Loads = Literal["now", "later"]
 
 
+# Where routes are: the `router` of a module, or another, in the order in which they are tried.
+_API: Final = (
+    "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "payloads.api",
+    "policy.api", "approvals.api", "audit.api", "tasks.api", "evaluation.api", "heartbeat.api",
+    "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",
+    "diff.api", "receipts.api", "transcripts.api", "replay_page.api",
+)  # fmt: skip
+_PAGES: Final = (
+    "runs.page", "steps.page", "run_page.page", "runs.live", "approvals.page", "approvals.live",
+    "audit.page", "runs.conversations", "transcripts.page", "diff.page.routes",
+    "replay_page.form_page", "replay_page.result_page", "search.page", "memory.page",
+    "annotations.forms", "tasks.page", "reports.page", "receipts.page", "usage.page", "health.page",
+    "ui.theme", "principals.signin",
+)  # fmt: skip
+
+
+def api_routes() -> list[APIRoute]:
+    """Return all routes of the API."""
+    return [route for route in _routes_of(_API) if isinstance(route, APIRoute)]
+
+
+def page_routes() -> list[BaseRoute]:
+    """Return the routes of every page."""
+    return list(_routes_of(_PAGES))
+
+
+def _routes_of(modules: Sequence[str]) -> Iterator[BaseRoute]:
+    """Yield routes; their modules are imported here, as a server's first page is shown without."""
+    for entry in modules:
+        module, _, name = entry.partition(":")
+        found = import_module(f"hansard_web.{module}")
+        router: APIRouter | NounRouter = getattr(found, name or "router")
+        yield from router.routes
+
+
 def first_routes() -> list[BaseRoute]:
     """Return what an open browser and a health check ask for first."""
     pages = (route for page in (runs, live_runs, signin) for route in page.router.routes)
-    return [*ledger_router.routes, *static_router(package_assets()).routes, *pages]
+    return [*ledger_router.routes, static_route(), *pages]
 
 
 @cache
@@ -75,14 +111,11 @@ def shown_routes() -> tuple[BaseRoute, ...]:
 
     Routes hold nothing of an app, and FastAPI takes a quarter of a second to work them out.
     """
-    from hansard_web.api.routes import api_routes
-    from hansard_web.app.page_routes import page_routers
     from hansard_web.mcp.route import mcp_route
 
-    static = static_router(package_assets())
-    pages = (route for router in page_routers() for route in router.routes)
+    static = static_route()
     described = Route(_OPENAPI_ALIAS, _to_openapi, methods=["GET"], include_in_schema=False)
-    return (*api_routes(), described, mcp_route(), *static.routes, *pages)
+    return (*api_routes(), described, mcp_route(), static, *page_routes())
 
 
 def _to_openapi(_: Request) -> Response:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from enum import Enum
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
 from anyio import to_thread
@@ -22,14 +21,15 @@ from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import HansardError
 from hansard_store.principals.errors import CredentialsRequired
 from hansard_store.principals.model import Principal
 from hansard_store.principals.model import Scope as TokenScope
-from hansard_store.principals.service import PREFIX, Principals
-from hansard_web.app.config import WebSettings
+from hansard_store.principals.service import PREFIX
+from hansard_web.app.site import Site
 from hansard_web.principals.attempts import Attempts
-from hansard_web.principals.dependencies import SESSION_COOKIE, FormTokens
+from hansard_web.principals.dependencies import SESSION_COOKIE
 from hansard_web.ui.forms import MAX_BYTES, MAX_OPEN_BYTES, bounded, is_form
 
 # Answers under way end with the credential of their request: at sign-out, or once it is revoked.
@@ -144,14 +144,19 @@ _OPEN_PATHS: Final = re.compile(r"/(?:healthz|signin(?:/link/[^/]+)?|static/.*)"
 _PUBLIC_PATHS: Final = re.compile(r"/(?:healthz|static/.*)")  # the same for everybody
 _HEALTH_PATH: Final = "/healthz"
 
+# Decisions: they need a credential, also where nothing else does (docs/security.md).
+_DECISIONS: Final = re.compile(
+    r"/v1/approvals/[^/]+/(?:approve|reject|revise|settle|undo)|/approvals/[^/]+"
+    r"|/v1/tasks/[^/]+/decide|/tasks/[^/]+|/(?:v1/)?reports/[^/]+/ack"
+    # To take memory back, or to accept what contradicts it, is one; a purge needs `admin`.
+    r"|(?:/v1/memory|/memory/[^/]+)/(?:invalidate|accept|unsupersede)"
+)
 # What a request needs, first match counts. Anything else that is not a read needs `admin`.
 _SCOPES: Final = (
+    ("POST", _DECISIONS, TokenScope.DECIDE),
     ("PUT", re.compile(r"/v1/payloads/.*"), TokenScope.INGEST),
-    ("POST", re.compile(r"/v1/approvals/[^/]+/(?:approve|reject|revise)"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/v1/approvals/[^/]+/(?:settle|undo)"), TokenScope.DECIDE),
     ("POST", re.compile(r"/v1/approvals(?:/[^/]+/(?:repropose|claim|result))?"), TokenScope.INGEST),
-    ("POST", re.compile(r"/v1/events"), TokenScope.INGEST),
-    ("POST", re.compile(r"/approvals/[^/]+"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/v1/(?:events|scores)"), TokenScope.INGEST),
     ("POST", re.compile(r"/(?:theme|messages|signout)"), TokenScope.READ),
     # What an agent tells or asks through the sidecar. Answers that hold content need `read` too.
     ("POST", re.compile(r"/v1/runs/(?:start|[^/]+/(?:steps|end))"), TokenScope.INGEST),
@@ -162,47 +167,22 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/transcripts(?:/[^/]+)?"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/transcripts/[^/]+/(?:fold|branches|end)"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/transcripts/[^/]+/check"), TokenScope.READ),
-    # To take memory back, or to accept what contradicts it, is a decision; a purge needs `admin`.
-    ("POST", re.compile(r"/v1/memory/write"), TokenScope.INGEST),
+    # The decision of the second is the approval, which the route looks at.
+    ("POST", re.compile(r"/v1/memory/(?:write|invalidate/approved)"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/memory/read"), TokenScope.READ),
-    ("POST", re.compile(r"/v1/memory/(?:invalidate|accept|unsupersede)"), TokenScope.DECIDE),
-    # The decision is the approval, which the route looks at.
-    ("POST", re.compile(r"/v1/memory/invalidate/approved"), TokenScope.INGEST),
-    ("POST", re.compile(r"/memory/[^/]+/(?:invalidate|accept|unsupersede)"), TokenScope.DECIDE),
     # A person's word on a run, or one in a person's name. What programs measure is sent like spans.
-    ("POST", re.compile(r"/v1/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/v1/scores"), TokenScope.INGEST),
-    ("POST", re.compile(r"/v1/tasks/[^/]+/decide"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/tasks/[^/]+"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/(?:v1/)?reports/[^/]+/ack"), TokenScope.DECIDE),
+    ("POST", re.compile(r"(?:/v1)?/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
     # What a tool of MCP asks for is judged again, as the request to the API that it is.
     ("POST", re.compile(r"/mcp"), TokenScope.READ),
     ("DELETE", re.compile(r"/mcp"), TokenScope.READ),
     # A replay sends what was recorded to a provider and spends money; a preview does neither.
+    ("POST", re.compile(r"(?:/v1/replay|/replay/[^/]+)/preview"), TokenScope.READ),
     ("POST", re.compile(r"/v1/replay(?:/[^/]+/continue)?"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/v1/replay/preview"), TokenScope.READ),
-    ("POST", re.compile(r"/replay/[^/]+"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/replays/[^/]+/continue"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/replay/[^/]+/preview"), TokenScope.READ),
+    ("POST", re.compile(r"/replay/[^/]+|/replays/[^/]+/continue"), TokenScope.DECIDE),
 )
 
 # What a proposer may read of its own with a token that only sends: the route asks for the key.
 _OWN: Final = re.compile(r"/v1/approvals/[^/]+")
-
-# Decisions: they need a credential, also where nothing else does (docs/security.md).
-_DECISIONS: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"/v1/approvals/[^/]+/(?:approve|reject|revise|settle|undo)",
-        r"/approvals/[^/]+",
-        r"/v1/tasks/[^/]+/decide",
-        r"/tasks/[^/]+",
-        r"/(?:v1/)?reports/[^/]+/ack",
-        r"/v1/memory/(?:invalidate|accept|unsupersede)",
-        r"/memory/[^/]+/(?:invalidate|accept|unsupersede)",
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,39 +203,20 @@ _ENDED: Final = Refused(
 )
 
 
-class Cached(Enum):
-    """Whether an answer may be stored by caches."""
-
-    NEVER = "never"
-    IF_IT_SAYS = "if it says so itself"
-    AS_IT_SAYS = "as it says"
-
-
+# Whether an answer may be stored by caches: never, where it says so itself, or as it says.
+Cached = Literal["never", "if_it_says", "as_it_says"]
 Refuse = Callable[[Scope, Refused], Response]
-IsOtlp = Callable[[str, str], bool]  # (path, method)
 
 
 class Security:
     """The middleware. It also sets `state.csrf`, `state.signed_in` and `state.principal`."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        settings: WebSettings,
-        principals: Principals,
-        attempts: Attempts,
-        form_tokens: FormTokens,
-        is_otlp: IsOtlp,
-        refuse: Refuse,
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, site: Site, refuse: Refuse) -> None:
         self._app = app
         self._in_force = InForce(app)
-        self._settings = settings
-        self._principals = principals
-        self._attempts = attempts
-        self._form_tokens = form_tokens
-        self._is_otlp = is_otlp
+        self._site = site
+        self._settings = settings = site.settings
+        self._principals = site.principals
         self._refuse = refuse
         self._names = _LOOPBACK_NAMES | {
             _host_name(name) for name in (settings.bound_host, *settings.allow_hosts)
@@ -271,7 +232,7 @@ class Security:
         headers = Headers(scope=scope)
         session = cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE, "")
         state: MutableMapping[str, Any] = scope.setdefault("state", {})
-        state["csrf"], state["session"] = self._form_tokens.of(session), session
+        state["csrf"], state["session"] = self._site.form_tokens.of(session), session
         state["principal"], state["signed_in"] = None, False
         refused, principal, is_wrong = None, None, False
         try:
@@ -286,7 +247,7 @@ class Security:
             receive = bounded(receive, MAX_OPEN_BYTES if is_open else MAX_BYTES)
         refused = refused or self._judge(scope, headers, principal, is_wrong=is_wrong)
         if refused is not None and refused.was_sent:
-            await hold_back(self._attempts, address_of(scope))
+            await hold_back(self._site.attempts, address_of(scope))
         send = _with_headers(send, self._cached(scope["path"], principal))
         if refused is not None:
             await self._refuse(scope, refused)(scope, receive, send)
@@ -312,11 +273,11 @@ class Security:
     def _cached(self, path: str, principal: Principal | None) -> Cached:
         """Return what caches may keep: nothing of what a token opens."""
         if _PUBLIC_PATHS.fullmatch(path):
-            return Cached.AS_IT_SAYS
+            return "as_it_says"
         if self._settings.tokens:
-            return Cached.NEVER
+            return "never"
         # Nothing else of an open server is private; but a page shows who is signed in.
-        return Cached.AS_IT_SAYS if principal is None else Cached.IF_IT_SAYS
+        return "as_it_says" if principal is None else "if_it_says"
 
     def _judge(
         self, scope: Scope, headers: Headers, principal: Principal | None, *, is_wrong: bool
@@ -373,7 +334,7 @@ class Security:
         )
 
     def _scope_needed(self, method: str, path: str) -> TokenScope:
-        if self._is_otlp(path, method):
+        if is_otlp_path(path, method):
             return TokenScope.INGEST
         if method in ("GET", "HEAD", "OPTIONS"):
             return TokenScope.READ
@@ -409,7 +370,7 @@ class Security:
         return (
             len(origins) == 1
             and origins[0] in self._settings.cors_origins
-            and self._is_otlp(scope["path"], scope["method"])
+            and is_otlp_path(scope["path"], scope["method"])
         )
 
 
@@ -421,7 +382,7 @@ def _bearer(headers: Headers) -> str | None:
 
 def is_a_decision(method: str, path: str) -> bool:
     """Whether a request decides about an approval, a task or memory."""
-    return method == "POST" and any(pattern.fullmatch(path) for pattern in _DECISIONS)
+    return method == "POST" and _DECISIONS.fullmatch(path) is not None
 
 
 def address_of(scope: Scope) -> str:
@@ -481,9 +442,9 @@ def _with_headers(send: Send, cached: Cached) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-            if cached is Cached.NEVER:
+            if cached == "never":
                 headers["Cache-Control"] = "no-store"
-            elif cached is Cached.IF_IT_SAYS:
+            elif cached == "if_it_says":
                 headers.setdefault("Cache-Control", "no-store")
         await send(message)
 

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import gc
+import logging
 import os
 import signal
 import socket
@@ -32,6 +33,7 @@ import uvicorn
 from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
+from hansard_collector.background import Background
 from hansard_collector.derivation.rebuild import rebuild_continuation
 from hansard_collector.liveness import SilenceWatch
 from hansard_collector.log_sessions.hook_spool import hook_spool_watch
@@ -60,7 +62,7 @@ from hansard_store.principals.service import Principals
 from hansard_web.app.application import create_app
 from hansard_web.app.config import Config, WebSettings, script_in
 from hansard_web.app.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
-from hansard_web.app.old_runs import Janitor, Limits
+from hansard_web.app.old_runs import Limits, janitor
 from hansard_web.app.route_loading import RouteLoading
 from hansard_web.app.server_file import Endpoints, announce, withdraw
 from hansard_web.app.site import Site
@@ -85,6 +87,7 @@ _OWN_PAGES_BYTES: Final = 4 * 1024 * 1024  # larger blocks are released at once
 # hundred threads, and Python's lock lets one of them allocate at a time anyhow.
 _ARENAS: Final = 2
 
+_log = logging.getLogger("hansard.server")
 _TICK_S: Final = 1.0
 _GROWTH_BYTES: Final = 32 * 1024 * 1024  # over the last low that is worth a look
 _FAST_GROWTH_BYTES: Final = 192 * 1024 * 1024  # that is looked into even under load
@@ -129,24 +132,19 @@ class HeapKeeper:
         self._low_bytes = resident()
         self._high_bytes = self._low_bytes  # at the last look under load
         self._used_s = processor_s()
-        self._end = threading.Event()
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Look once a second for as long as the block lasts; not where memory cannot be read."""
-        thread = threading.Thread(target=self._run, name="hansard-heap", daemon=True)
-        if self._low_bytes:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._end.set()
-            if thread.ident is not None:
-                thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(_TICK_S):
-            self.look()
+    def working(self) -> AbstractContextManager[None]:
+        """Look once a second for as long as a block lasts; not where memory cannot be read."""
+        if not self._low_bytes:
+            return nullcontext()
+        return Background(
+            "hansard-heap",
+            lambda _: self.look(),
+            every_s=_TICK_S,
+            first_s=_TICK_S,
+            log=_log,
+            put_off="memory is given back later",
+        ).working()
 
     def look(self) -> bool:
         """Give back what can be, if there may be much of it; return whether it was tried."""
@@ -267,29 +265,7 @@ class Server:
         if self._half is Half.WEB:
             open_for_web(folder)  # migrated before the first page reads it
         else:
-            retention = RetentionPolicy(config.retention, Redactor(folder.key()))
-            pipeline = Pipeline(
-                folder,
-                retention,
-                durability=config.durability,
-                limits=ItemLimits(config.max_attributes),
-            )
-            opened.callback(_seal_the_rest, folder, config.heads_copy)  # after the pipeline
-            opened.callback(pipeline.close)
-            principals = Principals(
-                folder, configured=((one.secret, one.scopes) for one in config.token)
-            )
-            opened.callback(principals.close)
-            self._grpc = GrpcReceiver(
-                pipeline,
-                _grpc_settings(config),
-                authorise=authorise_with(principals),
-                limiter=attempts.failed,
-            )
-            opened.callback(self._grpc.stop)
-            pipeline.start()
-            for beside in _background_work(config, folder, pipeline):
-                opened.enter_context(beside)
+            pipeline = self._open_receivers(opened, folder, attempts)
         keep_reserve(folder)
         self.endpoints = self._endpoints()
         shows = self._half is not Half.COLLECTOR
@@ -310,6 +286,41 @@ class Server:
         self._loading: RouteLoading | None = app.state.loading
         self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
         self._on_ready: Callable[[Endpoints], None] = lambda _: None
+
+    def _open_receivers(
+        self, opened: ExitStack, folder: DataFolder, attempts: Attempts
+    ) -> Pipeline:
+        """Start the pipeline and what stands beside it; gRPC listens, and is answered later."""
+        config = self._config
+        retention = RetentionPolicy(config.retention, Redactor(folder.key()))
+        pipeline = Pipeline(
+            folder,
+            retention,
+            durability=config.durability,
+            limits=ItemLimits(config.max_attributes),
+        )
+        opened.callback(_seal_the_rest, folder, config.heads_copy)  # after the pipeline
+        opened.callback(pipeline.close)
+        principals = Principals(
+            folder, configured=((one.secret, one.scopes) for one in config.token)
+        )
+        opened.callback(principals.close)
+        self._grpc = GrpcReceiver(
+            pipeline,
+            GrpcSettings(
+                host=config.host,
+                port=config.grpc_port,
+                tls_certificate=config.tls_cert,
+                tls_key=config.tls_key,
+            ),
+            authorise=authorise_with(principals),
+            limiter=attempts.failed,
+        )
+        opened.callback(self._grpc.stop)
+        pipeline.start()
+        for beside in _background_work(config, folder, pipeline):
+            opened.enter_context(beside)
+        return pipeline
 
     def _endpoints(self) -> Endpoints:
         config = self._config
@@ -340,7 +351,6 @@ class Server:
             heads_copy=config.heads_copy,
             decide=config.decide,
             recipients=config.recipients,
-            report_window_ns=config.heartbeat_window,
             report_escalation_ns=config.report_escalation,
         )
 
@@ -384,9 +394,9 @@ class Server:
 
 
 @contextmanager
-def running(config: Config, *, half: Half = Half.BOTH) -> Iterator[Server]:
+def running(config: Config) -> Iterator[Server]:
     """Serve in a thread for as long as the block lasts; ready when the block begins."""
-    with Server(config, half=half) as server, ThreadPoolExecutor(1) as threads:
+    with Server(config) as server, ThreadPoolExecutor(1) as threads:
         settled = threading.Event()
         run = threads.submit(server.run, on_ready=lambda _: settled.set())
         run.add_done_callback(lambda _: settled.set())
@@ -409,15 +419,9 @@ def _background_work(
     yield SilenceWatch(folder).working()
     yield hook_spool_watch(config.data, pipeline).working()
     yield rebuild_continuation(folder).working()
-    yield Janitor(folder, Limits(config.keep, config.max_disk)).working()
-    yield _heartbeat(config)
-
-
-def _heartbeat(config: Config) -> AbstractContextManager[None]:
-    """Return what runs cycles of the heartbeat for as long as it is entered; nothing where off."""
-    if config.heartbeat is None:
-        return nullcontext()
-    return HeartbeatProcesses(config, every_s=config.heartbeat / 1e9).working()
+    yield janitor(folder, Limits(config.keep, config.max_disk)).working()
+    if config.heartbeat is not None:
+        yield HeartbeatProcesses(config, every_s=config.heartbeat / 1e9).working()
 
 
 def _link_of(site: Site) -> str:
@@ -485,15 +489,6 @@ def _check_tls(config: Config) -> None:
         raise ConfigError(
             f"cannot use --tls-cert {config.tls_cert} with --tls-key {config.tls_key}: {error}"
         ) from None
-
-
-def _grpc_settings(config: Config) -> GrpcSettings:
-    return GrpcSettings(
-        host=config.host,
-        port=config.grpc_port,
-        tls_certificate=config.tls_cert,
-        tls_key=config.tls_key,
-    )
 
 
 def _address(host: str, port: int) -> str:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from hansard_collector.pipeline.requests import Ingest
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.principals.service import Principals, SignedIn
+from hansard_store.principals.service import Principals
 from hansard_web.app.config import WebSettings
 from hansard_web.app.readers import Readers
 from hansard_web.live import RunFeed
@@ -39,10 +39,6 @@ class Site:
     pictures: Pictures = field(default_factory=Pictures)
     comparisons: Recent[Any] = field(default_factory=lambda: Recent(_KEPT_COMPARISONS))
     ingest: Ingest | None = None  # None: this process only reads
-
-    def use_link(self, code: str) -> SignedIn | None:
-        """Begin the session of a link of this server; None where the code is of none."""
-        return self.principals.use_link(code, server=self.instance)
 
     def close(self) -> None:
         """End live streams and close idle connections; nothing can be read afterwards."""

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import Depends, Header, Query
+from fastapi import Header, Query
 from pydantic import WithJsonSchema
 from starlette.requests import Request
 
@@ -27,22 +27,21 @@ from hansard_store.approvals.records import (
     Status,
 )
 from hansard_store.approvals.rows import cursor_after, read_cursor, version_of
+from hansard_store.database.cursors import Page
 from hansard_store.errors import InvalidQueryError
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import ScopeMissing
 from hansard_store.runs.queries import find_trace_id
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, one_of, read_limit
+from hansard_web.api.parameters import Cursor, Limit, one_of
+from hansard_web.api.queries import read_word
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals import bodies
 from hansard_web.approvals.worker import Accounts, AccountsDep
 from hansard_web.principals.dependencies import is_own_only
 
-router = noun_router("approvals", route_class=JsonRoute)
-
-LimitParam = Annotated[int, Depends(read_limit)]
+router = NounRouter("approvals", route_class=JsonRoute)
 ProposalKey = Annotated[
     str | None,
     Header(alias="Hansard-Proposal-Key", description="what the proposer was given"),
@@ -53,9 +52,9 @@ _PATH = "/v1/approvals/{approval_id}"
 
 @router.post(
     "/v1/approvals",
-    response_class=Answer,
-    status_code=201,
-    responses=answers("approvals.schemas.Proposed", "approvals.schemas.ProposedBatch", status=201),
+    "approvals.schemas.Proposed",
+    "approvals.schemas.ProposedBatch",
+    status=201,
 )
 def propose(accounts: AccountsDep, request: bodies.Propose) -> Answer:
     """Propose an action, or a batch of them; 403 `blocked` where policy denies it.
@@ -72,13 +71,11 @@ def propose(accounts: AccountsDep, request: bodies.Propose) -> Answer:
     return Answer(body, status_code=HTTPStatus.CREATED)
 
 
-@router.get(
-    "/v1/approvals", response_class=Answer, responses=answers("approvals.schemas.Approvals")
-)
+@router.get("/v1/approvals", "approvals.schemas.Approvals")
 def list_approvals(
     accounts: AccountsDep,
     site: SiteDep,
-    limit: LimitParam,
+    limit: Limit,
     status: Annotated[
         list[Annotated[str, one_of(*Status)]], Query(description="any of these")
     ] = [],  # noqa: B006
@@ -99,26 +96,22 @@ def list_approvals(
     cursor: Cursor = None,
 ) -> Answer:
     """List approvals, the newest first."""
+    statuses = (read_word("status", one, list(Status)) for one in status)
     filters = ApprovalFilter(
-        status=tuple(_status(one) for one in status if one),
+        status=tuple(str(one) for one in statuses if one),
         channel=channel or None,
         run_id=run_id_of(site, run) if run else None,
         agent=agent or None,
         tool=tool or None,
         batch_id=batch or None,
-        execution=_execution(execution) if execution else None,
+        execution=read_word("execution", execution, EXECUTION_STATES),
     )
     found = accounts.store.approvals(filters, before=read_cursor(cursor), limit=limit)
-    return Answer(
-        {
-            "items": [approval_json(one) for one in found],
-            "next_cursor": cursor_after(found, limit=limit),
-            "waiting": accounts.store.waiting(),
-        }
-    )
+    page = Page(found, cursor_after(found, limit=limit))
+    return page_answer(page, approval_json, waiting=accounts.store.waiting())
 
 
-@router.get(_PATH, response_class=Answer, responses=answers("approvals.schemas.Approval"))
+@router.get(_PATH, "approvals.schemas.Approval")
 async def get_approval(
     request: Request,
     accounts: AccountsDep,
@@ -155,11 +148,7 @@ async def get_approval(
     return Answer(await to_thread.run_sync(_whole, accounts, full_id, proposal_key))
 
 
-@router.post(
-    _PATH + "/approve",
-    response_class=Answer,
-    responses=answers("approvals.schemas.Approval", "approvals.schemas.ApprovedBatch"),
-)
+@router.post(_PATH + "/approve", "approvals.schemas.Approval", "approvals.schemas.ApprovedBatch")
 def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> Answer:
     """Grant an action; 409 with the first decision where somebody was first.
 
@@ -193,9 +182,7 @@ def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> An
     )
 
 
-@router.post(
-    _PATH + "/reject", response_class=Answer, responses=answers("approvals.schemas.Approval")
-)
+@router.post(_PATH + "/reject", "approvals.schemas.Approval")
 def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> Answer:
     """End an action; nothing runs."""
     by = body.by or ME
@@ -205,9 +192,7 @@ def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> Answ
     )
 
 
-@router.post(
-    _PATH + "/revise", response_class=Answer, responses=answers("approvals.schemas.Approval")
-)
+@router.post(_PATH + "/revise", "approvals.schemas.Approval")
 def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> Answer:
     """Send an action back to its agent with a note."""
     by = body.by or ME
@@ -217,9 +202,7 @@ def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> Answ
     )
 
 
-@router.post(
-    _PATH + "/repropose", response_class=Answer, responses=answers("approvals.schemas.Approval")
-)
+@router.post(_PATH + "/repropose", "approvals.schemas.Approval")
 def repropose(
     accounts: AccountsDep,
     approval_id: str,
@@ -246,9 +229,7 @@ def repropose(
     return _approval_answer(accounts, made)
 
 
-@router.post(
-    _PATH + "/claim", response_class=Answer, responses=answers("approvals.schemas.Claimed")
-)
+@router.post(_PATH + "/claim", "approvals.schemas.Claimed")
 def claim(
     accounts: AccountsDep,
     approval_id: str,
@@ -274,9 +255,7 @@ def claim(
     )
 
 
-@router.post(
-    _PATH + "/result", response_class=Answer, responses=answers("approvals.schemas.Approval")
-)
+@router.post(_PATH + "/result", "approvals.schemas.Approval")
 def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) -> Answer:
     """Tell how a claimed action ended, also after its outcome was believed unknown."""
     full_id = accounts.store.approval(approval_id).approval_id
@@ -292,9 +271,7 @@ def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) ->
     return _approval_answer(accounts, ended)
 
 
-@router.post(
-    _PATH + "/settle", response_class=Answer, responses=answers("approvals.schemas.Approval")
-)
+@router.post(_PATH + "/settle", "approvals.schemas.Approval")
 def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> Answer:
     """Say whether an action of unknown outcome had run; nothing runs by that.
 
@@ -310,12 +287,7 @@ def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> Answ
     return _approval_answer(accounts, settled)
 
 
-@router.post(
-    _PATH + "/undo",
-    response_class=Answer,
-    status_code=201,
-    responses=answers("approvals.schemas.Proposed", status=201),
-)
+@router.post(_PATH + "/undo", "approvals.schemas.Proposed", status=201)
 def undo(accounts: AccountsDep, approval_id: str, body: bodies.Undo) -> Answer:
     """Propose the action that undoes an executed one; it is approved like any other."""
     made = accounts.store.undo(approval_id, by=body.by or ME)
@@ -378,21 +350,6 @@ def _wait_s(text: str | None) -> float:
     if not 0 <= wait_s <= MAX_WAIT_S:
         raise InvalidQueryError("wait", f"wait is {text[:40]!r}; it is 0 to {MAX_WAIT_S:g} seconds")
     return wait_s
-
-
-def _status(text: str) -> str:
-    try:
-        return str(Status(text))
-    except ValueError:
-        known = ", ".join(Status)
-        raise InvalidQueryError("status", f"status is {text[:40]!r}; known are {known}") from None
-
-
-def _execution(text: str) -> Any:
-    if text not in EXECUTION_STATES:
-        known = ", ".join(EXECUTION_STATES)
-        raise InvalidQueryError("execution", f"execution is {text[:40]!r}; known are {known}")
-    return text
 
 
 def run_id_of(site: Site, text: str) -> str:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-from rich.text import Text
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
@@ -25,7 +24,6 @@ from hansard_store.approvals.records import (
     PENDING,
     Approval,
     ApprovalFilter,
-    Field,
     Outcome,
     Status,
 )
@@ -34,26 +32,29 @@ from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import StoredEvent
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import open_for_ingest
+from hansard_store.database.cursors import Page
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.ids import short_id
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import limit_of
+from hansard_web.api.values import page_body
 from hansard_web.app.readers import Readers
 from hansard_web.app.strict_json import parse_json
 from hansard_web.cli.base import (
     Group,
     Misused,
+    by_option,
     confirm,
     json_option,
     page_options,
+    print_answer,
     print_json,
     read_config,
     setting_options,
-    user_name,
 )
 from hansard_web.cli.store import reading, use_store
-from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_records, status_text
 from hansard_web.policy.service import PolicyService, policy_of
 from hansard_web.sidecar.errors import InvalidBody
 from hansard_web.ui.format import day_time, plural, printable, shorten, status_word
@@ -116,10 +117,15 @@ def approvals() -> None:
     """Approvals: list, show, approve, reject, revise, settle, undo."""
 
 
-def _by(function: Any) -> Any:
-    return click.option("--by", help="Who decides; the user of this terminal unless given.")(
-        function
-    )
+def _deciding(function: Any) -> Any:
+    """Add what every decision takes, after its own options."""
+    by = by_option("Who decides; the user of this terminal unless given.")
+    return by(setting_options(*SETTINGS)(json_option(function)))
+
+
+_revision = click.option(
+    "--revision", type=int, help="The draft you looked at; another one is refused."
+)
 
 
 @approvals.command("list")
@@ -160,17 +166,24 @@ def list_(
     many = limit_of(limit)
     with accounting(options) as service:
         found = service.approvals(filters, before=read_cursor(cursor), limit=many)
-    next_cursor = cursor_after(found, limit=many)
     if as_json:
-        print_json({"items": [approval_json(one) for one in found], "next_cursor": next_cursor})
+        print_json(page_body(Page(found, cursor_after(found, limit=many)), approval_json))
         return
     if not found and filters.status == _statuses("pending"):
         click.echo("Nothing waits for a decision. With --status all: what was decided.", err=True)
-    print_table(
-        [Column("id"), Column("status"), Column("agent"), Column("action", may_cut=True),
-         Column("expires or decided"), Column("ran")],
-        [_row(one) for one in found],
-    )  # fmt: skip
+    print_records(
+        found,
+        {
+            Column("id"): lambda one: short_id(one.approval_id),
+            Column("status"): lambda one: status_text(str(one.status)),
+            Column("agent"): lambda one: one.agent or "",
+            Column("action", may_cut=True): lambda one: shorten(_action(one), 160),
+            Column("expires or decided"): lambda one: day_time(
+                one.expires_ns if one.is_pending else one.decided_ns or one.updated_ns
+            ),
+            Column("ran"): _ran,
+        },
+    )
 
 
 @approvals.command()
@@ -187,25 +200,23 @@ def show(*, approval_id: str, as_json: bool, **options: Any) -> None:
         events = service.history(found.approval_id)
         memories = [one.memory_id for one in service.memories(found.approval_id)]
     if as_json:
-        told_events = [event_json(one) for one in events]
-        print_json({**approval_json(found), "memories": memories, "events": told_events})
-        return
-    _print(found, events, memories)
+        bodies = [event_json(one) for one in events]
+        print_json({**approval_json(found), "memories": memories, "events": bodies})
+    else:
+        _print(found, events, memories)
 
 
 @approvals.command()
 @click.argument("approval_id")
 @click.option("--arguments", help="As you want them, as JSON: a draft that passes policy again.")
-@click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
+@_revision
 @click.option("--batch", is_flag=True, help="What of its batch still waits, as it is listed.")
 @click.option("--note", help="What you say with it; kept in the log.")
 @click.option("--yes", is_flag=True, help="Do not ask about a batch, or a later draft.")
-@_by
-@setting_options(*SETTINGS)
-@json_option
+@_deciding
 def approve(
     *, approval_id: str, arguments: str | None, revision: int | None, batch: bool,
-    note: str | None, yes: bool, by: str | None, as_json: bool, **options: Any,
+    note: str | None, yes: bool, by: str, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Let an action run, once, with exactly the arguments that are shown.
 
@@ -220,16 +231,15 @@ def approve(
         raise Misused("--batch approves what is listed: it goes with no other draft, nor a note")
     with accounting(options) as service:
         if batch:
-            _tell(
-                _approve_batch(service, approval_id, by=by or user_name(), yes=yes), as_json=as_json
-            )
+            granted = _approve_batch(service, approval_id, by=by, yes=yes)
+            _tell(granted, as_json=as_json)
             return
         if revision is None and edited is None:
             revision = _shown_revision(service.approval(approval_id), yes=yes)
-        granted = service.approve(
-            approval_id, by=by or user_name(), arguments=edited, revision=revision, comment=note
-        )
-    _tell([granted], as_json=as_json)
+        granted = [
+            service.approve(approval_id, by=by, arguments=edited, revision=revision, comment=note)
+        ]
+    _tell(granted, as_json=as_json)
 
 
 def _shown_revision(found: Approval, *, yes: bool) -> int | None:
@@ -298,12 +308,10 @@ def _show(found: Sequence[Approval]) -> None:
 @approvals.command()
 @click.argument("approval_id")
 @click.option("--reason", "--note", help="Why; the agent is told.")
-@click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
-@_by
-@setting_options(*SETTINGS)
-@json_option
+@_revision
+@_deciding
 def reject(
-    *, approval_id: str, reason: str | None, revision: int | None, by: str | None, as_json: bool,
+    *, approval_id: str, reason: str | None, revision: int | None, by: str, as_json: bool,
     **options: Any,
 ) -> None:  # fmt: skip
     """End an action: it does not run.
@@ -311,23 +319,21 @@ def reject(
     Example: hansard approvals reject 70045045 --reason "not this customer"
     """
     with accounting(options) as service:
-        ended = service.reject(approval_id, by=by or user_name(), reason=reason, revision=revision)
+        ended = service.reject(approval_id, by=by, reason=reason, revision=revision)
     _tell([ended], as_json=as_json)
 
 
 @approvals.command()
 @click.argument("approval_id")
 @click.argument("note")
-@click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
-@_by
-@setting_options(*SETTINGS)
-@json_option
+@_revision
+@_deciding
 def revise(
     *,
     approval_id: str,
     note: str,
     revision: int | None,
-    by: str | None,
+    by: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -336,7 +342,7 @@ def revise(
     Example: hansard approvals revise 70045045 "less formal, add a greeting"
     """
     with accounting(options) as service:
-        back = service.revise(approval_id, note=note, by=by or user_name(), revision=revision)
+        back = service.revise(approval_id, note=note, by=by, revision=revision)
     _tell([back], as_json=as_json)
 
 
@@ -345,11 +351,9 @@ def revise(
 @click.argument("outcome", type=click.Choice(["ran", "did-not-run"]))
 @click.argument("note")
 @click.option("--result", "result_ref", help="What it made: a reference of your own.")
-@_by
-@setting_options(*SETTINGS)
-@json_option
+@_deciding
 def settle(
-    *, approval_id: str, outcome: str, note: str, result_ref: str | None, by: str | None,
+    *, approval_id: str, outcome: str, note: str, result_ref: str | None, by: str,
     as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Say whether an action whose outcome nobody knows had run, and how you know; nothing runs.
@@ -359,31 +363,28 @@ def settle(
     found: Outcome = "ran" if outcome == "ran" else "did_not_run"
     with accounting(options) as service:
         settled = service.settle_outcome(
-            approval_id, found, note=note, by=by or user_name(), result_ref=result_ref
+            approval_id, found, note=note, by=by, result_ref=result_ref
         )
-    if as_json:
-        print_json(approval_json(settled))
-        return
     says = "it ran" if outcome == "ran" else "it did not run"
-    print_lines([f"{short_id(settled.approval_id)} is settled: {says}: {settled.description}"])
+    _tell_one(settled, f"is settled: {says}", as_json=as_json)
 
 
 @approvals.command()
 @click.argument("approval_id")
-@_by
-@setting_options(*SETTINGS)
-@json_option
-def undo(*, approval_id: str, by: str | None, as_json: bool, **options: Any) -> None:
+@_deciding
+def undo(*, approval_id: str, by: str, as_json: bool, **options: Any) -> None:
     """Propose the action that undoes one that ran; it is approved like any other.
 
     Example: hansard approvals undo 70045045
     """
     with accounting(options) as service:
-        made = service.undo(approval_id, by=by or user_name()).approval
-    if as_json:
-        print_json(approval_json(made))
-        return
-    print_lines([f"{short_id(made.approval_id)} would undo {approval_id}: {made.description}"])
+        made = service.undo(approval_id, by=by).approval
+    _tell_one(made, f"would undo {approval_id}", as_json=as_json)
+
+
+def _tell_one(one: Approval, became: str, *, as_json: bool) -> None:
+    line = f"{short_id(one.approval_id)} {became}: {one.description}"
+    print_answer(approval_json(one), lambda body: print_lines([line]), as_json=as_json)
 
 
 def _statuses(status: str) -> tuple[str, ...]:
@@ -392,17 +393,8 @@ def _statuses(status: str) -> tuple[str, ...]:
     return tuple(sorted(PENDING)) if status == "pending" else (status,)
 
 
-def _row(one: Approval) -> list[str | Text]:
-    when = one.expires_ns if one.is_pending else one.decided_ns or one.updated_ns
-    ran = one.execution.state
-    return [
-        short_id(one.approval_id),
-        status_text(str(one.status)),
-        one.agent or "",
-        shorten(_action(one), 160),
-        day_time(when),
-        "" if ran == "none" else ran,
-    ]
+def _ran(one: Approval) -> str:
+    return "" if one.execution.state == "none" else one.execution.state
 
 
 def _action(one: Approval) -> str:
@@ -464,10 +456,6 @@ def _replay_command(found: Approval) -> str:
     return f"hansard replay {named if named.isalnum() else 'ID'} --continue"
 
 
-def _flag(one: Field) -> str:
-    return f"{one.flag}: {one.why}" if one.flag else ""
-
-
 def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> None:
     print_facts(
         [
@@ -486,7 +474,7 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
             ("approvals", progress_text(found)),
             ("note", found.note or ""),
             ("reason", found.reason or ""),
-            ("ran", "" if found.execution.state == "none" else found.execution.state),
+            ("ran", _ran(found)),
             ("to run it", _to_run(found, now_ns=time.time_ns())),
             ("settled by", _settled_by(found)),
             ("who found", found.execution.settled_note or ""),
@@ -495,12 +483,13 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
         ]
     )
     print_lines([""])
-    print_table(
-        [Column("argument"), Column("value", may_cut=True), Column("flag")],
-        [
-            (one.name, one.value, f"{one.flag}: {one.why}" if one.flag else "")
-            for one in found.fields
-        ],
+    print_records(
+        found.fields,
+        {
+            Column("argument"): lambda one: one.name,
+            Column("value", may_cut=True): lambda one: one.value,
+            Column("flag"): lambda one: f"{one.flag}: {one.why}" if one.flag else "",
+        },
     )
     for draft in found.drafts or ():
         print_lines(["", f"draft {draft.revision} by {draft.by}: {draft.description}"])
@@ -509,5 +498,11 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
             print_lines([f"  sent back by {draft.note_by}{claimed}: {draft.note}"])
     print_lines([""])
     for event in events:
-        who = f"{event.actor} {event.who}".rstrip() + (" (claimed)" if is_claimed(event) else "")
-        print_lines([f"{event.seq:>6}  {day_time(event.time_ns)}  {event.type} by {who}"])
+        print_lines(
+            [f"{event.seq:>6}  {day_time(event.time_ns)}  {event.type} by {actor_text(event)}"]
+        )
+
+
+def actor_text(event: StoredEvent) -> str:
+    """Return who did what an event tells, and whether nobody authenticated the name."""
+    return f"{event.actor} {event.who}".rstrip() + (" (claimed)" if is_claimed(event) else "")

@@ -17,7 +17,6 @@ from hansard_store.approvals.records import (
 )
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import Actor, EventType, StoredEvent
-from hansard_store.ids import short_id
 from hansard_store.memory.records import Memory
 from hansard_store.principals.model import is_same, name_text, person_text
 from hansard_web.approvals.labels import (
@@ -199,12 +198,9 @@ _FLAGS: Final = {
 class Argument:
     """An argument as a person is shown it."""
 
-    name: str
-    value: str
+    field: Field
     flag: str  # "" or the word beside the mark
-    kind: str  # "" or the flag's own name
     why: str
-    is_cut: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +208,6 @@ class Left:
     """The time a decision has."""
 
     text: str
-    expires_ns: int
     share_pct: float  # of the lifetime
     is_soon: bool
 
@@ -247,7 +242,6 @@ class Ask:
     """The pane of one approval."""
 
     approval: Approval
-    short_id: str
     standing: Standing
     say: str
     agent: str
@@ -264,8 +258,6 @@ class Ask:
     asked: tuple[str, ...]  # who may decide; empty: anybody
     stands_for: str  # of them, who decides where nobody is signed in; "" where nobody is named
     progress: str  # how many approved it, where it takes several
-    run_href: str | None
-    step_href: str | None
     rules: tuple[str, ...]
     rule_reason: str
     decided_by: str
@@ -274,7 +266,6 @@ class Ask:
     settled_note: str
     may_undo: bool
     no_edit: str  # why they cannot be edited, "" where they can
-    api_href: str
 
     @property
     def mark(self) -> int:
@@ -295,7 +286,6 @@ def read_ask(store: ApprovalService, approval_id: str) -> Ask:
     requested = tuple(one.name for one in approval.approvers[: approval.asked])
     return Ask(
         approval=approval,
-        short_id=short_id(approval.approval_id),
         standing=standing(approval, now_ns=now_ns),
         say=clean(approval.description),
         agent=clean(name_text(approval.agent or "An agent")),
@@ -312,8 +302,6 @@ def read_ask(store: ApprovalService, approval_id: str) -> Ask:
         asked=requested,
         stands_for=_stands_for(approval, requested),
         progress=clean(progress_text(approval)),
-        run_href=f"/runs/{approval.run_id}" if approval.run_id else None,
-        step_href=f"/steps/{approval.step_id}" if approval.step_id else None,
         rules=tuple(clean(one) for one in approval.policy.rule_ids),
         rule_reason=clean(approval.policy.reason or ""),
         decided_by=clean(deciders_text(approval)),
@@ -322,19 +310,11 @@ def read_ask(store: ApprovalService, approval_id: str) -> Ask:
         settled_note=clean(approval.execution.settled_note or ""),
         may_undo=approval.execution.state == "done" and approval.undo is not None,
         no_edit=_no_edit(approval),
-        api_href=f"/v1/approvals/{approval.approval_id}",
     )
 
 
 def _argument(field: Field) -> Argument:
-    return Argument(
-        name=field.name,
-        value=field.value,
-        flag=_FLAGS[field.flag] if field.flag else "",
-        kind=field.flag or "",
-        why=clean(field.why or ""),
-        is_cut=field.is_cut,
-    )
+    return Argument(field, _FLAGS[field.flag] if field.flag else "", clean(field.why or ""))
 
 
 def _stands_for(approval: Approval, requested: Sequence[str]) -> str:
@@ -361,7 +341,6 @@ def _left(approval: Approval, now_ns: int) -> Left | None:
     share = 100 * max(left_ns, 0) / max(approval.lifetime_ns, 1)
     return Left(
         text=time_left(left_ns),
-        expires_ns=approval.expires_ns,
         share_pct=round(min(share, 100), 1),
         is_soon=left_ns < SOON_NS,
     )

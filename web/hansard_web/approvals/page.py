@@ -27,7 +27,6 @@ from hansard_store.approvals.records import Approval, Status
 from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.errors import InvalidQueryError
-from hansard_store.ids import short_id
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import PrincipalError
 from hansard_store.principals.model import is_same, name_text, read_as
@@ -46,7 +45,7 @@ from hansard_web.approvals.page_state import (
     terminal,
 )
 from hansard_web.approvals.worker import AccountsDep
-from hansard_web.principals.dependencies import may_not_decide, must_sign_in, principal_of
+from hansard_web.principals.dependencies import may_not_decide, principal_of
 from hansard_web.sidecar.errors import InvalidBody
 from hansard_web.ui.format import WAITS
 from hansard_web.ui.forms import OwnForm
@@ -63,16 +62,13 @@ _SAY_CHARS: Final = 240
 class Item:
     """An approval in the list."""
 
-    approval_id: str
-    short_id: str
+    approval: Approval
     href: str
     standing: Standing
     say: str
-    tool: str
     agent: str
     left: str  # "" where no time runs
     is_soon: bool
-    expires_ns: int
     at_ns: int  # when it was decided, or last changed
     progress: str  # how many approved it, where it takes several and waits
     flagged: int  # arguments that a person should look at while it waits
@@ -102,7 +98,9 @@ class Inbox:
     @property
     def first_id(self) -> str | None:
         """Return what is to be shown when nothing was chosen."""
-        return next((one.approval_id for group in self.groups for one in group.items), None)
+        return next(
+            (one.approval.approval_id for group in self.groups for one in group.items), None
+        )
 
 
 def read_inbox(store: ApprovalService, state: InboxState) -> Inbox:
@@ -195,16 +193,13 @@ def _maker(state: InboxState, now_ns: int) -> Callable[[Approval], Item]:
     def make(approval: Approval) -> Item:
         left_ns = approval.expires_ns - now_ns
         return Item(
-            approval_id=approval.approval_id,
-            short_id=short_id(approval.approval_id),
+            approval=approval,
             href=state.address(approval.approval_id),
             standing=standing(approval, now_ns=now_ns),
             say=one_line(approval.description, _SAY_CHARS),
-            tool=approval.tool,
             agent=one_line(name_text(approval.agent or ""), 120),
             left=time_left(left_ns) if approval.is_pending else "",
             is_soon=approval.is_pending and left_ns < SOON_NS,
-            expires_ns=approval.expires_ns,
             at_ns=approval.execution.finished_ns or approval.decided_ns or approval.updated_ns,
             progress=one_line(progress_text(approval), 160) if approval.is_pending else "",
             flagged=sum(one.flag is not None for one in approval.fields)
@@ -361,8 +356,6 @@ class ApprovalsPage:
     refused: Refused | None
     may_not: str  # why this reader cannot decide; "" who can
     may_not_again: str  # why this reader cannot approve this draft, and can do all else; or ""
-    must_sign_in: bool  # and it is that nobody is signed in
-    needs_person: bool  # a decision takes a credential
     here: str  # the address of what is shown
     next_href: str | None  # what waits beside this one
     stream_href: str
@@ -462,7 +455,7 @@ def page_of(
         for group in inbox.groups
         if group.name == "awaiting"
         for one in group.items
-        if shown is None or one.approval_id != shown.approval_id
+        if shown is None or one.approval.approval_id != shown.approval_id
     ]
     return ApprovalsPage(
         inbox=inbox,
@@ -471,8 +464,6 @@ def page_of(
         refused=refused,
         may_not=may_not(request, site, shown),
         may_not_again=_may_not_again(request, shown),
-        must_sign_in=must_sign_in(request, site.settings),
-        needs_person=site.settings.needs_principal,
         here=state.address("" if shown is None else shown.approval_id),
         next_href=following[0].href if following else None,
         stream_href=_stream_href(state, ask, is_busy=edit is not None),

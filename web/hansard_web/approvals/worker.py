@@ -11,7 +11,6 @@ from copy import copy
 from typing import Annotated
 
 import apsw
-from fastapi import Depends
 from starlette.requests import Request
 
 from hansard_compiler.errors import HansardError
@@ -25,7 +24,7 @@ from hansard_web.audit.chain_state import HeadKeeper, Tell, telling
 from hansard_web.live import StoreWatch
 from hansard_web.policy.decider import PolicyDecider
 from hansard_web.policy.service import policy_of
-from hansard_web.principals.dependencies import principal_of
+from hansard_web.principals.dependencies import of_app, principal_of
 from hansard_web.sidecar.recorder import Outlet
 from hansard_web.ui.format import plural
 
@@ -127,11 +126,4 @@ def person(request: Request, named: str | None) -> str:
     return named or (ME if principal is None else principal.name)
 
 
-# async: see `site_of`.
-async def accounts_of(request: Request) -> Accounts:
-    """Return the accountability of the app, as the principal of a request uses it."""
-    accounts: Accounts = request.app.state.accounts
-    return accounts.acting(principal_of(request))
-
-
-AccountsDep = Annotated[Accounts, Depends(accounts_of)]
+AccountsDep = Annotated[Accounts, of_app("accounts", is_acting=True)]

@@ -11,21 +11,16 @@ from pydantic import WithJsonSchema
 from hansard_store.approvals.json import event_json, head_json, report_json
 from hansard_store.audit.event_types import Actor, EventFilter, EventType
 from hansard_store.audit.external_events import note_event
-from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, TimeText, one_of, read_limit
+from hansard_web.api.parameters import Cursor, Limit, TimeText, one_of
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.api import run_id_of
 from hansard_web.approvals.bodies import NoteEvent
 from hansard_web.approvals.worker import AccountsDep
-from hansard_web.audit.filters import event_filter, read_anchor
+from hansard_web.audit.filters import event_filter, events_page, read_anchor
 
-router = noun_router("events", route_class=JsonRoute)
-
-LimitParam = Annotated[int, Depends(read_limit)]
-_CURSOR = "events"
+router = NounRouter("events", route_class=JsonRoute)
 
 
 def read_event_filter(
@@ -67,42 +62,31 @@ def read_event_filter(
     )
 
 
-@router.get("/v1/events", response_class=Answer, responses=answers("approvals.schemas.Events"))
+@router.get("/v1/events", "approvals.schemas.Events")
 def list_events(
     accounts: AccountsDep,
     filters: Annotated[EventFilter, Depends(read_event_filter)],
-    limit: LimitParam,
+    limit: Limit,
     cursor: Cursor = None,
 ) -> Answer:
     """List events, the newest first."""
-    before = None if cursor is None else decode_cursor(_CURSOR, cursor, count=1)[0]
-    found = accounts.store.events(filters, before=before, limit=limit)
-    is_full = len(found) == limit
-    next_cursor = encode_cursor(_CURSOR, found[-1].seq) if is_full else None
-    return Answer({"items": [event_json(one) for one in found], "next_cursor": next_cursor})
+    return page_answer(events_page(accounts.store, filters, cursor, limit=limit), event_json)
 
 
-@router.post(
-    "/v1/events",
-    response_class=Answer,
-    status_code=201,
-    responses=answers("approvals.schemas.Noted", status=201),
-)
+@router.post("/v1/events", "approvals.schemas.Noted", status=201)
 def note(accounts: AccountsDep, body: NoteEvent) -> Answer:
     """Log a message, a tool call, a result, a block or a failure; it is on disk when answered."""
     fields = body.model_dump(exclude={"schema_version"}, exclude_none=True)
     return Answer({"seq": note_event(accounts.store, fields)}, status_code=HTTPStatus.CREATED)
 
 
-@router.get("/v1/events/head", response_class=Answer, responses=answers("approvals.schemas.Head"))
+@router.get("/v1/events/head", "approvals.schemas.Head")
 def head(accounts: AccountsDep) -> Answer:
     """Return the end of the chain: kept elsewhere, it proves that nothing before it changed."""
     return Answer(head_json(accounts.store.head()))
 
 
-@router.get(
-    "/v1/events/verify", response_class=Answer, responses=answers("approvals.schemas.Verified")
-)
+@router.get("/v1/events/verify", "approvals.schemas.Verified")
 def verify(
     accounts: AccountsDep,
     anchor: Annotated[

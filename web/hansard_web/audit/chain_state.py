@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
@@ -22,7 +20,7 @@ from hansard_store.audit.event_types import ChainReport, Head
 from hansard_store.audit.events import head as head_of
 from hansard_web.app.readers import Readers
 from hansard_web.approvals.labels import hash_ends
-from hansard_web.sidecar.recorder import Outlet
+from hansard_web.sidecar.recorder import Outlet, resource_of
 
 MOST_EVENTS: Final = 30_000  # that a page checks by itself: some seconds
 _FRESH_S: Final = 30.0
@@ -145,7 +143,7 @@ def telling(outlet: Outlet) -> Tell:
     """Return what tells a head as a span of this server, in a trace of its own."""
 
     def tell(head: Head) -> None:
-        recording = outlet.recording(_RESOURCE)
+        recording = outlet.recording(resource_of("hansard"))
         attributes: dict[str, AttributeValue | None] = {
             semconv.EVENTS_SEQ: head.seq,
             semconv.EVENTS_HASH: head.hash.hex(),
@@ -162,8 +160,3 @@ def telling(outlet: Outlet) -> Tell:
         recording.save()
 
     return tell
-
-
-_RESOURCE: Final = Resource(
-    attributes=[KeyValue(key="service.name", value=AnyValue(string_value="hansard"))]
-)

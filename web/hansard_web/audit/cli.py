@@ -10,42 +10,42 @@ from typing import Any
 
 import click
 
-from hansard_store.approvals.json import event_json, head_json, is_claimed, report_json
+from hansard_store.approvals.json import event_json, head_json, report_json
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import EventFilter, Head, StoredEvent
-from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.queries import limit_of
-from hansard_web.api.values import dump
-from hansard_web.approvals.cli import SETTINGS, accounting
-from hansard_web.audit.filters import event_filter, read_anchor
+from hansard_web.api.values import dump, page_body
+from hansard_web.approvals.cli import SETTINGS, accounting, actor_text
+from hansard_web.audit.filters import event_filter, events_page, read_anchor
 from hansard_web.cli.base import (
     Group,
+    by_option,
+    filter_options,
     json_option,
     page_options,
+    print_answer,
     print_json,
     setting_options,
-    user_name,
     write_bytes,
 )
 from hansard_web.cli.store import reading
-from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
 from hansard_web.ui.format import day_time, plural
 
-_FILTERS = (
-    ("type", "action.approved, tool.called, failure, …"),
-    ("actor", "agent, me, tool or system."),
-    ("who", "Name of the actor."),
-    ("action", "Mostly the name of a tool."),
-    ("source", "Where it came from: api, cli, repl, sdk, …"),
-    ("subject", "What it concerned, as approval:ID or conversation:ID."),
-    ("approval", "Approval, or a unique beginning of its id."),
-    ("run", "Run, or a unique beginning of its id."),
-    ("since", "At or after: RFC 3339 or nanoseconds."),
-    ("until", "Before."),
-)
+_FILTERS = {
+    "type": "action.approved, tool.called, failure, …",
+    "actor": "agent, me, tool or system.",
+    "who": "Name of the actor.",
+    "action": "Mostly the name of a tool.",
+    "source": "Where it came from: api, cli, repl, sdk, …",
+    "subject": "What it concerned, as approval:ID or conversation:ID.",
+    "approval": "Approval, or a unique beginning of its id.",
+    "run": "Run, or a unique beginning of its id.",
+    "since": "At or after: RFC 3339 or nanoseconds.",
+    "until": "Before.",
+}
 _AT_ONCE = 500
-_NAMES = tuple(name for name, _ in _FILTERS)
 
 
 @click.group(cls=Group)
@@ -53,34 +53,31 @@ def events() -> None:
     """Events: the audit log: list, head, verify, export."""
 
 
-def _filters(function: Any) -> Any:
-    for name, sentence in reversed(_FILTERS):
-        function = click.option(f"--{name}", help=sentence)(function)
-    return function
-
-
 @events.command("list")
 @setting_options(*SETTINGS)
-@_filters
+@filter_options(_FILTERS)
 @page_options
 def list_(*, limit: str, cursor: str | None, as_json: bool, **options: Any) -> None:
     """List events, the newest first; all filters must be met.
 
     Example: hansard events list --actor me --since 2026-01-31
     """
-    many = limit_of(limit)
-    before = None if cursor is None else decode_cursor("events", cursor, count=1)[0]
     with _opened_events(options) as (approvals, filters):
-        found = approvals.events(filters, before=before, limit=many)
+        page = events_page(approvals, filters, cursor, limit=limit_of(limit))
     if as_json:
-        next_cursor = encode_cursor("events", found[-1].seq) if len(found) == many else None
-        print_json({"items": [event_json(one) for one in found], "next_cursor": next_cursor})
+        print_json(page_body(page, event_json))
         return
-    print_table(
-        [Column("seq", is_figure=True), Column("time"), Column("type"), Column("by"),
-         Column("action"), Column("about", may_cut=True)],
-        [_row(one) for one in found],
-    )  # fmt: skip
+    print_records(
+        page.items,
+        {
+            Column("seq", is_figure=True): lambda event: str(event.seq),
+            Column("time"): lambda event: day_time(event.time_ns),
+            Column("type"): lambda event: event.type,
+            Column("by"): actor_text,
+            Column("action"): lambda event: event.action,
+            Column("about", may_cut=True): _about,
+        },
+    )
 
 
 @events.command()
@@ -93,10 +90,7 @@ def head(*, as_json: bool, **options: Any) -> None:
     """
     with accounting(options) as approvals:
         found = approvals.head()
-    if as_json:
-        print_json(head_json(found))
-        return
-    print_lines([found.text])
+    print_answer(head_json(found), lambda body: print_lines([found.text]), as_json=as_json)
 
 
 @events.command()
@@ -135,10 +129,10 @@ def verify(*, anchor: str | None, as_json: bool, **options: Any) -> None:
 
 @events.command("accept-head")
 @click.option("--note", default="", help="Why this state is the valid one.")
-@click.option("--by", help="Who decides; default: the user of this system.")
+@by_option("Who decides; default: the user of this system.")
 @setting_options(*SETTINGS)
 @json_option
-def accept_head(*, note: str, by: str | None, as_json: bool, **options: Any) -> None:
+def accept_head(*, note: str, by: str, as_json: bool, **options: Any) -> None:
     """Take the log as it is for the valid one, though it had come further when a head was kept.
 
     A store that is older than a head that was kept of it runs no approved action: what it would
@@ -147,7 +141,7 @@ def accept_head(*, note: str, by: str | None, as_json: bool, **options: Any) -> 
     Example: hansard events accept-head --note "the disk died; this is Friday's backup"
     """
     with accounting(options) as approvals:
-        given_up = approvals.accept_head(by=by or user_name(), note=note)
+        given_up = approvals.accept_head(by=by, note=note)
         found = approvals.head()
     if as_json:
         gone = [{"head": one.head.text, "file": str(one.path)} for one in given_up]
@@ -163,7 +157,7 @@ def accept_head(*, note: str, by: str | None, as_json: bool, **options: Any) -> 
 
 @events.command()
 @setting_options(*SETTINGS)
-@_filters
+@filter_options(_FILTERS)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file, not stdout."
 )
@@ -201,7 +195,7 @@ def _lines(approvals: ApprovalService, filters: EventFilter) -> Iterator[bytes]:
 def _opened_events(options: dict[str, Any]) -> Iterator[tuple[ApprovalService, EventFilter]]:
     """Open accountability for a block, with the filter that the options say."""
     data = options.get("data")
-    filters = {name: options.pop(name) for name in _NAMES}
+    filters = {name: options.pop(name) for name in _FILTERS}
     with accounting(options) as approvals:
         yield (
             approvals,
@@ -222,9 +216,7 @@ def _find_run(data: str | None, text: str) -> bytes:
         return find_trace_id(connection, text)
 
 
-def _row(event: StoredEvent) -> list[str]:
-    by = f"{event.actor} {event.who}".rstrip() + (" (claimed)" if is_claimed(event) else "")
+def _about(event: StoredEvent) -> str:
     note = next((str(event.contents[name]) for name in ("note", "reason", "error")
                  if name in event.contents), "")  # fmt: skip
-    about = f"{event.subject} — {note!r}" if note else event.subject
-    return [str(event.seq), day_time(event.time_ns), event.type, by, event.action, about]
+    return f"{event.subject} — {note!r}" if note else event.subject

@@ -1,12 +1,14 @@
-"""What a list of events can be narrowed by, read once for the API and the command line."""
+"""Lists of events and what they can be narrowed by, for the API and the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from hansard_store.audit.event_types import Actor, EventFilter, EventType, Head
+from hansard_store.approvals.service import ApprovalService
+from hansard_store.audit.event_types import Actor, EventFilter, EventType, Head, StoredEvent
+from hansard_store.database.cursors import Page
 from hansard_store.errors import InvalidQueryError
-from hansard_web.api.queries import read_times
+from hansard_web.api.queries import read_numbered, read_times, read_word
 
 _Find = Callable[[str], bytes]
 
@@ -27,14 +29,27 @@ def event_filter(
     """Return a filter; an empty value is no filter. Raises InvalidQueryError."""
     since_ns, until_ns = read_times(since, until)
     return EventFilter(
-        type=_known("type", type, EventType),
-        actor=_known("actor", actor, Actor),
+        type=read_word("type", type, list(EventType)),
+        actor=read_word("actor", actor, list(Actor)),
         approval_id=find_approval(approval) if approval else None,
         trace_id=find_run(run) if run else None,
         since_ns=since_ns,
         until_ns=until_ns,
         with_seals=with_seals,
         **{name: value or None for name, value in fields.items()},
+    )
+
+
+def events_page(
+    store: ApprovalService, filters: EventFilter, cursor: str | None, *, limit: int
+) -> Page[StoredEvent]:
+    """Return a page of events, the newest first; raises InvalidCursorError."""
+    return read_numbered(
+        "events",
+        cursor,
+        lambda before: store.events(filters, before=before, limit=limit),
+        limit=limit,
+        number=lambda event: event.seq,
     )
 
 
@@ -52,11 +67,3 @@ def read_anchor(text: str | None) -> Head | None:
             "anchor", f"anchor is {text[:80]!r}; it is SEQ:HASH, as `head` says it"
         )
     return Head(int(number), digest)
-
-
-def _known(name: str, text: str | None, kind: type[EventType] | type[Actor]) -> str | None:
-    if not text:
-        return None
-    if text not in list(kind):
-        raise InvalidQueryError(name, f"{name} is {text[:40]!r}; known are {', '.join(kind)}")
-    return text

@@ -26,10 +26,12 @@ from hansard_web.approvals.labels import clean
 from hansard_web.approvals.worker import AccountsDep
 from hansard_web.audit.chain_state import Chain, Chains, read_chain
 from hansard_web.audit.rows import EventRow, body_of, event_row, step_of
+from hansard_web.principals.dependencies import of_app
 from hansard_web.runs.page import is_fragment_request
 from hansard_web.ui.json_tree import JsonNode, json_tree
 
 router = APIRouter()
+ChainsDep = Annotated[Chains, of_app("chains")]
 
 _ROWS: Final = 100
 _LONGEST: Final = 200
@@ -83,15 +85,17 @@ class EventPage:
     subject_href: str  # of a memory record; "" for what has a line of its own, or no page
     body: JsonNode
     contents: tuple[tuple[str, str, JsonNode | None], ...]  # name, text, or what it is made of
-    hash: str
-    prev_hash: str
     previous_href: str | None
     next_href: str | None
 
 
 @router.get("/events")
 def events(
-    request: Request, site: SiteDep, accounts: AccountsDep, verify: Annotated[str, Query()] = ""
+    request: Request,
+    site: SiteDep,
+    accounts: AccountsDep,
+    chains: ChainsDep,
+    verify: Annotated[str, Query()] = "",
 ) -> Response:
     query = request.query_params
     fields = {name: query.get(name, "").strip()[:_LONGEST] for name in _FIELDS}
@@ -99,7 +103,7 @@ def events(
     found, seals, problem = _found(
         site, accounts.store, filters, before=_before(query.get("before", ""))
     )
-    chain = read_chain(_chains(request), site.readers, accounts.store, verify=bool(verify))
+    chain = read_chain(chains, site.readers, accounts.store, verify=bool(verify))
     page = EventsPage(
         fields=fields,
         rows=_rows(site, found),
@@ -127,14 +131,16 @@ def events(
 
 @router.get("/fragments/events/chain")
 def chain(
-    request: Request, site: SiteDep, accounts: AccountsDep, again: Annotated[str, Query()] = ""
+    request: Request,
+    site: SiteDep,
+    accounts: AccountsDep,
+    chains: ChainsDep,
+    again: Annotated[str, Query()] = "",
 ) -> Response:
     """Check the chain, unless it was checked a moment ago."""
     if not is_fragment_request(request):
         return RedirectResponse("/events?verify=1", HTTPStatus.SEE_OTHER)
-    found = read_chain(
-        _chains(request), site.readers, accounts.store, verify=True, again=bool(again)
-    )
+    found = read_chain(chains, site.readers, accounts.store, verify=True, again=bool(again))
     return site.renderer.fragment(request, "events/_chain.html", page=ChainPart(found))
 
 
@@ -226,8 +232,6 @@ def _event_page(site: Site, found: StoredEvent, *, last_seq: int) -> EventPage:
             else (name, "", json_tree(_cleaned(value)))
             for name, value in found.contents.items()
         ),
-        hash=found.hash.hex(),
-        prev_hash=found.prev_hash.hex(),
         previous_href=f"/events/{found.seq - 1}" if found.seq > 1 else None,
         next_href=f"/events/{found.seq + 1}" if found.seq < last_seq else None,
     )
@@ -245,20 +249,9 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-def _older(fields: Mapping[str, str], found: Sequence[StoredEvent]) -> str | None:
-    if len(found) < _ROWS:
-        return None
-    return _address({**fields, "before": str(found[-1].seq)})
-
-
 def _before(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def _address(query: Mapping[str, str]) -> str:
     return f"/events?{urlencode(query)}" if query else "/events"
-
-
-def _chains(request: Request) -> Chains:
-    found: Chains = request.app.state.chains
-    return found

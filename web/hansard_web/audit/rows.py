@@ -24,22 +24,16 @@ _QUOTED: Final = ("note", "reason", "error")
 class EventRow:
     """One entry; ids are hex digits, "" where there is none."""
 
-    seq: int
-    href: str
-    time_ns: int
-    late: bool
-    actor: str
+    event: StoredEvent
     icon: str
     who: str
     is_claimed: bool  # a program gave the name
-    type: str
     is_bad: bool
     say: str
     approval_id: str
     run_id: str
     step_id: str
     step_name: str  # "" where its span is not stored
-    hash: str
     hash_ends: str
     prev_ends: str
 
@@ -51,22 +45,16 @@ def event_row(event: StoredEvent, steps: Mapping[str, StepSkeleton] = _NO_STEPS)
     step_id = step_of(event)
     step = steps.get(step_id)
     return EventRow(
-        seq=event.seq,
-        href=f"/events/{event.seq}",
-        time_ns=event.time_ns,
-        late=event.late,
-        actor=event.actor,
+        event=event,
         icon=_ICONS.get(event.actor, "system"),  # type: ignore[call-overload]  # an Actor is a str
         who=one_line(name_text(event.who), 120),
         is_claimed=is_claimed(event),
-        type=event.type,
         is_bad=event.type in _BAD or body.get("ok") is False,
         say=_say(event, body),
         approval_id=event.approval_id.hex() if event.approval_id else "",
         run_id=run_id,
         step_id=step_id,
         step_name="" if step is None else one_line(step.tool_name or step.name, 60),
-        hash=event.hash.hex(),
         hash_ends=hash_ends(event.hash.hex()),
         prev_ends=hash_ends(event.prev_hash.hex()),
     )

@@ -37,7 +37,7 @@ COMMANDS: Final = (
     Entry("collector", "cli.serve", "Only receive telemetry.", _STARTING),
     Entry("web", "cli.serve", "Only show what a collector stores.", _STARTING),
     Entry("open", "cli.open", "Open the pages of a running server in the browser."),
-    Entry("tail", "runs.tail_cli", "Follow runs as they happen."),
+    Entry("tail", "runs.cli", "Follow runs as they happen."),
     Entry("runs", "runs.cli", "Runs: list, show, export, delete, pin."),
     Entry(
         "steps", "steps.cli", "Steps: show one, whole or as it came in; say what it knew, and why."

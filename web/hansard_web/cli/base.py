@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
@@ -21,6 +21,7 @@ import click
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_store.database.cursors import Page
 from hansard_store.principals.model import is_own_name
+from hansard_web.api.values import page_body
 from hansard_web.app.config import Config, load_config, setting
 from hansard_web.ui.format import file_size, printable
 
@@ -163,6 +164,29 @@ def json_option(function: _Function) -> _Function:
     )
 
 
+def by_option(
+    sentence: str = "Who says so. Default: the user of this machine.",
+) -> Callable[[_Function], _Function]:
+    """Add --by: the name of a person, that of the user unless given."""
+    return click.option(
+        "--by", callback=lambda _context, _option, name: name or user_name(), help=sentence
+    )
+
+
+def filter_options(
+    sentences: Mapping[str, str], renamed: Mapping[str, str] = {}
+) -> Callable[[_Function], _Function]:
+    """Add an option for each filter of a list; `renamed` are those with another name inside."""
+
+    def add(function: _Function) -> _Function:
+        for name in reversed(tuple(sentences)):
+            inside = renamed.get(name, name.replace("-", "_"))
+            function = click.option(f"--{name}", inside, help=sentences[name])(function)
+        return function
+
+    return add
+
+
 def read_config(**arguments: str | Sequence[str] | None) -> Config:
     """Return the configuration from options, environment and file."""
     return load_config(arguments, os.environ)
@@ -193,12 +217,19 @@ def print_page(
 ) -> None:
     """Print a page of a list: as JSON, or as `show` does it, and how to ask for the next one."""
     if as_json:
-        items = [body(one) for one in page.items]
-        print_json({"items": items, "next_cursor": page.next_cursor})
+        print_json(page_body(page, body))
         return
     show(page.items)
     if page.next_cursor:
         click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+def print_answer(body: _Item, show: Callable[[_Item], None], *, as_json: bool) -> None:
+    """Print a body: as JSON, or as `show` does it for people."""
+    if as_json:
+        print_json(body)
+    else:
+        show(body)
 
 
 def print_json(value: object) -> None:

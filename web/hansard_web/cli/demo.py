@@ -117,7 +117,7 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
         endpoints = server.endpoints
         rosa = person_at(endpoints)
         _introduce(endpoints, rosa.link, is_temporary=is_temporary)
-        others = beside.submit(run_programs, endpoints, on_run=lambda _: None)
+        others = beside.submit(run_programs, endpoints)
         found = play(endpoints, golden, click.echo, token=rosa.token)
         runs = others.result()
         claimed = play_claims(config, endpoints, click.echo)

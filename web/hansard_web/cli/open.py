@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import webbrowser
+from contextlib import closing
 from urllib.parse import urlencode
 
 import click
@@ -58,10 +59,7 @@ def _signing_in(endpoints: Endpoints, there: str, *, is_once: bool) -> str:
     """Return an address that opens a page signed in; good for one use where others could see it."""
     if not endpoints.instance:  # a server of an earlier version
         return f"{endpoints.http}{there}"
-    principals = Principals(DataFolder(endpoints.data))
-    try:
+    with closing(Principals(DataFolder(endpoints.data))) as principals:
         code = principals.add_link(user_name(), server=endpoints.instance, is_once=is_once)
-    finally:
-        principals.close()
     onward = f"?{urlencode({'next': there})}" if there != "/" else ""
     return f"{endpoints.http}/signin/link/{code}{onward}"

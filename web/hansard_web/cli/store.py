@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import apsw
 
@@ -40,21 +40,15 @@ def find_store(data: str | None) -> DataFolder:
 @contextmanager
 def reading(data: str | None) -> Iterator[apsw.Connection]:
     """Open the store read-only for the block."""
-    connection = open_store(find_store(data))
-    try:
+    with closing(open_store(find_store(data))) as connection:
         yield connection
-    finally:
-        connection.close()
 
 
 @contextmanager
 def lent_readers(data: str | None) -> Iterator[Readers]:
     """Open readers of a store for the block: for what reads with several connections."""
-    readers = Readers(use_store(data))
-    try:
+    with closing(Readers(use_store(data))) as readers:
         yield readers
-    finally:
-        readers.close()
 
 
 def use_store(data: str | None) -> DataFolder:
@@ -87,11 +81,8 @@ def open_store(folder: DataFolder) -> apsw.Connection:
 def maintaining(folder: DataFolder, *, secure: bool = False) -> Iterator[apsw.Connection]:
     """Open the store for deletion and gc; `secure` overwrites what is deleted."""
     open_store(folder).close()  # of this version, or refused
-    connection = open_for_maintenance(folder, secure=secure)
-    try:
+    with closing(open_for_maintenance(folder, secure=secure)) as connection:
         yield connection
-    finally:
-        connection.close()
 
 
 # The store's services that commands write with, memory and annotations, opened alike.
@@ -101,19 +92,13 @@ class Service(Protocol):
     def close(self) -> None: ...
 
 
-S_co = TypeVar("S_co", bound=Service, covariant=True)
-
-
-class MakeService(Protocol[S_co]):
-    def __call__(
-        self, folder: DataFolder, mode: RetentionMode, /, *, origin: Literal["cli"]
-    ) -> S_co: ...
+_S = TypeVar("_S", bound=Service)
 
 
 @contextmanager
 def opened_service(
-    make: MakeService[S_co], data: str | None, retention: str | None = None
-) -> Iterator[S_co]:
+    make: Callable[..., _S], data: str | None, retention: str | None = None
+) -> Iterator[_S]:
     """Open a service of the store for the block, under the retention mode that is in force.
 
     Raises NoStoreError, StoreError or StoreNewerError.

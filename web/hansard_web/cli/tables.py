@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Protocol, TextIO, TypeVar
 
 from rich.console import Console, JustifyMethod
 from rich.progress import (
@@ -33,6 +33,9 @@ _STATUS_STYLES = {
     "blocked": "yellow",
     "awaiting": "yellow",
 }
+
+
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,13 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]])
         table.add_row(*row)
     out.width = max(out.width, sum(widths) + _GAP * (len(columns) - 1))
     out.print(table)
+
+
+def print_records(
+    records: Iterable[_Record], cells: Mapping[Column, Callable[[_Record], str | Text]]
+) -> None:
+    """Print a line for each record: under every heading what is made of the record for it."""
+    print_table(tuple(cells), [[cell(one) for cell in cells.values()] for one in records])
 
 
 def _most_wide(columns: Sequence[Column], needed: Sequence[int], width: int) -> int:
@@ -142,34 +152,26 @@ def plain(recorded: str) -> Text:
 
 # How far long work is, on stderr, for people only.
 
-Tell = Callable[[str, int], None]  # what is done, and how much of it since the last time
-TellOf = Callable[[str, int, int], None]  # what is done, how much by now, and of how much
+
+class Tell(Protocol):
+    """Told what is done, and how much: in all of a total, else since the last time."""
+
+    def __call__(self, what: str, done: int, total: int | None = None, /) -> None: ...
 
 
 @contextmanager
 def progress() -> Iterator[Tell]:
-    """Count what has no known end, a line a kind; nothing is shown without a terminal."""
+    """Show how much is done, a line a kind; nothing is shown without a terminal."""
     with _bars() as bars:
         tasks: dict[str, TaskID] = {}
 
-        def tell(what: str, count: int) -> None:
+        def tell(what: str, done: int, total: int | None = None, /) -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=None)
-            bars.advance(tasks[what], count)
-
-        yield tell
-
-
-@contextmanager
-def progress_of() -> Iterator[TellOf]:
-    """Show how much is done of what is known to be there."""
-    with _bars() as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what)
-            bars.update(tasks[what], completed=done, total=total)
+                tasks[what] = bars.add_task(what, total=total)
+            if total is None:
+                bars.advance(tasks[what], done)
+            else:
+                bars.update(tasks[what], completed=done, total=total)
 
         yield tell
 

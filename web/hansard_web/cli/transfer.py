@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -25,7 +26,7 @@ from hansard_web.cli.base import (
     write_bytes,
 )
 from hansard_web.cli.store import find_store, open_store, reading
-from hansard_web.cli.tables import print_lines, progress_of
+from hansard_web.cli.tables import print_lines, progress
 from hansard_web.replay.export import recipe_file
 from hansard_web.ui import format as fmt
 
@@ -63,17 +64,13 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
     pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(folder.key())))
     pipeline.start()
     service = AnnotationService(folder, RetentionMode(config.retention), origin="import")
-    try:
-        with progress_of() as tell:
-            return import_files(
-                pipeline,
-                files,
-                restore=service.restore,
-                progress=lambda _where, done, total: tell("files", done, total),
-            )
-    finally:
-        pipeline.close()
-        service.close()
+    with closing(service), closing(pipeline), progress() as tell:
+        return import_files(
+            pipeline,
+            files,
+            restore=service.restore,
+            progress=lambda _where, done, total: tell("files", done, total),
+        )
 
 
 @click.command(cls=Command)

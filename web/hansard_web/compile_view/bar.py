@@ -10,17 +10,19 @@ from hansard_store.compilations.receipts import Receipt
 from hansard_web.compile_view.labels import SWATCHES
 from hansard_web.ui.format import count
 
-_GAP_PCT: Final = 0.08  # air between segments
+GAP_PCT: Final = 0.08  # air between segments
 _SLIVER_PCT: Final = 0.25  # narrower ones of a section join: 5,000 items are some 400 rectangles
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
+    """A rectangle of a bar."""
+
     css: str
     x_pct: float
     width_pct: float
     title: str
-    item: str  # id; "" where several items share the segment
+    item: str = ""  # id; "" where several items share the segment
     is_selected: bool = False
 
 
@@ -28,7 +30,7 @@ class Segment:
 class KeyEntry:
     """A line of the legend."""
 
-    section: str
+    css: str
     label: str
     tokens: int
     aside: str = ""
@@ -70,11 +72,11 @@ def item_segments(sent: Sequence[Receipt], budget: Budget, *, selected: str) -> 
         if last is not None and joins and width < _SLIVER_PCT and last.width_pct < _SLIVER_PCT * 4:
             joined += 1
             found[-1] = Segment(
-                css, last.x_pct, round(at + width - last.x_pct, 3), f"{joined} items", ""
+                css, last.x_pct, round(at + width - last.x_pct, 3), f"{joined} items"
             )
         else:
             joined = 1
-            shown = max(width - _GAP_PCT, min(width, _GAP_PCT))
+            shown = max(width - GAP_PCT, min(width, GAP_PCT))
             title = f"{one.item_id[:120]}, {count(one.tokens_after or 0)} tokens"
             found.append(
                 Segment(css, round(at, 3), round(shown, 3), title, one.item_id, is_selected)
@@ -89,9 +91,9 @@ def rest_segments(budget: Budget) -> tuple[Segment, ...]:
     if budget.free is not None and budget.free > 0:
         x, width = budget.used / budget.whole * 100, budget.free / budget.whole * 100
         title = f"free, {count(budget.free)} tokens"
-        found.append(Segment("seg-free", round(x, 3), round(width, 3), title, ""))
+        found.append(Segment("seg-free", round(x, 3), round(width, 3), title))
     if budget.reserve:
         width = budget.reserve / budget.whole * 100
         title = f"kept for the answer, {count(budget.reserve)} tokens"
-        found.append(Segment("seg-reserve", round(100 - width, 3), round(width, 3), title, ""))
+        found.append(Segment("seg-reserve", round(100 - width, 3), round(width, 3), title))
     return tuple(found)

@@ -62,16 +62,13 @@ class Past:
 class Inspected:
     """Everything about one item."""
 
-    item_id: str
-    decision: str
+    receipt: Receipt
     word: str
     by: str
     say: str
     meaning: str
     note: str
     removed: tuple[str, ...]
-    tokens_before: int | None
-    tokens_after: int | None
     kept_pct: float | None
     text_title: str
     tabs: tuple[TextTab, ...]
@@ -83,7 +80,6 @@ class Inspected:
     history: tuple[Past, ...]
     like_this_href: str  # receipts of this item with this reason, in all runs
     every_href: str  # all receipts of this item
-    reason: str
     close_href: str
 
 
@@ -101,16 +97,13 @@ def inspect_item(
     request = request_records(connection, record.compilation.row.request_ref)
     note = record.result.note(one.item_id)
     return Inspected(
-        item_id=one.item_id,
-        decision=one.decision,
+        receipt=one,
         word=DECISIONS.get(one.decision, one.decision),
         by=f"by pass {pass_words(one.pass_name)}" if one.pass_name else "",
         say=plain_why(one),
         meaning=meaning(one.reason),
         note=note,
         removed=record.result.removed(one.item_id),
-        tokens_before=before,
-        tokens_after=after,
         kept_pct=round(min((after or 0) / (before or 1), 1) * 100, 2) if tells_share else None,
         text_title="What the model read" if one.decision != "exclude" else "What was left out",
         tabs=_tabs(state, path) if changed else (),
@@ -122,7 +115,6 @@ def inspect_item(
         history=tuple(_history(connection, record, one)),
         like_this_href=receipts_href(item=one.item_id, reason=one.reason),
         every_href=receipts_href(item=one.item_id),
-        reason=one.reason,
         close_href=state.address(path, item="", first=state.first),
     )
 

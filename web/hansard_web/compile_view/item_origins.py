@@ -47,7 +47,6 @@ class RequestRecords:
 
     items: Mapping[str, Fields]
     memories: Mapping[str, Fields]
-    min_score: float | None = None
 
 
 NO_RECORDS: Final = RequestRecords({}, {})
@@ -69,11 +68,9 @@ def _read(data: bytes) -> RequestRecords:
     document = any_json(data)
     if not isinstance(document, dict):
         return NO_RECORDS
-    floor = _map(document.get("compile_config")).get("min_score")
     return RequestRecords(
         items=_by_id(document.get("context_items")),
         memories=_by_id(document.get("memory_records")),
-        min_score=floor if type(floor) in (int, float) else None,
     )
 
 

@@ -9,12 +9,7 @@ import apsw
 
 from hansard_collector.dialects.engine.references import READ_BYTES
 from hansard_compiler.errors import NotFoundError
-from hansard_store.compilations.queries import (
-    Compilation,
-    compilation_named,
-    compilation_of_span,
-    spans_naming_compilation,
-)
+from hansard_store.compilations.queries import Compilation, spans_naming_compilation
 from hansard_store.compilations.receipts import Receipt, receipts_of
 from hansard_store.content.payloads import (
     Payload,
@@ -68,17 +63,6 @@ def prompt_places(result: Result) -> dict[str, int]:
     """Return where each item stands in the prompt."""
     ids = (one for section in result.sections for one in section.item_ids)
     return {item_id: at for at, item_id in enumerate(ids)}
-
-
-def compilation_for(
-    connection: apsw.Connection, step: StepSkeleton, run: int, named: object
-) -> Compilation | None:
-    """Return the compile that a step is, or that it names in `hansard.compilation.id`."""
-    if step.role == "compile":
-        return compilation_of_span(connection, step.id)
-    if not isinstance(named, str) or not named:
-        return None
-    return compilation_named(connection, named, run=run)
 
 
 def read_record(connection: apsw.Connection, compilation: Compilation, *, now_ns: int) -> Record:

@@ -19,7 +19,6 @@ from hansard_compiler.compile.reasons import ReasonCode
 
 Json = Mapping[str, Any]
 _MICRO_PLACES: Final = 6
-_NANO_PLACES: Final = 9
 _MILLI_PLACES: Final = 3
 _MOST_REMOVED: Final = 100
 

@@ -50,7 +50,6 @@ class TermRow:
     value: str
     weight: str
     points: str
-    is_zero: bool
     css: str
     x_pct: float
     width_pct: float
@@ -94,7 +93,6 @@ def _row(term: Term, shown: int, largest: int) -> TermRow:
         value=value_text(term),
         weight=weight_text(term),
         points=sign + decimal(term.points, _PLACES, shown),
-        is_zero=not term.points,
         css="neg" if is_negative else "pos",
         x_pct=round(_ZERO_PCT - width if is_negative else _ZERO_PCT, 2),
         width_pct=round(width, 2),
@@ -113,18 +111,15 @@ _NEVER: Final = -(1 << 62)  # a score below any
 class Row:
     """One candidate in the table."""
 
+    receipt: Receipt
     anchor: str
-    item_id: str
     title: str
     href: str
     is_selected: bool
-    decision: str
     word: str
     icon: str
     kind: str
     source: str
-    tokens_before: int | None
-    tokens_after: int | None
     swatch: str
     share_pct: float  # of the largest that was sent
     score: str  # "" where it has none
@@ -133,7 +128,6 @@ class Row:
     why: Why
     related_href: str | None
     missed: str
-    reason: str
     rules: tuple[tuple[str, str], ...]  # (rule, address of its receipts)
     at_pass: str
 
@@ -169,11 +163,11 @@ def chosen(record: Record, state: ContextState) -> dict[str, list[Receipt]]:
     found = record.receipts
     if state.is_filtered:
         found = [one for one in found if _meets(one, state)]
-    key_of = _group_key(state)
+    grouping = _GROUPINGS[state.group]
     groups: dict[str, list[Receipt]] = defaultdict(list)
     for one in sorted(found, key=_ordering(record, state), reverse=state.is_reversed):
-        groups[key_of(one)].append(one)
-    return {key: groups[key] for key in _in_order(groups, state)}
+        groups[grouping.key(one)].append(one)
+    return {key: groups[key] for key in _in_order(groups, grouping.order)}
 
 
 def page_at(found: Sequence[Receipt], state: ContextState) -> int:
@@ -195,15 +189,15 @@ def listing(
     found = [one for group in of_group.values() for one in group]
     first = page_at(found, state)
     shown = found[first : first + PAGE_ROWS]
-    key_of = _group_key(state)
+    grouping = _GROUPINGS[state.group]
     make = _RowMaker(record, state.but(first=first), path, spoken)
     groups: list[Group] = []
-    for key in dict.fromkeys(map(key_of, shown)):
-        rows = tuple(make.row(one) for one in shown if key_of(one) == key)
+    for key in dict.fromkeys(map(grouping.key, shown)):
+        rows = tuple(make.row(one) for one in shown if grouping.key(one) == key)
         groups.append(
             Group(
                 key=key,
-                label=_label(state, key),
+                label=grouping.label(key),
                 swatch=SWATCHES.get(key, "free") if state.group == "place" else "",
                 aside=_aside(record, state, key, len(of_group[key]), len(rows)),
                 tokens=sum(one.tokens_after or 0 for one in of_group[key]),
@@ -263,44 +257,45 @@ def _missed_key(one: Receipt) -> tuple[int, int]:
     return 2, 0
 
 
-def _group_key(state: ContextState) -> Callable[[Receipt], str]:
-    if state.group == "decision":
-        return lambda one: one.decision
-    if state.group == "reason":
-        return lambda one: one.reason
-    if state.group == "pass":
-        return lambda one: one.pass_name or ""
-    if state.group == "kind":
-        return lambda one: one.kind or ""
-    if state.group == "none":
-        return lambda _: ""
-    return lambda one: OUT if one.decision == "exclude" else one.section or ""
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """A way to put rows into groups; those that `order` does not have stand last."""
+
+    key: Callable[[Receipt], str]
+    label: Callable[[str], str]
+    order: Sequence[str] = ()  # (): the largest group first
 
 
-def _in_order(groups: Mapping[str, Sequence[Receipt]], state: ContextState) -> list[str]:
+def _place_words(key: str) -> str:
+    return SECTIONS.get(key, "Not in the prompt" if key == OUT else key or "In the prompt")
+
+
+_GROUPINGS: Final[Mapping[str, _Grouping]] = {
+    "place": _Grouping(
+        lambda one: OUT if one.decision == "exclude" else one.section or "",
+        _place_words,
+        (*SECTIONS, "", OUT),
+    ),
+    "decision": _Grouping(
+        lambda one: one.decision, lambda key: DECISIONS.get(key, key).capitalize(), (*DECISIONS,)
+    ),
+    "reason": _Grouping(lambda one: one.reason, meaning),
+    "pass": _Grouping(
+        lambda one: one.pass_name or "",
+        lambda key: f"Pass {pass_words(key)}" if key else "No pass told",
+        (*PASS_NUMBERS,),
+    ),
+    "kind": _Grouping(lambda one: one.kind or "", lambda key: kind_words(key).capitalize()),
+    "none": _Grouping(lambda _: "", lambda _: ""),
+}
+
+
+def _in_order(groups: Mapping[str, Sequence[Receipt]], order: Sequence[str]) -> list[str]:
     """Return the keys of groups in the order of what they are, else the largest first."""
-    if state.group == "place":
-        known: Mapping[str, int] = {name: at for at, name in enumerate((*SECTIONS, "", OUT))}
-    elif state.group == "decision":
-        known = {name: at for at, name in enumerate(DECISIONS)}
-    elif state.group == "pass":
-        known = PASS_NUMBERS
-    else:
+    if not order:
         return sorted(groups, key=lambda key: (-len(groups[key]), key))
-    last = len(known)
-    return sorted(groups, key=lambda key: (known.get(key, last), key))
-
-
-def _label(state: ContextState, key: str) -> str:
-    if state.group == "place":
-        return SECTIONS.get(key, "Not in the prompt" if key == OUT else key or "In the prompt")
-    if state.group == "decision":
-        return DECISIONS.get(key, key).capitalize()
-    if state.group == "reason":
-        return meaning(key)
-    if state.group == "pass":
-        return f"Pass {pass_words(key)}" if key else "No pass told"
-    return kind_words(key).capitalize() if state.group == "kind" else ""
+    known = {name: at for at, name in enumerate(order)}
+    return sorted(groups, key=lambda key: (known.get(key, len(known)), key))
 
 
 def _aside(record: Record, state: ContextState, key: str, total: int, shown: int) -> str:
@@ -337,18 +332,15 @@ class _RowMaker:
         reason, words = why(one), self._spoken(one)
         source = source_words(one)
         return Row(
+            receipt=one,
             anchor=f"i{one.ordinal}",
-            item_id=one.item_id,
             title=f"“{words}”" if words else one.item_id,
             href=self._item_href(one.item_id) + f"#i{one.ordinal}",
             is_selected=one.item_id == self._state.item,
-            decision=one.decision,
             word=DECISIONS.get(one.decision, one.decision),
             icon=icon_of(one.kind),
             kind=kind_words(one.kind),
             source=f"{source} · {one.item_id}" if words else source,
-            tokens_before=one.tokens_before,
-            tokens_after=one.tokens_after,
             swatch=SWATCHES.get(one.section or "", ""),
             share_pct=round((one.tokens_after or 0) / self._largest * 100, 2),
             score="" if one.score_nano is None else points(one.score_nano),
@@ -357,7 +349,6 @@ class _RowMaker:
             why=reason,
             related_href=self._item_href(reason.related) if reason.related in self._known else None,
             missed=missed(one) if one.decision == "exclude" else "",
-            reason=one.reason,
             rules=tuple((rule, receipts_href(rule=rule)) for rule in one.rules),
             at_pass=pass_words(one.pass_name),
         )

@@ -7,9 +7,11 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
+
+from hansard_web.ui.format import natural
 
 ORDERS: Final = {
     "place": "place in the prompt",
@@ -72,9 +74,6 @@ class ContextState:
 
     def but(self, **changes: Any) -> ContextState:
         """Return this state with some fields changed; the page is kept only with the item."""
-        unknown = changes.keys() - {field.name for field in fields(self)}
-        if unknown:
-            raise TypeError(f"a compile's page has no state {sorted(unknown)}")
         keeps_page = changes.keys() <= {"item", "text", "shows_request"}
         return replace(self, **({} if keeps_page else {"first": 0}) | changes)
 
@@ -88,7 +87,6 @@ def parse_context_state(query: Mapping[str, str]) -> ContextState:
     """Read the state from a query; what makes no sense is left at its default."""
     order = query.get("order", "")
     name = order.removeprefix("-")
-    first = query.get("first", "")
     return ContextState(
         decision=_text(query, "decision"),
         reason=_text(query, "reason"),
@@ -100,7 +98,7 @@ def parse_context_state(query: Mapping[str, str]) -> ContextState:
         group=query["group"] if query.get("group") in GROUPS else "place",
         item=_text(query, "item"),
         text=query["text"] if query.get("text") in TEXTS else TEXTS[0],
-        first=int(first) if first.isascii() and first.isdigit() and len(first) < 8 else 0,
+        first=natural(query.get("first", ""), digits=7) or 0,
         shows_request=query.get("show") == "request",
     )
 

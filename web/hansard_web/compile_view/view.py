@@ -152,7 +152,7 @@ def _policy_checks_said(counts: Counter[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A filter by decision."""
+    """A filter that shows rows of one kind."""
 
     label: str
     icon: str
@@ -467,7 +467,6 @@ class NativeView:
     state: ContextState
     pairs: tuple[tuple[str, str], ...]  # what a form must keep of the address
     counts: tuple[tuple[str, str, int], ...]  # (decision, words, number)
-    total: int
     budget: Budget
     used_text: str
     bar_label: str
@@ -494,7 +493,6 @@ class NativeView:
     requests_href: str  # of the page with them unfolded, or folded again
     related: tuple[Related, ...]
     notes: tuple[str, ...]
-    row_count: int  # of the table, for readers that count
 
     def item_href(self, item_id: str) -> str:
         return self.state.address(self.path, item=item_id, text="changes")
@@ -526,7 +524,6 @@ def native_view(
         state=state,
         pairs=tuple(pair for pair in state.pairs() if pair[0] in _KEPT),
         counts=_decision_counts(record),
-        total=compilation.row.item_total,
         budget=budget,
         used_text=_used_text(budget),
         bar_label=_bar_label(record, budget),
@@ -553,7 +550,6 @@ def native_view(
         requests_href=state.address(path, shows_request=not state.shows_request) + "#request",
         related=_related(record, step),
         notes=_notes(record),
-        row_count=listed.found,
     )
 
 

@@ -26,11 +26,11 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
 from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import SCHEMA_VERSION, dump
 from hansard_web.app.problems import problem_of
 from hansard_web.policy.decider import PolicyDeciderDep
-from hansard_web.sidecar.compile_bodies import CompileInput, ModelInput
+from hansard_web.sidecar.bodies import CompileInput, ModelInput
 from hansard_web.sidecar.compiles import compile_step, compiled_again
 from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.idempotency import IdempotencyKey
@@ -167,7 +167,7 @@ async def _nothing() -> AsyncIterator[bytes]:
     yield
 
 
-router = noun_router("sidecar", route_class=JsonRoute, dependencies=[MayRead])
+router = NounRouter("sidecar", route_class=JsonRoute, dependencies=[MayRead])
 
 # Each waits for its provider in a thread of its own: pages never wait behind model calls.
 MOST_CALLS: Final = 32

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import apsw
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
-from hansard_collector.derived_context.context import PlacedCall, derive_context, place_call
-from hansard_collector.derived_context.provenance import Comparison, Row
+from hansard_collector.derived_context.context import derive_context, place_call
+from hansard_collector.derived_context.provenance import Row
 from hansard_store.compilations.queries import (
     ID_KEY,
     Compilation,
@@ -16,7 +18,7 @@ from hansard_store.compilations.queries import (
 )
 from hansard_store.runs.queries import RunItem
 from hansard_store.steps.queries import StepSkeleton
-from hansard_web.api.values import Body
+from hansard_web.api.values import Body, fields_of
 from hansard_web.context.compilation_bodies import notes_of, summary_body
 
 _CALL_ROLES = ("llm", "embedding")
@@ -45,7 +47,12 @@ def context_body(
 
 
 def native_compilation(
-    connection: apsw.Connection, step: StepSkeleton, reading: StepReading, *, run: int
+    connection: apsw.Connection,
+    step: StepSkeleton,
+    reading: StepReading,
+    *,
+    run: int,
+    with_below: bool = True,
 ) -> Compilation | None:
     """Return the compile that a step made, that it names, or the last one directly below it."""
     if step.role == "compile":
@@ -53,6 +60,8 @@ def native_compilation(
     named = reading.view.attributes.get(ID_KEY)
     if isinstance(named, str) and named:
         return compilation_named(connection, named, run=run)
+    if not with_below:
+        return None
     return compilation_below(connection, bytes.fromhex(step.run_id), bytes.fromhex(step.span_id))
 
 
@@ -74,32 +83,17 @@ def _derived(
         tools=reading.normal.call.tools,
         previous_tools=() if before is None else before.tools,
     )
-    return {"kind": "derived", **_place(placed), **_comparison(derived.comparison)}
-
-
-def _place(placed: PlacedCall) -> Body:
-    return {
-        "call_number": placed.number,
-        "calls_in_run": placed.of,
-        "continues": None if placed.baseline is None else placed.baseline.step_id,
-    }
-
-
-def _comparison(comparison: Comparison) -> Body:
+    comparison = derived.comparison
     found = comparison.cache_break
     return {
-        "tokens": comparison.tokens,
-        "previous_tokens": comparison.previous_tokens,
+        "kind": "derived",
+        "call_number": placed.number,
+        "calls_in_run": placed.of,
+        "continues": None if baseline is None else baseline.step_id,
+        **fields_of(comparison, "tokens", "previous_tokens"),
         "tokens_basis": "scaled to the billed input" if comparison.scaled else "estimated",
         "messages": [_row(row) for row in comparison.rows],
-        "cache_break": None
-        if found is None
-        else {
-            "position": found.position,
-            "lost_tokens": found.lost_tokens,
-            "equal_tokens": found.equal_tokens,
-            "cacheable": found.cacheable,
-        },
+        "cache_break": None if found is None else asdict(found),
     }
 
 
@@ -108,11 +102,6 @@ def _row(row: Row) -> Body:
         "change": row.change.value,
         "position": row.current,
         "previous_position": row.previous,
-        "same_bytes": row.same_bytes,
-        "tokens": row.tokens,
-        "origin": {
-            "kind": row.origin.kind,
-            "step_id": row.origin.step_id,
-            "step_name": row.origin.step_name,
-        },
+        **fields_of(row, "same_bytes", "tokens"),
+        "origin": asdict(row.origin),
     }

@@ -17,7 +17,7 @@ from hansard_store.compilations.queries import (
 from hansard_store.compilations.receipts import Receipt, receipts_of
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.queries import steps_by_number
-from hansard_web.api.values import Body, plain, time_text
+from hansard_web.api.values import Body, fields_of, plain, time_text
 from hansard_web.receipts.bodies import receipt_body
 
 _OF_RESULT = {"score_breakdown": dict, "notes": str, "removed": list}
@@ -57,11 +57,7 @@ def summary_body(compilation: Compilation) -> Body:
         "step_id": compilation.step_id,
         "run_id": compilation.run_id,
         "started_at": time_text(row.started_ns),
-        "provider": row.provider,
-        "model": row.model,
-        "hash": row.hash,
-        "stable_prefix_hash": row.stable_prefix_hash,
-        "volatile_suffix_hash": row.volatile_suffix_hash,
+        **fields_of(row, "provider", "model", "hash", "stable_prefix_hash", "volatile_suffix_hash"),
         "recorded_schema_version": row.schema_version or "1",
         "counter": row.counter,
         "ports": row.ports.split(",") if row.ports else [],
@@ -69,13 +65,9 @@ def summary_body(compilation: Compilation) -> Body:
         "items": {
             "total": row.item_total,
             "receipts": row.receipt_count,
-            "included": row.included,
-            "excluded": row.excluded,
-            "compressed": row.compressed,
-            "redacted": row.redacted,
+            **fields_of(row, "included", "excluded", "compressed", "redacted"),
         },
-        "request_ref": row.request_ref,
-        "result_ref": row.result_ref,
+        **fields_of(row, "request_ref", "result_ref"),
         "url": f"/v1/compilations/{row.id}",
     }
 

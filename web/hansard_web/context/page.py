@@ -20,33 +20,13 @@ from hansard_collector.derived_context.origins import Origin
 from hansard_collector.derived_context.provenance import Change, Comparison, Row
 from hansard_compiler.calls import Json, Message
 from hansard_store.steps.queries import StepSkeleton
+from hansard_web.compile_view.bar import GAP_PCT, KeyEntry, Segment
+from hansard_web.compile_view.view import Choice
 from hansard_web.diff.page.words import Piece, word_diff
 from hansard_web.ui.format import count, duration, plural
 from hansard_web.ui.messages import headline
 
 # Two prompts as bars of tokens, and the legend that says what each colour holds. Pure.
-
-_GAP_PCT = 0.08  # air between the segments of a bar
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A message's share of a bar."""
-
-    css: str
-    x_pct: float
-    width_pct: float
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyEntry:
-    """A line of the legend."""
-
-    css: str
-    label: str
-    tokens: int
-    aside: str = ""
 
 
 def token_bar(comparison: Comparison, *, of_previous: bool) -> tuple[Segment, ...]:
@@ -63,13 +43,13 @@ def token_bar(comparison: Comparison, *, of_previous: bool) -> tuple[Segment, ..
         width = tokens / whole * 100
         css = _segment_css(row, of_previous=of_previous)
         last = segments[-1] if segments else None
-        if last is not None and last.css == css and width < _GAP_PCT * 2:
+        if last is not None and last.css == css and width < GAP_PCT * 2:
             # Slivers of one colour join: a thousand messages are a few dozen rectangles.
             segments[-1] = Segment(
                 css, last.x_pct, round(at + width - last.x_pct, 3), "several messages"
             )
         else:
-            shown = max(width - _GAP_PCT, min(width, _GAP_PCT))
+            shown = max(width - GAP_PCT, min(width, GAP_PCT))
             title = f"{row.change}, {count(tokens)} tokens"
             segments.append(Segment(css, round(at, 3), round(shown, 3), title))
         at += width
@@ -204,16 +184,6 @@ class ContextRow:
     starts_break: bool
     href: str
     is_selected: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A filter by kind of change."""
-
-    label: str
-    icon: str
-    href: str
-    is_on: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,117 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import urllib.error
-import urllib.request
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 from hansard_web.demo import telemetry
 
 _MOST_TURNS = 8
+_CHARACTERS_PER_TOKEN = 4
+_MESSAGE_OVERHEAD_TOKENS = 4
 
 
 class ModelError(Exception):
-    """The model's server refused a request."""
+    """The model refused a request."""
+
+
+# A model that answers from a file: no key, no network.
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model does when a user text holds `when` and so many tools have answered since."""
+
+    when: str
+    after_tools: int
+    text: str = ""
+    tool_calls: Sequence[Mapping[str, Any]] = ()
+    delay_ms: int = 0
+    fail_status: int = 0  # an HTTP error instead of an answer
+
+
+def load_script() -> list[Reply]:
+    """Return the replies of script.json, in order; the first that fits is sent."""
+    source = files("hansard_web.demo").joinpath("script.json").read_text(encoding="utf-8")
+    return [Reply(**entry) for entry in json.loads(source)]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """An answer of the model, its message as chat APIs write one."""
+
+    id: str
+    message: dict[str, Any]
+    tokens: Mapping[str, int]  # input, output, cache_read
+
+
+@dataclass
+class ScriptedModel:
+    """Chooses replies and counts tokens.
+
+    Stateless but for its prompt cache, which works as the real ones do: what an earlier request
+    began with is read from the cache, message by message, up to the first one that differs.
+    """
+
+    script: Sequence[Reply] = field(default_factory=load_script)
+    _cache: set[bytes] = field(default_factory=set)
+
+    def complete(self, request: Mapping[str, Any]) -> Completion:
+        """Answer a request; raises ModelError."""
+        reply = self._find_reply(request["messages"])
+        if reply is None:
+            raise ModelError("HTTP 400: the script has no reply to this")
+        time.sleep(reply.delay_ms / 1000)  # a model thinks; the waterfall should show it
+        if reply.fail_status:
+            raise ModelError(f"HTTP {reply.fail_status}: {reply.text}")
+        identity = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:20]
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+        if reply.tool_calls:
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{identity}{number}",
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+                }
+                for number, call in enumerate(reply.tool_calls)
+            ]
+        tokens = {
+            "input": _count_tokens(request["messages"]),
+            "output": _count_tokens([message]),
+            "cache_read": self._count_cached(request["model"], request["messages"]),
+        }
+        return Completion(f"chatcmpl-{identity}", message, tokens)
+
+    def _find_reply(self, messages: Sequence[Mapping[str, Any]]) -> Reply | None:
+        """Return the reply to the last user message, given what tools have answered since."""
+        last = max(i for i, message in enumerate(messages) if message["role"] == "user")
+        answered = sum(message["role"] == "tool" for message in messages[last:])
+        prompt = messages[last]["content"]
+        fitting = (r for r in self.script if r.when in prompt and r.after_tools == answered)
+        return next(fitting, None)
+
+    def _count_cached(self, model: str, messages: Sequence[Mapping[str, Any]]) -> int:
+        """Return how many input tokens an earlier request had sent, and remember these."""
+        cached, is_hit = 0, True
+        digest = hashlib.sha256(model.encode())
+        for message in messages:
+            digest.update(json.dumps(message, sort_keys=True).encode())
+            key = digest.digest()
+            is_hit = is_hit and key in self._cache
+            cached += _count_tokens([message]) if is_hit else 0
+            self._cache.add(key)
+        return cached
+
+
+def _count_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Return about how many tokens messages have: four characters each."""
+    characters = sum(len(json.dumps(message, ensure_ascii=False)) for message in messages)
+    return characters // _CHARACTERS_PER_TOKEN + _MESSAGE_OVERHEAD_TOKENS * len(messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +148,6 @@ class Report:
         default_factory=lambda: {"input": 0, "output": 0, "cache_read": 0}
     )
 
-    def add(self, usage: Mapping[str, Any]) -> None:
-        """Add the usage of one model call."""
-        self.tokens["input"] += usage["prompt_tokens"]
-        self.tokens["output"] += usage["completion_tokens"]
-        self.tokens["cache_read"] += usage["prompt_tokens_details"]["cached_tokens"]
-
 
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -66,7 +157,7 @@ class Agent:
     instructions: str
     model: str
     provider: str
-    model_url: str
+    scripted: ScriptedModel
     tools: Sequence[Tool] = ()
 
     def answer(
@@ -120,14 +211,16 @@ class Agent:
             request, provider=self.provider, conversation_id=report.conversation_id
         ) as span:
             try:
-                completion = _post(f"{self.model_url}/chat/completions", request)
+                completion = self.scripted.complete(request)
             except ModelError as error:
                 telemetry.report_error(span, error)
                 raise
-            telemetry.report_completion(span, completion)
-        report.add(completion["usage"])
-        message: dict[str, Any] = completion["choices"][0]["message"]
-        return message
+            telemetry.report_completion(
+                span, completion.id, self.model, completion.message, completion.tokens
+            )
+        for name, count in completion.tokens.items():
+            report.tokens[name] += count
+        return completion.message
 
     def _call_tool(self, call: Mapping[str, Any], report: Report) -> dict[str, Any]:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -143,18 +236,5 @@ class Agent:
                 telemetry.report_error(span, error)
                 result = json.dumps({"error": str(error)})
             else:
-                telemetry.report_result(span, result)
+                span.set_attribute("gen_ai.tool.call.result", result)
         return {"role": "tool", "tool_call_id": call["id"], "content": result}
-
-
-def _post(url: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    request = urllib.request.Request(
-        url, json.dumps(body).encode(), headers={"content-type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            reply: dict[str, Any] = json.load(response)
-            return reply
-    except urllib.error.HTTPError as error:
-        message = json.load(error)["error"]["message"]
-        raise ModelError(f"HTTP {error.code}: {message}") from None

@@ -9,47 +9,27 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Any, Final
 
 from hansard_web.demo import telemetry
-from hansard_web.demo.agent import Agent, Report, Tool
+from hansard_web.demo.agent import Agent, Report, ScriptedModel, Tool
 
-_ORDERS: Final = {
-    "A-1042": {"item": "espresso machine", "paid_eur": 249, "delivered": "2026-11-14"},
-    "B-2077": {"item": "running shoes", "paid_eur": 89, "delivered": None},
-}
-_POLICY: Final = (
-    "Goods may be returned within 30 days of delivery. Damaged goods are refunded in full, at our "
-    "cost, once the customer has described the damage. Above 500 EUR a person decides."
+# What the tools find: orders, a policy, an archive.
+_WORLD: Final = json.loads(
+    files("hansard_web.demo").joinpath("world.json").read_text(encoding="utf-8")
 )
-_ARCHIVE: Final = (
-    {
-        "id": "hansard-1771",
-        "title": "Reporting of debates before 1771",
-        "content": "Until 1771 printing the debates of Parliament was a breach of privilege; "
-        "reporters wrote from memory and disguised the speakers.",
-    },
-    {
-        "id": "hansard-1909",
-        "title": "The official report",
-        "content": "Since 1909 the report is made by staff of the House: full, in the first "
-        "person, leaving out repetitions and correcting plain mistakes.",
-    },
-    {
-        "id": "wal-2010",
-        "title": "Write-ahead logging",
-        "content": "With a write-ahead log readers do not block writers: changes are appended to "
-        "a separate file and moved into the database at a checkpoint.",
-    },
-)
+_ORDERS: Final[Mapping[str, Any]] = _WORLD["orders"]
+_POLICY: Final[str] = _WORLD["refund_policy"]
+_ARCHIVE: Final[Sequence[Mapping[str, str]]] = _WORLD["archive"]
 _SLOW_SEARCH_S: Final = 1.2
 
 
 # ---- support desk: two conversations, a tool that fails once, a broken prompt cache
 
 
-def support_desk(model_url: str) -> Iterator[Report]:
+def support_desk(model: ScriptedModel) -> Iterator[Report]:
     """Answer two customers; the second hour has another clock in the instructions."""
     gateway = _PaymentGateway()
     tools = (
@@ -70,7 +50,7 @@ def support_desk(model_url: str) -> Iterator[Report]:
             "Be brief and kind. Look an order up before you speak about it, and read the refund "
             "policy before you promise anything."
         )
-        return Agent("support-desk", instructions, "gpt-4o-mini", "openai", model_url, tools)
+        return Agent("support-desk", instructions, "gpt-4o-mini", "openai", model, tools)
 
     first, second = desk("14:05"), desk("15:05")
     machine: list[dict[str, Any]] = []
@@ -89,7 +69,13 @@ def support_desk(model_url: str) -> Iterator[Report]:
 
 
 def _lookup_order(arguments: Mapping[str, str], _report: Report) -> str:
-    with telemetry.query_span("orders"):
+    query = {
+        "db.system.name": "sqlite",
+        "db.operation.name": "SELECT",
+        "db.collection.name": "orders",
+        "db.query.text": "SELECT * FROM orders WHERE id = ?",
+    }
+    with telemetry.client_span("SELECT orders", query):
         return json.dumps(_ORDERS[arguments["order"]])
 
 
@@ -109,14 +95,14 @@ class _PaymentGateway:
 # ---- research: a search that takes its time, and a second agent inside the first one's run
 
 
-def research(model_url: str) -> Iterator[Report]:
+def research(model: ScriptedModel) -> Iterator[Report]:
     """Answer two questions from the archive, facts checked by another agent."""
     checker = Agent(
         "fact-checker",
         "Say whether the archive supports a claim, and quote the entry that decides.",
         "gpt-4.1",
         "openai",
-        model_url,
+        model,
         (_read_entry(),),
     )
 
@@ -128,7 +114,7 @@ def research(model_url: str) -> Iterator[Report]:
         "You answer from the archive and name the entries you used. Have each date checked.",
         "claude-sonnet-4-5",
         "anthropic",
-        model_url,
+        model,
         (
             Tool("search_archive", "Search the archive.", {"query": "words"}, _search_archive),
             _read_entry(),
@@ -151,7 +137,12 @@ def _read_entry() -> Tool:
 
 def _search_archive(arguments: Mapping[str, str], _report: Report) -> str:
     words = set(arguments["query"].lower().split())
-    with telemetry.retrieval_span("archive", query=arguments["query"]) as span:
+    retrieval = {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "archive",
+        "gen_ai.retrieval.query.text": arguments["query"],
+    }
+    with telemetry.client_span("retrieval archive", retrieval) as span:
         if "parliament" in words:
             time.sleep(_SLOW_SEARCH_S)  # the slow span of the demo
         found = [
@@ -159,7 +150,7 @@ def _search_archive(arguments: Mapping[str, str], _report: Report) -> str:
             for e in _ARCHIVE
             if words & _words_of(e)
         ]
-        telemetry.report_documents(span, found)
+        span.set_attribute("gen_ai.retrieval.documents", telemetry.to_json(found))
     return json.dumps([entry["id"] for entry in found])
 
 
@@ -170,22 +161,22 @@ def _words_of(entry: Mapping[str, str]) -> set[str]:
 # ---- night jobs: one that works, one whose model is down
 
 
-def night_jobs(model_url: str) -> Iterator[Report]:
+def night_jobs(model: ScriptedModel) -> Iterator[Report]:
     """Write release notes, then try to sync an inventory while the model is overloaded."""
     notes = Agent(
         "release-notes",
         "Turn a list of changes into three short lines for people who do not read code.",
         "gpt-4.1",
         "openai",
-        model_url,
+        model,
     )
     changes = "Changes: searching is faster; exports keep time zones; a crash on empty runs is gone"
     yield notes.answer([{"role": "user", "content": changes}])
-    sync = Agent("inventory-sync", "Compare two lists.", "gpt-4o-mini", "openai", model_url)
+    sync = Agent("inventory-sync", "Compare two lists.", "gpt-4o-mini", "openai", model)
     yield sync.answer([{"role": "user", "content": "Compare warehouse and shop for shelf 7"}])
 
 
-PROGRAMS: Final[Mapping[str, Callable[[str], Iterator[Report]]]] = {
+PROGRAMS: Final[Mapping[str, Callable[[ScriptedModel], Iterator[Report]]]] = {
     "support-desk": support_desk,
     "research": research,
     "night-jobs": night_jobs,
@@ -193,10 +184,10 @@ PROGRAMS: Final[Mapping[str, Callable[[str], Iterator[Report]]]] = {
 
 
 def main() -> None:
-    """Run one program against the model at the URL given."""
-    name, model_url = sys.argv[1:]
+    """Run one program."""
+    (name,) = sys.argv[1:]
     with telemetry.exporting():
-        for report in PROGRAMS[name](model_url):
+        for report in PROGRAMS[name](ScriptedModel()):
             print(json.dumps(dataclasses.asdict(report)), flush=True)
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeAlias
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+SpanContextManager: TypeAlias = AbstractContextManager[Span]
 
 _tracer = trace.get_tracer("demo.agents")
 
@@ -42,10 +44,9 @@ def _exporter() -> SpanExporter:
     return Http()
 
 
-@contextmanager
 def agent_span(
     name: str, *, conversation_id: str | None, user_id: str | None, is_new_run: bool
-) -> Iterator[Span]:
+) -> SpanContextManager:
     """Report an agent's work: a trace of its own, or a part of the one that called it."""
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
@@ -54,16 +55,14 @@ def agent_span(
         "user.id": user_id,
     }
     context = trace.set_span_in_context(trace.INVALID_SPAN) if is_new_run else None
-    with _tracer.start_as_current_span(
+    return _tracer.start_as_current_span(
         f"invoke_agent {name}", context=context, attributes=_present(attributes)
-    ) as span:
-        yield span
+    )
 
 
-@contextmanager
 def model_span(
     request: Mapping[str, Any], *, provider: str, conversation_id: str | None
-) -> Iterator[Span]:
+) -> SpanContextManager:
     """Report a model call with the whole request; `report_completion` adds the answer."""
     system = [m for m in request["messages"] if m["role"] == "system"]
     others = [m for m in request["messages"] if m["role"] != "system"]
@@ -73,38 +72,37 @@ def model_span(
         "gen_ai.request.model": request["model"],
         "gen_ai.request.temperature": request["temperature"],
         "gen_ai.conversation.id": conversation_id,
-        "gen_ai.system_instructions": _json([_text(m["content"]) for m in system]),
-        "gen_ai.input.messages": _json([_message(m) for m in others]),
-        "gen_ai.tool.definitions": _json(
+        "gen_ai.system_instructions": to_json([_text(m["content"]) for m in system]),
+        "gen_ai.input.messages": to_json([_message(m) for m in others]),
+        "gen_ai.tool.definitions": to_json(
             [{"type": "function", **tool["function"]} for tool in request["tools"]]
         ),
     }
-    with _tracer.start_as_current_span(
+    return _tracer.start_as_current_span(
         f"chat {request['model']}", kind=SpanKind.CLIENT, attributes=_present(attributes)
-    ) as span:
-        yield span
+    )
 
 
-def report_completion(span: Span, completion: Mapping[str, Any]) -> None:
+def report_completion(
+    span: Span, id: str, model: str, message: Mapping[str, Any], tokens: Mapping[str, int]
+) -> None:
     """Add a model's answer and its usage to the span of the call."""
-    choice, usage = completion["choices"][0], completion["usage"]
     span.set_attributes(
         {
-            "gen_ai.response.id": completion["id"],
-            "gen_ai.response.model": completion["model"],
-            "gen_ai.response.finish_reasons": [choice["finish_reason"]],
-            "gen_ai.output.messages": _json([_message(choice["message"])]),
-            "gen_ai.usage.input_tokens": usage["prompt_tokens"],
-            "gen_ai.usage.output_tokens": usage["completion_tokens"],
-            "gen_ai.usage.cache_read.input_tokens": usage["prompt_tokens_details"]["cached_tokens"],
+            "gen_ai.response.id": id,
+            "gen_ai.response.model": model,
+            "gen_ai.response.finish_reasons": ["tool_calls" if "tool_calls" in message else "stop"],
+            "gen_ai.output.messages": to_json([_message(message)]),
+            "gen_ai.usage.input_tokens": tokens["input"],
+            "gen_ai.usage.output_tokens": tokens["output"],
+            "gen_ai.usage.cache_read.input_tokens": tokens["cache_read"],
         }
     )
 
 
-@contextmanager
-def tool_span(name: str, *, description: str, call_id: str, arguments: str) -> Iterator[Span]:
+def tool_span(name: str, *, description: str, call_id: str, arguments: str) -> SpanContextManager:
     """Report a tool call; an error in the block is recorded and raised again."""
-    with _tracer.start_as_current_span(
+    return _tracer.start_as_current_span(
         f"execute_tool {name}",
         attributes={
             "gen_ai.operation.name": "execute_tool",
@@ -114,39 +112,12 @@ def tool_span(name: str, *, description: str, call_id: str, arguments: str) -> I
             "gen_ai.tool.call.id": call_id,
             "gen_ai.tool.call.arguments": arguments,
         },
-    ) as span:
-        yield span
+    )
 
 
-@contextmanager
-def retrieval_span(source: str, *, query: str) -> Iterator[Span]:
-    """Report a search for documents."""
-    with _tracer.start_as_current_span(
-        f"retrieval {source}",
-        kind=SpanKind.CLIENT,
-        attributes={
-            "gen_ai.operation.name": "retrieval",
-            "gen_ai.data_source.id": source,
-            "gen_ai.retrieval.query.text": query,
-        },
-    ) as span:
-        yield span
-
-
-@contextmanager
-def query_span(table: str) -> Iterator[Span]:
-    """Report a database query, as an ordinary instrumentation would: nothing of it is GenAI."""
-    with _tracer.start_as_current_span(
-        f"SELECT {table}",
-        kind=SpanKind.CLIENT,
-        attributes={
-            "db.system.name": "sqlite",
-            "db.operation.name": "SELECT",
-            "db.collection.name": table,
-            "db.query.text": f"SELECT * FROM {table} WHERE id = ?",
-        },
-    ) as span:
-        yield span
+def client_span(name: str, attributes: Mapping[str, str]) -> SpanContextManager:
+    """Report a request to another system, such as a search or a query of a database."""
+    return _tracer.start_as_current_span(name, kind=SpanKind.CLIENT, attributes=attributes)
 
 
 def report_error(span: Span, error: Exception) -> None:
@@ -154,16 +125,6 @@ def report_error(span: Span, error: Exception) -> None:
     span.set_attribute("error.type", type(error).__qualname__)
     span.record_exception(error)
     span.set_status(Status(StatusCode.ERROR, str(error)))
-
-
-def report_documents(span: Span, documents: Sequence[Mapping[str, Any]]) -> None:
-    """Add what a search found."""
-    span.set_attribute("gen_ai.retrieval.documents", _json(documents))
-
-
-def report_result(span: Span, result: str) -> None:
-    """Add what a tool returned."""
-    span.set_attribute("gen_ai.tool.call.result", result)
 
 
 def trace_id_of(span: Span) -> str:
@@ -197,7 +158,8 @@ def _text(content: str) -> dict[str, Any]:
     return {"type": "text", "content": content}
 
 
-def _json(value: object) -> str:
+def to_json(value: object) -> str:
+    """Return a value as attributes hold it."""
     return json.dumps(value, ensure_ascii=False)
 
 

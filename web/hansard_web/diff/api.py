@@ -6,22 +6,23 @@ import time
 from typing import Annotated
 
 from fastapi import Depends, Query
+from starlette.responses import Response
 
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, InvalidQueryError, StaleCursorError
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.bodies import run_diff_body, step_diff_body
 from hansard_web.diff.compaction import compaction_sides
-from hansard_web.diff.lookup import find_run_diff
+from hansard_web.diff.lookup import TIMEOUT_MS, find_run_diff
 from hansard_web.diff.runs import RunDiff, compare_focus
 from hansard_web.diff.steps import compare_steps
+from hansard_web.html_export import MEDIA_TYPE, saved_diff
 
-router = noun_router("diff")
+router = NounRouter("diff")
 
-TIMEOUT_MS = 30_000  # reading two runs of 10,000 steps takes some seconds
 _KIND = "diff"
 
 Limit = Annotated[int, Depends(read_limit)]
@@ -105,6 +106,19 @@ def diff_compaction(site: SiteDep, step_id: str) -> Answer:
     return Answer(
         {"step_id": found.step_id, "before": found.before, "after": found.after, "diff": body}
     )
+
+
+@router.get(
+    "/v1/diff/saved/{left}/{right}",
+    responses={200: {"content": {"text/html": {}}, "description": "one self-contained file"}},
+    response_class=Response,
+)
+def save_diff(site: SiteDep, left: str, right: str) -> Response:
+    """Give a comparison of two runs or two steps as one HTML file; it opens offline, unscripted."""
+    with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
+        file = saved_diff(connection, left, right, trees=site.pictures.tree, now_ns=time.time_ns())
+    headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+    return Response(file.body, media_type=MEDIA_TYPE, headers=headers)
 
 
 def _cursor(diff: RunDiff, row: int) -> str:

@@ -7,8 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from hansard_compiler.diff import (
-    Because,
-    Change,
     CompileDiff,
     Delta,
     ItemDiff,
@@ -21,7 +19,7 @@ from hansard_compiler.diff import (
 from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
 from hansard_compiler.diff.sides import Term
 from hansard_web.api.bodies import run_body, skeleton_body
-from hansard_web.api.values import Body, plain
+from hansard_web.api.values import Body, fields_of, milliseconds, plain
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.runs import AlignedStep, RunDiff
 from hansard_web.diff.steps import StepDiff, ValueDiff
@@ -38,15 +36,7 @@ def step_diff_body(diff: StepDiff) -> Body:
         "right": skeleton_body(diff.right.step),
         "is_empty": diff.is_empty,
         "changed_fields": list(diff.what),
-        "headline": [delta_body(one) for one in diff.figures],
-        **detail_body(diff),
-        "notes": list(diff.notes),
-    }
-
-
-def detail_body(diff: StepDiff) -> Body:
-    """Return what two steps differ in, beside their figures."""
-    return {
+        "headline": [_delta(one) for one in diff.figures],
         "compile": None
         if diff.context is None
         else compile_diff_body(diff.context, diff.item_names),
@@ -56,6 +46,7 @@ def detail_body(diff: StepDiff) -> Body:
         "request": None if diff.request is None else request_diff_body(diff.request),
         "input": _value(diff.input),
         "output": _value(diff.output),
+        "notes": list(diff.notes),
     }
 
 
@@ -76,10 +67,10 @@ def run_diff_body(
         "left": run_body(diff.left),
         "right": run_body(diff.right),
         "is_empty": diff.is_empty,
-        "headline": [delta_body(one) for one in diff.figures],
+        "headline": [_delta(one) for one in diff.figures],
         "counts": dict(diff.counts),
-        "first_divergence": None if parted is None else aligned_body(parted),
-        "steps": [aligned_body(one) for one in steps],
+        "first_divergence": None if parted is None else _aligned(parted),
+        "steps": [_aligned(one) for one in steps],
         "next_cursor": next_cursor,
         "total": len(diff.steps),
         "detail": None if focus is None else step_diff_body(focus),
@@ -87,37 +78,24 @@ def run_diff_body(
     }
 
 
-def aligned_body(one: AlignedStep) -> Body:
+def _aligned(one: AlignedStep) -> Body:
     """Return a row of two trees laid side by side."""
+    left = None if one.left is None else one.left.step
+    right = None if one.right is None else one.right.step
     return {
-        "number": one.number,
-        "state": one.state,
-        "name": one.row.step.name,
-        "role": one.row.step.role,
+        **fields_of(one, "number", "state"),
+        **fields_of(one.row.step, "name", "role"),
         "depth": one.row.depth,
-        "left": None if one.left is None else one.left.step.step_id,
-        "right": None if one.right is None else one.right.step.step_id,
-        "left_duration_ms": _milliseconds(one.left.step.duration_ns if one.left else None),
-        "right_duration_ms": _milliseconds(one.right.step.duration_ns if one.right else None),
+        "left": None if left is None else left.step_id,
+        "right": None if right is None else right.step_id,
+        "left_duration_ms": None if left is None else milliseconds(left.duration_ns),
+        "right_duration_ms": None if right is None else milliseconds(right.duration_ns),
         "changed_fields": list(one.what),
     }
 
 
-def delta_body(one: Delta) -> Body:
-    """Return a figure of both sides and which way it moved."""
-    return {
-        "name": one.name,
-        "left": one.left,
-        "right": one.right,
-        "delta": one.delta,
-        "share": one.share,
-        "direction": one.direction,
-        "verdict": one.verdict,
-    }
-
-
-def _milliseconds(ns: int | None) -> float | None:
-    return None if ns is None else ns / 1_000_000
+def _delta(one: Delta) -> Body:
+    return fields_of(one, "name", "left", "right", "delta", "share", "direction", "verdict")
 
 
 # ---- compiles
@@ -129,7 +107,7 @@ def compile_diff_body(diff: CompileDiff, names: ItemNames) -> Body:
     return {
         "is_empty": diff.is_empty,
         "models": {"left": left, "right": right},
-        "items": [item_body(one, names) for one in diff.items],
+        "items": [_item(one, names) for one in diff.items],
         "budget": [_amount(one) for one in diff.budget],
         "by_class": [_amount(one) for one in diff.by_class],
         "by_section": [_amount(one) for one in diff.by_section],
@@ -142,11 +120,17 @@ def compile_diff_body(diff: CompileDiff, names: ItemNames) -> Body:
             }
             for one in diff.redactions
         ],
-        "settings": [_setting(one) for one in diff.settings] if diff.knows_settings else None,
-    }
+        "settings": [
+            {**fields_of(one, "name", "kind"), "change": one.presence,
+             **fields_of(one, "left", "right")}
+            for one in diff.settings
+        ]
+        if diff.knows_settings
+        else None,
+    }  # fmt: skip
 
 
-def item_body(one: ItemDiff, names: ItemNames) -> Body:
+def _item(one: ItemDiff, names: ItemNames) -> Body:
     """Return one item on both sides, what became of it, and why."""
     return {
         "item_id": one.item_id,
@@ -159,37 +143,21 @@ def item_body(one: ItemDiff, names: ItemNames) -> Body:
         "terms": [_term(term) for term in one.terms],
         "policy_changed": one.is_policy_changed,
         "redaction_changed": one.is_redaction_changed,
-        "cause": None if one.because is None else _because(one.because),
+        "cause": None if one.because is None else plain(asdict(one.because)),
     }
 
 
 def _side(side: ItemSide) -> Body:
     return {
-        "kind": side.kind,
-        "decision": side.decision,
-        "reason": side.reason,
+        **fields_of(side, "kind", "decision", "reason"),
         "pass": side.pass_name,
-        "tokens_before": side.tokens_before,
-        "tokens_after": side.tokens_after,
+        **fields_of(side, "tokens_before", "tokens_after"),
         "score": _points(side.score),
-        "section": side.section,
-        "source": side.source,
-        "rule_ids": list(side.rule_ids),
+        **fields_of(side, "section", "source", "rule_ids"),
         "related_item_id": side.related,
         "missed_by_tokens": side.missed_tokens,
         "missed_by_score": _points(side.missed_score),
-        "original_ref": side.original_ref,
-        "final_ref": side.final_ref,
-    }
-
-
-def _because(one: Because) -> Body:
-    return {
-        "kind": one.kind,
-        "detail": one.detail,
-        "basis": one.basis,
-        "changes": list(one.changes),
-        "is_minimal": one.is_minimal,
+        **fields_of(side, "original_ref", "final_ref"),
     }
 
 
@@ -217,30 +185,16 @@ def _points(billionths: int | None) -> float | None:
 
 
 def _amount(one: Amount) -> Body:
-    return {"name": one.name, "left": one.left, "right": one.right, "delta": one.delta}
+    return fields_of(one, "name", "left", "right", "delta")
 
 
 def _rule(one: RuleDiff) -> Body:
     before, after = one.versions
     return {
-        "rule_id": one.rule_id,
-        "change": one.change,
-        "left": one.left,
-        "right": one.right,
+        **fields_of(one, "rule_id", "change", "left", "right"),
         "left_version": before,
         "right_version": after,
-        "left_items": list(one.left_items),
-        "right_items": list(one.right_items),
-    }
-
-
-def _setting(one: Change) -> Body:
-    return {
-        "name": one.name,
-        "kind": one.kind,
-        "change": one.presence,
-        "left": plain(one.left),
-        "right": plain(one.right),
+        **fields_of(one, "left_items", "right_items"),
     }
 
 
@@ -252,13 +206,11 @@ def _message(diff: StepDiff, pair: MessagePair) -> Body:
     right = None if pair.right is None else diff.right.messages[pair.right]
     message = right or left
     return {
-        "state": pair.state,
-        "left": pair.left,
-        "right": pair.right,
+        **fields_of(pair, "state", "left", "right"),
         "role": None if message is None else message.role,
         "left_hash": None if left is None else left.hash.hex(),
         "right_hash": None if right is None else right.hash.hex(),
-        "text": [] if diff.message_text(pair) is None else _ops(diff.message_text(pair) or ()),
+        "text": _ops(diff.message_text(pair) or ()),
     }
 
 
@@ -272,15 +224,7 @@ def json_diff_body(diff: JsonDiff) -> Body:
     """Return changes by path."""
     return {
         "is_truncated": diff.is_cut,
-        "changes": [
-            {
-                "path": one.path,
-                "state": one.state,
-                "left": plain(one.left),
-                "right": plain(one.right),
-            }
-            for one in diff.changes
-        ],
+        "changes": [fields_of(one, "path", "state", "left", "right") for one in diff.changes],
     }
 
 

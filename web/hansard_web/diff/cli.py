@@ -195,11 +195,11 @@ def _print_parts(diff: StepDiff, *, with_same: bool) -> None:
         if not value.is_empty:
             print_lines(["", f"{label}"])
             _print_words(value.text)
-            _print_paths(value.json)
+            print_lines(_path_lines(value.json))
     for label, paths in (("tools", diff.tools), ("parameters", diff.parameters)):
         if paths.changes:
             print_lines(["", f"{label}"])
-            _print_paths(paths)
+            print_lines(_path_lines(paths))
     if diff.request is not None and not diff.request.is_equal:
         at = diff.request.first_difference
         where = "" if at is None else f", the first at byte {at:,}"
@@ -255,10 +255,6 @@ def _shortened(text: str) -> str:
         return text
     half = _LONGEST_TEXT // 2
     return f"{text[:half]} … {text[-half:]}"
-
-
-def _print_paths(diff: JsonDiff) -> None:
-    print_lines(_path_lines(diff))
 
 
 def _path_lines(diff: JsonDiff) -> Iterator[str]:

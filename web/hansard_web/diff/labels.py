@@ -137,13 +137,10 @@ def _moved(delta: Delta) -> str:
         return f"{left} → {right}"
     if delta.name == "cache_share":
         return f"{abs(amount):.0f} points {delta.direction}"
-    word = delta.direction if delta.name in _SHAPES else _counted(delta.direction)
+    fewer = "less" if delta.name in _SHAPES else "fewer"
+    word = "more" if delta.direction == "more" else fewer
     text = f"{value_text(delta.name, abs(amount))} {word}"
     return text if share is None else f"{text}, {'+' if share > 0 else '−'}{abs(share):.0%}"
-
-
-def _counted(direction: str) -> str:
-    return "more" if direction == "more" else "fewer"
 
 
 _SHAPES: Final[Mapping[str, Callable[[float], str]]] = {

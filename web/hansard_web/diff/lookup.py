@@ -10,6 +10,7 @@ from hansard_web.diff.runs import RunDiff, Trees, compare_runs
 from hansard_web.run_page.picture import Recent
 
 Comparisons = Recent[RunDiff]
+TIMEOUT_MS = 30_000  # reading two runs of 10,000 steps takes some seconds
 
 
 class MixedSidesError(InvalidQueryError):

@@ -12,9 +12,8 @@ import apsw
 from hansard_compiler.diff import Delta, StepPair, align_steps, headline
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import RunTree, TreeRow
-from hansard_web.diff.figures import run_figures
 from hansard_web.diff.step_facts import MOST_READ, StepsOf, Understanding, steps_of, what_differs
-from hansard_web.diff.steps import StepDiff, compare_steps
+from hansard_web.diff.steps import StepDiff, compare_steps, run_figures
 
 Trees = Callable[[apsw.Connection, str], RunTree]
 # Where two runs part is shown at a step that says something by itself.
@@ -41,13 +40,6 @@ class AlignedStep:
         found = self.right or self.left
         assert found is not None
         return found
-
-    @property
-    def key(self) -> str:
-        """Both step ids, as the address of a page names the row."""
-        left = self.left.step.step_id if self.left else ""
-        right = self.right.step.step_id if self.right else ""
-        return f"{left}~{right}"
 
 
 @dataclass(frozen=True, slots=True)

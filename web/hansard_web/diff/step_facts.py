@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import apsw
@@ -15,7 +16,7 @@ from hansard_collector.derivation.stored_span import StepReading, reading_of
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.diff import StepMark
 from hansard_store.compilations.queries import compile_outcomes
-from hansard_store.content.messages import CallRow, MessageRef, list_calls, read_nodes
+from hansard_store.content.messages import MessageRef, list_calls, read_nodes
 from hansard_store.runs.details import CallModels, call_models
 from hansard_store.steps.queries import RunTree, StepSkeleton, TreeRow, tree_rows
 
@@ -95,7 +96,7 @@ def _output_digest(reading: StepReading) -> bytes:
 
 
 def _digest(values: Sequence[Any]) -> bytes:
-    if not any(_is_told(values)):
+    if all(value in (None, [], ()) for value in values):
         return _NOTHING
     try:
         return hashlib.sha256(canonical_bytes(values)).digest()
@@ -103,12 +104,9 @@ def _digest(values: Sequence[Any]) -> bytes:
         return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).digest()
 
 
-def _is_told(values: Iterable[Any]) -> Iterable[bool]:
-    return (value not in (None, [], ()) for value in values)
-
-
 MOST_READ = 10_000  # steps of one run whose content is read; of the rest the summary is compared
 _CALL_ROLES = ("llm", "embedding")
+_token_figures = attrgetter("input", "output", "cache_read", "cache_write", "reasoning")
 # Their name is the library's word; one of them stands for another whatever it is called.
 _NAMELESS = frozenset({"llm", "embedding", "compile"})
 _BY_ROLE = frozenset({"llm", "embedding", "agent", "compile"})
@@ -145,15 +143,12 @@ def steps_of(
     *,
     understanding: Understanding,
     now_ns: int,
-    top: int | None = None,
 ) -> StepsOf:
-    """Read what the steps of a run are compared by; `top` is the row of a step to begin with.
+    """Read what the steps of a run are compared by.
 
     Costs up to a tenth of a millisecond a step.
     """
-    shape = tree.tree
-    chosen = range(len(shape)) if top is None else range(top, top + shape.sizes[top])
-    rows = tree_rows(connection, tree, chosen, now_ns=now_ns)
+    rows = tree_rows(connection, tree, range(len(tree.tree)), now_ns=now_ns)
     calls = _calls(connection, tree.run)
     compiles = compile_outcomes(connection, tree.run)
     models = call_models(connection, tree.run)
@@ -208,15 +203,7 @@ def _facts(
         role=step.role,
         status="ok" if step.status == "unset" else step.status,
         model=tuple(models) if models is not None else (),
-        tokens=()
-        if tokens is None
-        else (
-            tokens.input,
-            tokens.output,
-            tokens.cache_read,
-            tokens.cache_write,
-            tokens.reasoning,
-        ),
+        tokens=() if tokens is None else _token_figures(tokens),
         input=facts.input,
         output=facts.output,
         compile=compiled,
@@ -243,20 +230,14 @@ def _calls(connection: apsw.Connection, run: int) -> dict[int, StepDigests]:
     ends = {node for row in rows for node in (row.input_prefix, row.output_prefix) if node}
     nodes = read_nodes(connection, ends)
     known: dict[int, bytes] = {0: _NOTHING}
-    return {row.span: _digests(row, nodes, known) for row in rows if _says(row)}
-
-
-def _says(row: CallRow) -> bool:
-    return row.input_prefix is not None or row.output_prefix is not None
-
-
-def _digests(
-    row: CallRow, nodes: Mapping[int, tuple[int, MessageRef]], known: dict[int, bytes]
-) -> StepDigests:
-    return StepDigests(
-        _chain(row.input_prefix or 0, nodes, known),
-        _chain(row.output_prefix or 0, nodes, known),
-    )
+    return {
+        row.span: StepDigests(
+            _chain(row.input_prefix or 0, nodes, known),
+            _chain(row.output_prefix or 0, nodes, known),
+        )
+        for row in rows
+        if row.input_prefix is not None or row.output_prefix is not None
+    }
 
 
 def _chain(

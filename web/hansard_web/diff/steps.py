@@ -39,19 +39,20 @@ from hansard_compiler.diff import (
     side_of_context,
     text_diff,
 )
+from hansard_compiler.diff.explanations import Figure, cache_share
 from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations.queries import Compilation
 from hansard_store.compilations.receipts import Receipt, receipts_of
-from hansard_store.content.payloads import folder_of, read_payload
+from hansard_store.content.payloads import Payload, folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.runs.status import TokenSums
 from hansard_store.steps.queries import StepSkeleton, get_step
-from hansard_web.api.values import plain
+from hansard_web.api.values import milliseconds, plain, usd
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.context.bodies import native_compilation
-from hansard_web.diff.figures import step_figures
 from hansard_web.diff.neighbours import neighbours_of
 from hansard_web.diff.step_facts import known_as
 from hansard_web.run_page.picture import Recent
@@ -95,7 +96,10 @@ def compare_compiles(
 ) -> CompileDiff:
     """Compare two compiles with the cause of every flip; takes some seconds at most, once."""
     key = folder_of(connection).key()
-    make = partial(_compared, left.side, right.side, key)
+    make = partial(
+        explained, left.side, right.side, Redactor(key),
+        items_tried=_ITEMS_TRIED, compiles=(_FEWEST_COMPILES, _MOST_COMPILES),
+    )  # fmt: skip
     if left.notes or right.notes:
         return make()
     # Both are whole, and nothing changes under one digest.
@@ -103,15 +107,26 @@ def compare_compiles(
     return _RECENT.get((key, *((row.request_ref, row.result_ref) for row in rows)), make)
 
 
-def _compared(left: CompileSide, right: CompileSide, key: bytes) -> CompileDiff:
+def explained(
+    left: CompileSide,
+    right: CompileSide,
+    redactor: Redactor,
+    *,
+    items_tried: int,
+    compiles: tuple[int, int],
+) -> CompileDiff:
+    """Compare two compiles with the cause of every flip, found by compiling again.
+
+    So many items are compiled in all, in at least and at most so many compiles.
+    """
     diff = compile_diff(left, right)
-    most = _ITEMS_TRIED // max(len(diff.items), 1)
+    fewest, most = compiles
     return explain(
         diff,
         left,
         right,
-        compile_again=partial(_compiled, redactor=Redactor(key)),
-        most_compiles=min(max(most, _FEWEST_COMPILES), _MOST_COMPILES),
+        compile_again=partial(_compiled, redactor=redactor),
+        most_compiles=min(max(items_tried // max(len(diff.items), 1), fewest), most),
     )
 
 
@@ -131,11 +146,11 @@ def _compiles_request(
     ref = compilation.row.request_ref
     if ref is None:
         return None, "the sender stored no request of this compile"
-    standing, payload = standing_of(connection, ref)
+    _, payload, trouble = _small_payload(
+        connection, ref, "the request of this compile", "compiled again"
+    )
     if payload is None:
-        return None, f"the request of this compile is {standing.value}"
-    if payload.size > READ_BYTES:
-        return None, "the request of this compile is too large to be compiled again here"
+        return None, trouble
     try:
         data = read_payload(folder_of(connection), payload)
         return recorded_request(data), ""
@@ -489,19 +504,67 @@ def _as_text(value: Any) -> str:
 # ---- the request as it was sent
 
 
+def _small_payload(
+    connection: apsw.Connection, ref: str, name: str, purpose: str
+) -> tuple[PayloadStanding, Payload | None, str]:
+    """Return a payload that may be read here, or why it is not."""
+    standing, payload = standing_of(connection, ref)
+    if payload is None:
+        return standing, None, f"{name} is {standing.value}"
+    if payload.size > READ_BYTES:
+        return standing, None, f"{name} is too large to be {purpose} here"
+    return standing, payload, ""
+
+
 def _request(connection: apsw.Connection, reading: StepReading) -> tuple[bytes | None, str]:
     attributes = reading.view.attributes
     ref = attributes.get(_REQUEST_KEY)
     if not isinstance(ref, str):
         return None, ""
-    standing, payload = standing_of(connection, ref)
+    standing, payload, trouble = _small_payload(connection, ref, "its request", "compared")
     if payload is None:
-        return None, f"its request is {standing.value}"
-    if payload.size > READ_BYTES:
-        return None, "its request is too large to be compared here"
+        return None, trouble
     try:
         data = read_payload(folder_of(connection), payload)
     except StoreCorruptError as error:
         return None, str(error)
     is_whole = standing is PayloadStanding.STORED
     return data, "" if is_whole else f"its request was redacted: {payload.redacted}"
+
+
+# ---- headline figures, by the names that `diff.headline` knows
+
+
+def run_figures(run: RunItem) -> dict[str, Figure]:
+    """Return the figures of a run; None is unknown."""
+    return {
+        "status": run.status,
+        "cost_usd": run.cost_usd,
+        "duration_ms": milliseconds(run.duration_ns),
+        **_tokens(run.tokens),
+        "steps": run.step_count,
+        "model_calls": run.model_calls,
+        "tool_calls": run.tool_calls,
+        "errors": run.error_count,
+    }
+
+
+def step_figures(step: StepSkeleton, *, model: str | None) -> dict[str, Figure]:
+    """Return the figures of a step; None is unknown."""
+    return {
+        "status": "ok" if step.status == "unset" else step.status,
+        "model": model,
+        "cost_usd": usd(step.cost_usd_nano),
+        "duration_ms": milliseconds(step.duration_ns),
+        **_tokens(step.tokens),
+    }
+
+
+def _tokens(tokens: TokenSums | None) -> dict[str, Figure]:
+    sums = tokens or TokenSums()
+    return {
+        "tokens.input": sums.input,
+        "tokens.output": sums.output,
+        "tokens.reasoning": sums.reasoning,
+        "cache_share": cache_share(sums.cache_read, sums.input),
+    }

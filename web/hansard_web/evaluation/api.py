@@ -4,35 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Query
+from fastapi import Query
 
 from hansard_collector.evaluation.words import verdict_json
-from hansard_store.errors import InvalidQueryError
 from hansard_store.evaluation.verdicts import (
     VERDICTS,
-    Verdict,
     VerdictFilter,
     list_verdicts,
     memory_ids,
 )
 from hansard_store.memory.rows import find_number
 from hansard_store.runs.queries import find_trace_id
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, one_of, read_limit
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.parameters import Cursor, Limit, one_of
+from hansard_web.api.queries import read_word
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 
-router = noun_router("evaluations")
-
-LimitParam = Annotated[int, Depends(read_limit)]
+router = NounRouter("evaluations")
 
 
-@router.get(
-    "/v1/evaluations", response_class=Answer, responses=answers("evaluation.schemas.EvaluationList")
-)
+@router.get("/v1/evaluations", "evaluation.schemas.EvaluationList")
 def evaluations(
     site: SiteDep,
-    limit: LimitParam,
+    limit: Limit,
     run: Annotated[str | None, Query(description="that said it: an id, or its beginning")] = None,
     verdict: Annotated[
         str | None,
@@ -53,20 +47,10 @@ def evaluations(
     with site.readers.read() as connection:
         filters = VerdictFilter(
             run=None if run is None else find_trace_id(connection, run),
-            verdict=read_verdict(verdict),
+            verdict=read_word("verdict", verdict, VERDICTS),
             tool=tool or None,
             memory=None if memory is None else find_number(connection, memory),
         )
         page = list_verdicts(connection, filters, limit=limit, cursor=cursor)
         names = memory_ids(connection, page.items)
-        items = [verdict_json(one, names) for one in page.items]
-    return Answer({"items": items, "next_cursor": page.next_cursor})
-
-
-def read_verdict(verdict: str | None) -> Verdict | None:
-    """Return a verdict; None where none is asked for."""
-    if verdict and verdict not in VERDICTS:
-        raise InvalidQueryError(
-            "verdict", f"verdict is {verdict!r}; it is one of {', '.join(VERDICTS)}"
-        )
-    return next((known for known in VERDICTS if known == verdict), None)
+    return page_answer(page, lambda one: verdict_json(one, names))

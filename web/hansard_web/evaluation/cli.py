@@ -29,17 +29,8 @@ from hansard_web.cli.base import (
     setting_options,
 )
 from hansard_web.cli.store import reading, use_store
-from hansard_web.cli.tables import Column, print_table
+from hansard_web.cli.tables import Column, print_records
 from hansard_web.ui import format as fmt
-
-_COLUMNS = (
-    Column("VERDICT"),
-    Column("WHAT", may_cut=True),
-    Column("SAID", may_cut=True),
-    Column("RECORD", may_cut=True),
-    Column("SAID AT (UTC)"),
-    Column("STEP"),
-)
 
 
 @click.command(cls=Command)
@@ -93,7 +84,17 @@ def _json(data: str, found: Evaluated) -> Json:
 
 def _print(found: Evaluated) -> None:
     if found.new:
-        print_table(_COLUMNS, [_cells(one) for one in _in_order(found.new)])
+        print_records(
+            _in_order(found.new),
+            {
+                Column("VERDICT"): lambda one: one.verdict,
+                Column("WHAT", may_cut=True): lambda one: f"{one.qualifier} {one.subject}".strip(),
+                Column("SAID", may_cut=True): lambda one: one.said,
+                Column("RECORD", may_cut=True): evidence_words,
+                Column("SAID AT (UTC)"): lambda one: fmt.day_time(one.claimed_ns),
+                Column("STEP"): lambda one: one.step_id or "memory",
+            },
+        )
     counts = ", ".join(f"{count:,} {name}" for name, count in found.verdicts.items())
     click.echo(f"claims of the window: {counts}", err=True)
     for name, count in found.unverified:
@@ -105,14 +106,3 @@ def _print(found: Evaluated) -> None:
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
     order = ("contradicted", "unknown", "claimed", "confirmed")
     return sorted(rows, key=lambda one: (order.index(one.verdict), one.claimed_ns))
-
-
-def _cells(one: VerdictRow) -> tuple[str, ...]:
-    return (
-        one.verdict,
-        f"{one.qualifier} {one.subject}".strip(),
-        one.said,
-        evidence_words(one),
-        fmt.day_time(one.claimed_ns),
-        one.step_id or "memory",
-    )

@@ -11,7 +11,7 @@ import apsw
 
 from hansard_collector.evaluation.words import evidence_words, normal_words
 from hansard_store.evaluation.verdicts import VerdictRow, memory_ids, verdicts_of_run
-from hansard_web.ui.format import clock, plural
+from hansard_web.ui.format import plural
 
 _MOST: Final = 200
 _MOST_SHOWN: Final = 3  # contradictions that stand open at the top of a run
@@ -34,20 +34,13 @@ ICONS: Final = {
 class ClaimLine:
     """One claim. Its sentence is hostile text, as everything recorded is."""
 
-    verdict: str
+    row: VerdictRow
     label: str
     icon: str
     verb: str  # said, wrote
-    sentence: str  # "" where the words are not stored any more
     claim: str  # in Hansard's own words
     record: str  # what the record shows
-    why: str
-    at: str
-    step_href: str  # where it was said
-    evidence_href: str  # the step that decided; "" none did
-    evidence: str  # the tool of that step
     correction_href: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +71,7 @@ def _panel(
         return None
     names = memory_ids(connection, rows)
     lines = [_line(one, names) for one in rows]
-    bad = [one for one in lines if one.verdict == "contradicted"]
+    bad = [one for one in lines if one.row.verdict == "contradicted"]
     shown = bad if is_step else bad[:_MOST_SHOWN]
     rest = [one for one in lines if one not in shown]
     counts: Counter[str] = Counter(one.verdict for one in rows)
@@ -93,18 +86,11 @@ def _panel(
 def _line(row: VerdictRow, names: dict[int, str]) -> ClaimLine:
     correction = None if row.correction is None else names.get(row.correction)
     return ClaimLine(
-        verdict=row.verdict,
+        row=row,
         label=_LABELS[row.verdict],
         icon=ICONS[row.verdict],
         verb="wrote to memory" if row.source == "memory" else "said",
-        sentence=row.said.rstrip("."),
         claim=normal_words(row),
         record=evidence_words(row),
-        why=row.why,
-        at=clock(row.claimed_ns),
-        step_href=f"/steps/{row.step_id}" if row.step_id else "",
-        evidence_href=f"/steps/{row.evidence[0]}" if row.evidence else "",
-        evidence=row.tool,
         correction_href=f"/memory/{correction}" if correction else "",
-        count=row.count,
     )

@@ -32,7 +32,7 @@ from hansard_web.cli.base import (
     user_name,
 )
 from hansard_web.cli.store import find_store, maintaining, open_store, reading, use_store
-from hansard_web.cli.tables import print_facts, print_lines, progress, progress_of
+from hansard_web.cli.tables import print_facts, print_lines, progress
 from hansard_web.context.recompile import Recompiled, Verdict, recompile
 from hansard_web.ui import format as fmt
 
@@ -83,7 +83,7 @@ def _verify_store(
     data: str | None, *, every: int, heads_copy: str | None, deep: bool, as_json: bool
 ) -> None:
     folder = use_store(data)
-    with progress_of() as tell:
+    with progress() as tell:
         report = verify_store(folder, every=every, heads_copy=heads_copy, progress=tell)
         if deep:
             derived = verify_derived(folder, progress=tell)
@@ -256,7 +256,7 @@ def rebuild(*, data: str | None, only_old: bool, as_json: bool) -> None:
     Example: hansard rebuild --only-old
     """
     folder = use_store(data)
-    with progress_of() as tell:
+    with progress() as tell:
         rebuilt = rebuild_store(folder, only_old=only_old, progress=partial(tell, "runs"))
     if as_json:
         print_json(dataclasses.asdict(rebuilt))
@@ -280,7 +280,7 @@ def backup(*, target: Path, data: str | None, no_key: bool, as_json: bool) -> No
     Example: hansard backup friday.tar.zst
     """
     folder = use_store(data)
-    with progress_of() as tell:
+    with progress() as tell:
         made = back_up(folder, target, with_key=not no_key, progress=tell)
     _report(made, f"backed up to {target}", as_json=as_json)
 
@@ -298,7 +298,7 @@ def restore(*, source: Path, data: str | None, heads_copy: str | None, as_json: 
     Example: hansard restore friday.tar.zst --data ./restored
     """
     folder = DataFolder(data_folder(data, os.environ))
-    with progress_of() as tell:
+    with progress() as tell:
         made = restore_store(source, folder, progress=tell)
     config = read_config(data=str(folder.path), heads_copy=heads_copy)
     open_store(folder).close()

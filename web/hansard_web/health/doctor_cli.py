@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import chain
 
 import click
 from rich.text import Text
@@ -24,25 +26,7 @@ from hansard_web.cli.base import (
     setting_options,
 )
 from hansard_web.cli.tables import plain, print_lines
-from hansard_web.health.checks import (
-    Finding,
-    Level,
-    check_disk,
-    check_doors,
-    check_folder,
-    check_heads,
-    check_heartbeat,
-    check_instrumentors,
-    check_offline,
-    check_policy,
-    check_principals,
-    check_rebuild,
-    check_sdk,
-    check_settings,
-    check_store,
-    check_transcripts,
-    check_versions,
-)
+from hansard_web.health.checks import Finding, Level, check_offline, examine, fail, ok
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
@@ -62,8 +46,12 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
     config = read_config(**arguments)
     findings = []
     settings = {name: arguments.get(name) for name in ("data", "config")}
-    examined = _examine(config, settings, send_test_span=send_test_span, offline=offline)
-    for finding in examined:
+    examined = [examine(config, settings)]
+    if send_test_span:
+        examined.append(_send_test_spans(config))
+    if offline:
+        examined.append(check_offline())
+    for finding in chain.from_iterable(examined):
         findings.append(finding)
         if not as_json:
             _print(finding)
@@ -74,34 +62,6 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
         raise Failed(f"{wrong} of {len(findings)} checks failed")
 
 
-def _examine(
-    config: Config, settings: Mapping[str, str | None], *, send_test_span: bool, offline: bool
-) -> Iterator[Finding]:
-    folder, endpoints = DataFolder(config.data), find_server(config.data)
-    config, of = (
-        config.of_server(endpoints.settings if endpoints else {}),
-        check_settings(config, endpoints),
-    )
-    yield from of
-    yield from check_versions()
-    yield from check_folder(folder)
-    yield from check_disk(folder)
-    yield from check_store(folder)
-    yield from check_policy(folder)
-    yield from check_rebuild(folder)
-    yield from check_heads(folder, config.heads_copy)
-    yield from check_heartbeat(folder, config.heartbeat)
-    yield from check_transcripts(folder)
-    yield from check_doors(config, endpoints)
-    yield from check_principals(config, endpoints)
-    yield from check_sdk(settings)
-    yield from check_instrumentors()
-    if send_test_span:
-        yield from _send_test_spans(config, endpoints)
-    if offline:
-        yield from check_offline()
-
-
 def _print(finding: Finding) -> None:
     level = Text(f"{finding.level:<5}", style=_STYLES[finding.level])
     print_lines([level.append_text(plain(f"{finding.what:<12} {finding.text}"))])
@@ -110,11 +70,10 @@ def _print(finding: Finding) -> None:
 # ---- a span to each endpoint
 
 
-def _send_test_spans(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:
+def _send_test_spans(config: Config) -> Iterator[Finding]:
+    endpoints = find_server(config.data)
     if endpoints is None:
-        yield Finding(
-            Level.FAIL, "test span", f"no server is running on {config.data}: `hansard serve`"
-        )
+        yield fail("test span", f"no server is running on {config.data}: `hansard serve`")
         return
     for protocol in ("http/protobuf", "grpc"):
         if protocol == "http/protobuf" or endpoints.grpc is not None:
@@ -129,14 +88,10 @@ def _send_test_span(config: Config, endpoints: Endpoints, protocol: str) -> Find
     token = next((t.secret for t in config.token if t.allows(Scope.INGEST)), None)
     trace_id = send_test_span(endpoints, protocol=protocol, token=token)
     if trace_id is None:
-        return Finding(Level.FAIL, what, "the span was not accepted; is HANSARD_TOKEN needed?")
-    connection = open_reader(DataFolder(endpoints.data))
-    try:
-        run = get_run(connection, trace_id, now_ns=time.time_ns())
-    except NotFoundError:
-        return Finding(Level.FAIL, what, f"the span was accepted but is not in {endpoints.data}")
-    finally:
-        connection.close()
-    return Finding(
-        Level.OK, what, f"sent, stored and read back: {endpoints.http}/runs/{run.run_id}"
-    )
+        return fail(what, "the span was not accepted; is HANSARD_TOKEN needed?")
+    with closing(open_reader(DataFolder(endpoints.data))) as connection:
+        try:
+            run = get_run(connection, trace_id, now_ns=time.time_ns())
+        except NotFoundError:
+            return fail(what, f"the span was accepted but is not in {endpoints.data}")
+    return ok(what, f"sent, stored and read back: {endpoints.http}/runs/{run.run_id}")

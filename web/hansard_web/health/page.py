@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Final
@@ -217,35 +217,27 @@ def _spark(received: Sequence[int], troubled: Sequence[int]) -> Spark:
     return Spark(f"{line} L100 24 L0 24 Z", line, bad)
 
 
-def _gauges(site: Site) -> list[Gauge]:
-    gauges = []
+def _gauges(site: Site) -> Iterator[Gauge]:
     if isinstance(site.ingest, Pipeline):
         queue = site.ingest.queue_state()
         shown = f"{figures.file_size(queue.bytes)} of {figures.file_size(queue.max_bytes)}"
-        gauges.append(Gauge("write queue", shown, round(100 * queue.bytes / queue.max_bytes, 1)))
+        yield _gauge("write queue", shown, queue.bytes, queue.max_bytes)
     used = sum(
         path.stat().st_size for path in site.folder.path.glob("hansard.db*") if path.is_file()
     )
-    disk = shutil.disk_usage(site.folder.path)
-    gauges.append(
-        Gauge(
-            "disk",
-            f"{figures.file_size(used)} in the database, {figures.file_size(disk.free)} free",
-            round(100 * used / max(used + disk.free, 1), 1),
-        )
-    )
+    free = shutil.disk_usage(site.folder.path).free
+    shown = f"{figures.file_size(used)} in the database, {figures.file_size(free)} free"
+    yield _gauge("disk", shown, used, used + free)
     open_now = DESCRIPTORS.state()
     if open_now is not None:
         times = open_now.times_used_up
         often = f", used up {times} times since the start" if times else ""
-        gauges.append(
-            Gauge(
-                "connections and files",
-                f"{open_now.used:,} of {open_now.limit:,} open{often}",
-                round(100 * open_now.used / max(open_now.limit, 1), 1),
-            )
-        )
-    return gauges
+        shown = f"{open_now.used:,} of {open_now.limit:,} open{often}"
+        yield _gauge("connections and files", shown, open_now.used, open_now.limit)
+
+
+def _gauge(label: str, shown: str, part: int, whole: int) -> Gauge:
+    return Gauge(label, shown, round(100 * part / max(whole, 1), 1))
 
 
 def _facts(site: Site, connection: apsw.Connection) -> list[tuple[str, str, str]]:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import Depends, Query
+from fastapi import Query
 
 from hansard_compiler.calls import Json
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.heartbeat import Diagnostic, cycle_json, list_cycles, list_diagnostics
 from hansard_store.times import time_text
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, read_limit
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.parameters import Cursor, Limit
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.app.site import SiteDep
 
-router = noun_router("heartbeat")
-
-LimitParam = Annotated[int, Depends(read_limit)]
+router = NounRouter("heartbeat")
 _ABOVE_ALL: Final = (1 << 63) - 1
 
 
-@router.get(
-    "/v1/heartbeat", response_class=Answer, responses=answers("heartbeat.schemas.HeartbeatList")
-)
-def cycles(site: SiteDep, limit: LimitParam, cursor: Cursor = None) -> Answer:
+@router.get("/v1/heartbeat", "heartbeat.schemas.HeartbeatList")
+def cycles(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
     """List cycles of the heartbeat with their phases, the newest first."""
     before = decode_cursor("heartbeat", cursor, count=1)[0] if cursor else _ABOVE_ALL
     with site.readers.read() as connection:
@@ -33,12 +28,10 @@ def cycles(site: SiteDep, limit: LimitParam, cursor: Cursor = None) -> Answer:
     return Answer({"items": [cycle_json(one) for one in found[:limit]], "next_cursor": more})
 
 
-@router.get(
-    "/v1/diagnostics", response_class=Answer, responses=answers("heartbeat.schemas.DiagnosticList")
-)
+@router.get("/v1/diagnostics", "heartbeat.schemas.DiagnosticList")
 def diagnostics(
     site: SiteDep,
-    limit: LimitParam,
+    limit: Limit,
     component: Annotated[str | None, Query(description="such as heartbeat.evaluation")] = None,
     cursor: Cursor = None,
 ) -> Answer:

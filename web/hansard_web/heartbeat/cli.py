@@ -23,7 +23,7 @@ from hansard_collector.maintenance import (
 )
 from hansard_compiler.calls import Json
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.heartbeat import Origin, PhaseRecord, cycle_json, list_cycles, phase_json
+from hansard_store.heartbeat import Origin, cycle_json, list_cycles, phase_json
 from hansard_store.ids import short_id
 from hansard_store.memory.maintenance.service import MaintenanceService
 from hansard_store.times import time_text
@@ -38,7 +38,7 @@ from hansard_web.cli.base import (
     setting_options,
 )
 from hansard_web.cli.store import find_store, reading, use_store
-from hansard_web.cli.tables import Column, print_table
+from hansard_web.cli.tables import Column, print_records
 from hansard_web.ui import format as fmt
 
 # `hansard maintain`: contradictions, corrections and stale records in memory.
@@ -64,8 +64,8 @@ def maintain(*, dry_run: bool, as_json: bool, **arguments: Any) -> None:
     result = _run_maintenance(config, is_dry=dry_run)
     if as_json:
         print_json(result_json(result))
-        return
-    _print_maintenance(result)
+    else:
+        _print_maintenance(result)
 
 
 def maintenance_settings(config: Config) -> MaintenanceSettings:
@@ -95,41 +95,22 @@ def _print_maintenance(result: MaintenanceResult) -> None:
     changes += [{**one, "outcome": "for review"} for one in result_json(result)["reviews"]]
     if not changes:
         return
-    print_table(
-        (
-            Column("OUTCOME"),
-            Column("OLDER"),
-            Column("NEWER"),
-            Column("SUBJECT", may_cut=True),
-            Column("SCORE", is_figure=True),
-            Column("BY"),
-            Column("WHY", may_cut=True),
-        ),
-        (
-            (
-                one["outcome"],
-                short_id(one["older"]),
-                short_id(one["newer"]),
-                fmt.printable(one["subject"]),
-                f"{one['score']:.2f}",
-                one["judge"],
-                fmt.printable(one["rationale"]),
-            )
-            for one in changes
-        ),
+    print_records(
+        changes,
+        {
+            Column("OUTCOME"): lambda one: one["outcome"],
+            Column("OLDER"): lambda one: short_id(one["older"]),
+            Column("NEWER"): lambda one: short_id(one["newer"]),
+            Column("SUBJECT", may_cut=True): lambda one: fmt.printable(one["subject"]),
+            Column("SCORE", is_figure=True): lambda one: f"{one['score']:.2f}",
+            Column("BY"): lambda one: one["judge"],
+            Column("WHY", may_cut=True): lambda one: fmt.printable(one["rationale"]),
+        },
     )
     if result.applied:
         click.echo("take one back: hansard memory unsupersede OLDER", err=True)
     if result.proposed:
         click.echo("decide: hansard tasks list, or the page Reviews", err=True)
-
-
-_COLUMNS = (
-    Column("PHASE"),
-    Column("STATUS"),
-    Column("TIME", is_figure=True),
-    Column("RESULT", may_cut=True),
-)
 
 
 @click.command(cls=Command)
@@ -230,13 +211,17 @@ def _run(config: Config, *, origin: Origin, as_json: bool) -> CycleResult:
     if as_json:
         print_json(_result_json(result))
     else:
-        print_table(_COLUMNS, [_cells(one) for one in result.phases])
+        print_records(
+            result.phases,
+            {
+                Column("PHASE"): lambda one: one.name,
+                Column("STATUS"): lambda one: one.status,
+                Column("TIME", is_figure=True): lambda one: fmt.duration(one.duration_ns),
+                Column("RESULT", may_cut=True): lambda one: one.summary,
+            },
+        )
         click.echo(f"run: {result.cycle_id}", err=True)
     return result
-
-
-def _cells(one: PhaseRecord) -> tuple[str, ...]:
-    return one.name, one.status, fmt.duration(one.duration_ns), one.summary
 
 
 def _result_json(result: CycleResult) -> Json:
@@ -258,20 +243,15 @@ def _print_history(data: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"items": [cycle_json(one) for one in cycles]})
         return
-    columns = (
-        Column("BEGAN (UTC)"), Column("RUN"), Column("FROM"), Column("PHASES", is_figure=True),
-        Column("FAILED"),
-    )  # fmt: skip
-    print_table(
-        columns,
-        (
-            (
-                fmt.day_time(one.started_ns),
-                one.cycle_id,
-                one.origin,
-                str(len(one.phases)),
-                ", ".join(phase.name for phase in one.phases if phase.status == "failed"),
-            )
-            for one in cycles
-        ),
+    print_records(
+        cycles,
+        {
+            Column("BEGAN (UTC)"): lambda one: fmt.day_time(one.started_ns),
+            Column("RUN"): lambda one: one.cycle_id,
+            Column("FROM"): lambda one: one.origin,
+            Column("PHASES", is_figure=True): lambda one: str(len(one.phases)),
+            Column("FAILED"): lambda one: ", ".join(
+                phase.name for phase in one.phases if phase.status == "failed"
+            ),
+        },
     )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
 import click
 
 from hansard_collector.interests.finder import (
-    FoundTopic,
     InterestFinder,
     InterestsResult,
     result_json,
@@ -32,7 +30,7 @@ from hansard_web.cli.base import (
     setting_options,
 )
 from hansard_web.cli.store import find_store, reading, use_store
-from hansard_web.cli.tables import Column, print_table
+from hansard_web.cli.tables import Column, print_records
 from hansard_web.ui import format as fmt
 
 _SERVICE = "hansard.interests"
@@ -90,17 +88,16 @@ def _print(result: InterestsResult, *, is_dry: bool) -> None:
         + (" (dry run: nothing is kept)" if is_dry else "")
     )
     if result.topics:
-        columns = (
-            Column("TOPIC", may_cut=True), Column("OUTCOME"), Column("PROJECT"),
-            Column("ENTRIES", is_figure=True), Column("SUPPORT", may_cut=True),
-        )  # fmt: skip
-        print_table(columns, [_cells(one) for one in result.topics])
-
-
-def _cells(one: FoundTopic) -> Sequence[str]:
-    namespace = next((name for name in one.owner if name), "")
-    support = " ".join(short_id(memory_id) for memory_id in one.entries)
-    return (one.text, one.outcome, namespace, f"{len(one.entries):,}", support)
+        print_records(
+            result.topics,
+            {
+                Column("TOPIC", may_cut=True): lambda one: one.text,
+                Column("OUTCOME"): lambda one: one.outcome,
+                Column("PROJECT"): lambda one: next((name for name in one.owner if name), ""),
+                Column("ENTRIES", is_figure=True): lambda one: f"{len(one.entries):,}",
+                Column("SUPPORT", may_cut=True): lambda one: " ".join(map(short_id, one.entries)),
+            },
+        )
 
 
 # ---- what stands
@@ -113,22 +110,15 @@ def _print_list(data: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"items": [_interest_json(one) for one in page.items]})
         return
-    columns = (
-        Column("ID"), Column("WRITTEN (UTC)"), Column("PROJECT"), Column("FROM"),
-        Column("TOPIC", may_cut=True),
-    )  # fmt: skip
-    print_table(
-        columns,
-        (
-            (
-                short_id(one.memory_id),
-                fmt.day_time(one.created_ns),
-                one.project or one.user or one.agent,
-                str(one.metadata.get("extractor", one.writer)),
-                one.subject,
-            )
-            for one in page.items
-        ),
+    print_records(
+        page.items,
+        {
+            Column("ID"): lambda one: short_id(one.memory_id),
+            Column("WRITTEN (UTC)"): lambda one: fmt.day_time(one.created_ns),
+            Column("PROJECT"): lambda one: one.project or one.user or one.agent,
+            Column("FROM"): lambda one: str(one.metadata.get("extractor", one.writer)),
+            Column("TOPIC", may_cut=True): lambda one: one.subject,
+        },
     )
 
 

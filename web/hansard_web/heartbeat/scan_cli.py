@@ -37,7 +37,7 @@ from hansard_web.cli.base import (
     setting_options,
 )
 from hansard_web.cli.store import find_store, opened_service, reading
-from hansard_web.cli.tables import Column, print_lines, print_table, progress_of
+from hansard_web.cli.tables import Column, print_lines, print_table, progress
 from hansard_web.ui import format as fmt
 
 _SERVICE = "hansard.scan"
@@ -95,7 +95,7 @@ def scan(
         opened_service(StoryService, str(config.data), config.retention) as service,
         hold_lock(folder.scanning, ScanRunning),
         trace.span("scan", always=False),
-        progress_of() as tell,
+        progress() as tell,
     ):
         classifier = judges.recorded_by(trace.recorder).for_task("topic")
         stories = SOURCES[source](url or config.scan_url)

@@ -33,19 +33,20 @@ class McpEndpoint:
         app = scope["app"]
         if not app.state.site.settings.mcp:
             off = Problem(HTTPStatus.NOT_FOUND, "mcp_disabled", "this server runs with --mcp off")
-            await answer_problem(Request(scope), off)(scope, receive, send)
-            return
+            return await answer_problem(Request(scope), off)(scope, receive, send)
         try:
             server = await to_thread.run_sync(_server_of, app)
         except ModuleNotFoundError as error:
-            await answer_problem(Request(scope), _missing(error))(scope, receive, send)
-            return
+            message = f"the package {error.name!r} is missing: pip install 'hansard[mcp]'"
+            missing = Problem(HTTPStatus.NOT_IMPLEMENTED, "mcp_missing", message)
+            return await answer_problem(Request(scope), missing)(scope, receive, send)
         sessions: Sessions = app.state.mcp_sessions
         if await sessions.serve(server, scope, receive, send):
             return
         if scope["method"] == "DELETE":
-            await answer_problem(Request(scope), _no_session())(scope, receive, send)
-            return
+            message = "there is no such session with this token"
+            unknown = Problem(HTTPStatus.NOT_FOUND, "not_found", message)
+            return await answer_problem(Request(scope), unknown)(scope, receive, send)
         is_beginning, receive = await begins_session(scope, receive)
         if is_beginning and sessions.has_room():
             await sessions.begin(server, scope, receive, send)
@@ -65,15 +66,6 @@ async def _answer_alone(server: Server[Any], scope: Scope, receive: Receive, sen
 def mcp_route() -> Route:
     """Return the route. There is nothing to GET: the server sends nothing unrequested."""
     return Route(PATH, McpEndpoint(), methods=["POST", "DELETE"], include_in_schema=False)
-
-
-def _no_session() -> Problem:
-    return Problem(HTTPStatus.NOT_FOUND, "not_found", "there is no such session with this token")
-
-
-def _missing(error: ModuleNotFoundError) -> Problem:
-    message = f"the package {error.name!r} is missing: pip install 'hansard[mcp]'"
-    return Problem(HTTPStatus.NOT_IMPLEMENTED, "mcp_missing", message)
 
 
 def _server_of(app: Any) -> Server[Any]:

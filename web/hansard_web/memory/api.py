@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, get_args
 
-from fastapi import Depends, Query
-from starlette.requests import Request
+from fastapi import Query
 
 from hansard_compiler.models.memory import (
     AcceptMemory,
@@ -17,50 +16,27 @@ from hansard_compiler.models.memory import (
     UnsupersedeMemory,
     WriteMemory,
 )
-from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.queries import Sort, list_memories
 from hansard_store.memory.rows import memory_json
 from hansard_store.memory.service import MemoryService
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, SearchText, TimeText, one_of, read_limit
+from hansard_web.api.parameters import Cursor, Limit, SearchText, TimeText, one_of
+from hansard_web.api.queries import read_word
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.memory import service as memory_service
 from hansard_web.memory.service import STATES, memory_detail, read_memory_filter
-from hansard_web.principals.dependencies import principal_of
+from hansard_web.principals.dependencies import of_app
 from hansard_web.sidecar.request import SidecarService
 
+MemoryDep = Annotated[MemoryService, of_app("memory", is_acting=True)]
+# None where the app stores no telemetry.
+RecorderDep = Annotated[SidecarService | None, of_app("sidecar")]
 
-# async: see `site_of`.
-async def memory_of(request: Request) -> MemoryService:
-    """Return the memory of the app, as the principal of a request uses it."""
-    service: MemoryService = request.app.state.memory
-    return service.acting(principal_of(request))
-
-
-async def recorder_of(request: Request) -> SidecarService | None:
-    """Return the sidecar of the app; None where it stores no telemetry."""
-    service: SidecarService | None = request.app.state.sidecar
-    return service
+router = NounRouter("memory", route_class=JsonRoute)
 
 
-MemoryDep = Annotated[MemoryService, Depends(memory_of)]
-
-
-RecorderDep = Annotated[SidecarService | None, Depends(recorder_of)]
-
-router = noun_router("memory", route_class=JsonRoute)
-
-LimitParam = Annotated[int, Depends(read_limit)]
-
-
-@router.post(
-    "/v1/memory/write",
-    response_class=Answer,
-    status_code=HTTPStatus.CREATED,
-    responses=answers("memory.schemas.Written", status=201),
-)
+@router.post("/v1/memory/write", "memory.schemas.Written", status=201)
 def write_memory(service: MemoryDep, sidecar_service: RecorderDep, body: WriteMemory) -> Answer:
     """Write a record as one of the four writers; the newer supersedes, `outcome` says whether."""
     return Answer(
@@ -68,25 +44,19 @@ def write_memory(service: MemoryDep, sidecar_service: RecorderDep, body: WriteMe
     )
 
 
-@router.post("/v1/memory/read", response_class=Answer, responses=answers("memory.schemas.Read"))
+@router.post("/v1/memory/read", "memory.schemas.Read")
 def read_memory(service: MemoryDep, sidecar_service: RecorderDep, body: ReadMemory) -> Answer:
     """Read what is current, best answers first; that it was read is recorded."""
     return Answer(memory_service.read(service, sidecar_service, body))
 
 
-@router.post(
-    "/v1/memory/invalidate", response_class=Answer, responses=answers("memory.schemas.Changed")
-)
+@router.post("/v1/memory/invalidate", "memory.schemas.Changed")
 def invalidate_memory(service: MemoryDep, sidecar_service: RecorderDep, body: EndMemory) -> Answer:
     """Say that a record does not hold: it is read no more, and stays with the reason."""
     return Answer(memory_service.invalidate(service, sidecar_service, body))
 
 
-@router.post(
-    "/v1/memory/invalidate/approved",
-    response_class=Answer,
-    responses=answers("memory.schemas.Changed"),
-)
+@router.post("/v1/memory/invalidate/approved", "memory.schemas.Changed")
 def invalidate_approved_memory(
     service: MemoryDep, sidecar_service: RecorderDep, body: EndApprovedMemory
 ) -> Answer:
@@ -98,34 +68,28 @@ def invalidate_approved_memory(
     return Answer(memory_service.invalidate(service, sidecar_service, body))
 
 
-@router.post(
-    "/v1/memory/accept", response_class=Answer, responses=answers("memory.schemas.Changed")
-)
+@router.post("/v1/memory/accept", "memory.schemas.Changed")
 def accept_memory(service: MemoryDep, body: AcceptMemory) -> Answer:
     """Let a record that waits for a review stand; what it contradicts is superseded."""
     return Answer({"memory": memory_json(service.accept(body))})
 
 
-@router.post(
-    "/v1/memory/unsupersede",
-    response_class=Answer,
-    responses=answers("memory.schemas.Changed"),
-)
+@router.post("/v1/memory/unsupersede", "memory.schemas.Changed")
 def unsupersede_memory(service: MemoryDep, body: UnsupersedeMemory) -> Answer:
     """Let a superseded record stand again; a newer version in its place is superseded by it."""
     return Answer({"memory": memory_json(service.unsupersede(body))})
 
 
-@router.post("/v1/memory/purge", response_class=Answer, responses=answers("memory.schemas.Changed"))
+@router.post("/v1/memory/purge", "memory.schemas.Changed")
 def purge_memory(service: MemoryDep, body: EndMemory) -> Answer:
     """Remove the content of a record for good; that it was there, who and why stay."""
     return Answer({"memory": memory_json(service.purge(body))})
 
 
-@router.get("/v1/memory", response_class=Answer, responses=answers("memory.schemas.Memories"))
+@router.get("/v1/memory", "memory.schemas.Memories")
 def memories(
     site: SiteDep,
-    limit: LimitParam,
+    limit: Limit,
     q: Annotated[SearchText, Query(description="words that it says")] = "",
     state: Annotated[
         str | None, one_of(*STATES), Query(description="a standing, hidden, or all")
@@ -157,7 +121,7 @@ def memories(
     cursor: Cursor = None,
 ) -> Answer:
     """List records, the last written first. Looking at them is not recorded as reading."""
-    by = _sort(sort)
+    by: Sort = read_word("sort", sort, get_args(Sort)) or "written"
     with site.readers.read() as connection:
         filters = read_memory_filter(
             connection, text=q.strip(), state=state, layer=layer, memory_type=type, tag=tag,
@@ -168,23 +132,11 @@ def memories(
         page = list_memories(
             connection, filters, now_ns=time.time_ns(), sort=by, limit=limit, cursor=cursor
         )
-    items = [memory_json(one) for one in page.items]
-    return Answer({"items": items, "next_cursor": page.next_cursor})
+    return page_answer(page, memory_json)
 
 
-@router.get(
-    "/v1/memory/{memory_id}",
-    response_class=Answer,
-    responses=answers("memory.schemas.MemoryDetail"),
-)
+@router.get("/v1/memory/{memory_id}", "memory.schemas.MemoryDetail")
 def memory(site: SiteDep, memory_id: str) -> Answer:
     """Return a record with its versions, who wrote and read it, and the compiles it was used in."""
     with site.readers.read() as connection:
         return Answer(memory_detail(connection, memory_id, now_ns=time.time_ns()))
-
-
-def _sort(text: str) -> Sort:
-    match text:
-        case "written" | "read":
-            return text
-    raise InvalidQueryError("sort", f"sort is {text!r}; it is written or read")

@@ -29,49 +29,38 @@ from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     Group,
     Misused,
+    by_option,
     confirm,
+    filter_options,
     json_option,
     page_options,
+    print_answer,
     print_json,
     print_page,
     setting_options,
-    user_name,
 )
 from hansard_web.cli.store import find_store, maintaining, opened_service, reading
-from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
 from hansard_web.memory.service import memory_detail, read_memory_filter
 
 # Records of memory as the terminal shows them.
 
-COLUMNS = (
-    Column("MEMORY"),
-    Column("TYPE"),
-    Column("OF"),
-    Column("SUBJECT", may_cut=True),
-    Column("STATE"),
-    Column("CONFIDENCE", is_figure=True),
-    Column("READS", is_figure=True),
-    Column("WRITTEN BY"),
-    Column("SOURCE RUN"),
-)
-
-
-def cells(one: Body) -> tuple[str, ...]:
-    return (
-        short_id(one["memory_id"]),
-        one["memory_type"],
-        _place(one),
-        one["subject"],
-        one["state"],
-        f"{one['confidence']:.2f}",
-        f"{one['reads']:,}",
-        writer_of(one),
-        _source(one)[:8],
-    )
-
 
 def _print_list(items: Sequence[Memory]) -> None:
-    print_table(COLUMNS, [cells(memory_json(one)) for one in items])
+    print_records(
+        map(memory_json, items),
+        {
+            Column("MEMORY"): lambda one: short_id(one["memory_id"]),
+            Column("TYPE"): lambda one: one["memory_type"],
+            Column("OF"): _place,
+            Column("SUBJECT", may_cut=True): lambda one: one["subject"],
+            Column("STATE"): lambda one: one["state"],
+            Column("CONFIDENCE", is_figure=True): lambda one: f"{one['confidence']:.2f}",
+            Column("READS", is_figure=True): lambda one: f"{one['reads']:,}",
+            Column("WRITTEN BY"): writer_of,
+            Column("SOURCE RUN"): lambda one: _source(one)[:8],
+        },
+    )
 
 
 def _place(one: Body) -> str:
@@ -94,11 +83,9 @@ def _source(one: Body) -> str:
     return str(one["source_run_id"] or "")
 
 
-def print_changed(one: Body, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"memory": one})
-    else:
-        print_record(one)
+def print_changed(one: Memory, *, as_json: bool) -> None:
+    body = {"memory": memory_json(one)}
+    print_answer(body, lambda body: print_record(body["memory"]), as_json=as_json)
 
 
 def print_record(one: Body) -> None:
@@ -165,23 +152,22 @@ def _person(decision: Body) -> str:
     return person_text(decision["by"], decision["method"])
 
 
-_FILTERS = (
-    ("q", "Words that it says."),
-    ("state", "current (default), superseded, review, invalidated, expired, purged, hidden, all."),
-    ("layer", "working or durable."),
-    ("type", "fact, preference, constraint, …"),
-    ("tag", "A tag."),
-    ("project", "Of this project."),
-    ("user", "Of this user."),
-    ("agent", "Of this agent."),
-    ("writer", "app, approved_tool_output, human_approved_summary, post_step_summarizer."),
-    ("slot", "Slot of working memory."),
-    ("run", "Comes from this run, is its working memory, or was touched in it."),
-    ("approval", "Written under this approval: its id, or 8 digits of it."),
-    ("fresh-since", "So at or after: RFC 3339 or nanoseconds."),
-    ("unread-since", "Not read since then."),
-)
-_RENAMED = {"q": "text", "type": "memory_type"}
+_FILTERS = {
+    "q": "Words that it says.",
+    "state": "current (default), superseded, review, invalidated, expired, purged, hidden, all.",
+    "layer": "working or durable.",
+    "type": "fact, preference, constraint, …",
+    "tag": "A tag.",
+    "project": "Of this project.",
+    "user": "Of this user.",
+    "agent": "Of this agent.",
+    "writer": "app, approved_tool_output, human_approved_summary, post_step_summarizer.",
+    "slot": "Slot of working memory.",
+    "run": "Comes from this run, is its working memory, or was touched in it.",
+    "approval": "Written under this approval: its id, or 8 digits of it.",
+    "fresh-since": "So at or after: RFC 3339 or nanoseconds.",
+    "unread-since": "Not read since then.",
+}
 
 
 @click.group(cls=Group)
@@ -189,16 +175,9 @@ def memory() -> None:
     """Memory: list, show, history, write, invalidate, accept, unsupersede, purge, gc."""
 
 
-def _filters(function: Any) -> Any:
-    for name, sentence in reversed(_FILTERS):
-        inside = _RENAMED.get(name, name.replace("-", "_"))
-        function = click.option(f"--{name}", inside, help=sentence)(function)
-    return function
-
-
 @memory.command("list")
 @setting_options("data")
-@_filters
+@filter_options(_FILTERS, renamed={"q": "text", "type": "memory_type"})
 @click.option("--min-confidence", type=click.FloatRange(0, 1), help="At least so sure.")
 @page_options
 def list_(
@@ -282,7 +261,7 @@ def history(*, memory_id: str, data: str | None, as_json: bool) -> None:
 @click.option("--run", "run_id", help="Run it comes from, whole id.")
 @click.option("--step", "step_id", help="Step it comes from, whole id.")
 @click.option("--replaces", help="Record that must be current, and is superseded.")
-@click.option("--by", help="Who says so. Default: the user of this machine.")
+@by_option()
 @click.option("--structured", is_flag=True, help="CONTENT is a JSON object.")
 @setting_options("data", "retention")
 @json_option
@@ -296,7 +275,7 @@ def write(
     project: str | None,
     user: str | None,
     of_agent: str | None,
-    by: str | None,
+    by: str,
     **options: Any,
 ) -> None:
     """Write a record of durable memory; a newer one supersedes the older of its subject.
@@ -313,7 +292,7 @@ def write(
             "tags": list(options["tags"]),
             "content": _structured(content) if structured else content,
             "namespace": {key: value for key, value in named.items() if value},
-            "by": by or user_name(),
+            "by": by,
         },
     )
     with opened_service(MemoryService, data, retention) as service:
@@ -332,49 +311,47 @@ def write(
 @memory.command()
 @click.argument("memory_id")
 @click.option("--reason", required=True, help="Why it does not hold.")
-@click.option("--by", help="Who says so. Default: the user of this machine.")
+@by_option()
 @setting_options("data")
 @json_option
-def invalidate(
-    *, memory_id: str, reason: str, by: str | None, data: str | None, as_json: bool
-) -> None:
+def invalidate(*, memory_id: str, reason: str, by: str, data: str | None, as_json: bool) -> None:
     """Say that a record does not hold: it is read no more, and stays with the reason.
 
     Example: hansard memory invalidate 1f8b2c3d --reason 'CI moved'
     """
     with opened_service(MemoryService, data) as service:
-        request = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
-        print_changed(memory_json(service.invalidate(request)), as_json=as_json)
+        request = EndMemory(memory_id=memory_id, reason=reason, by=by)
+        print_changed(service.invalidate(request), as_json=as_json)
 
 
 @memory.command()
 @click.argument("memory_id")
-@click.option("--by", help="Who says so. Default: the user of this machine.")
+@by_option()
 @setting_options("data")
 @json_option
-def accept(*, memory_id: str, by: str | None, data: str | None, as_json: bool) -> None:
+def accept(*, memory_id: str, by: str, data: str | None, as_json: bool) -> None:
     """Let a record that waits for a review stand; what it contradicts is superseded.
 
     Example: hansard memory accept 1f8b2c3d
     """
     with opened_service(MemoryService, data) as service:
-        request = AcceptMemory(memory_id=memory_id, by=by or user_name())
-        print_changed(memory_json(service.accept(request)), as_json=as_json)
+        request = AcceptMemory(memory_id=memory_id, by=by)
+        print_changed(service.accept(request), as_json=as_json)
 
 
 @memory.command()
 @click.argument("memory_id")
 @click.option("--reason", default="", help="Why it holds.")
 @click.option("--superseded-by", help="Only while it is superseded by this record.")
-@click.option("--by", help="Who says so. Default: the user of this machine.")
+@by_option()
 @setting_options("data")
 @json_option
 def unsupersede(
     *,
     memory_id: str,
     reason: str,
-    superseded_by: str | None,
-    by: str | None,
+    superseded_by: str,
+    by: str,
     data: str | None,
     as_json: bool,
 ) -> None:
@@ -388,22 +365,22 @@ def unsupersede(
     with opened_service(MemoryService, data) as service:
         request = UnsupersedeMemory(
             memory_id=memory_id,
-            by=by or user_name(),
+            by=by,
             reason=reason,
             superseded_by=superseded_by,
         )
-        print_changed(memory_json(service.unsupersede(request)), as_json=as_json)
+        print_changed(service.unsupersede(request), as_json=as_json)
 
 
 @memory.command()
 @click.argument("memory_id")
 @click.option("--reason", required=True, help="Why it must go.")
-@click.option("--by", help="Who says so. Default: the user of this machine.")
+@by_option()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @setting_options("data")
 @json_option
 def purge(
-    *, memory_id: str, reason: str, by: str | None, yes: bool, data: str | None, as_json: bool
+    *, memory_id: str, reason: str, by: str, yes: bool, data: str | None, as_json: bool
 ) -> None:
     """Remove a record's content for good and write the file anew; who and why stay.
 
@@ -413,8 +390,8 @@ def purge(
     """
     confirm(f"Remove the content of memory {memory_id} for good?", yes=yes)
     with opened_service(MemoryService, data) as service:
-        request = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
-        record = memory_json(service.purge(request))
+        request = EndMemory(memory_id=memory_id, reason=reason, by=by)
+        record = service.purge(request)
     with maintaining(find_store(data), secure=True) as connection:
         purge_store(connection)
     print_changed(record, as_json=as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Annotated, Final
@@ -39,7 +39,6 @@ from hansard_web.memory.labels import (
 )
 from hansard_web.memory.record import Record, read_record
 from hansard_web.memory.service import read_memory_filter
-from hansard_web.principals.dependencies import may_not_decide, must_sign_in
 from hansard_web.ui.format import plural
 from hansard_web.ui.forms import OwnForm
 
@@ -112,6 +111,7 @@ class Facet:
 class Row:
     """A record as the list shows it."""
 
+    memory: Memory
     href: str
     is_selected: bool
     is_gone: bool
@@ -121,10 +121,6 @@ class Row:
     standing: str
     tone: str
     writer: str
-    written_ns: int
-    confidence: float
-    reads: int
-    last_read_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +227,7 @@ def _confidence(text: str) -> float | None:
 def _row(one: Memory, state: MemoryState, selected: str) -> Row:
     standing, tone = standing_of(one)
     return Row(
+        memory=one,
         href=state.address(one.memory_id),
         is_selected=one.memory_id == selected,
         is_gone=one.state in ("invalidated", "purged", "superseded"),
@@ -240,10 +237,6 @@ def _row(one: Memory, state: MemoryState, selected: str) -> Row:
         standing=standing,
         tone=tone,
         writer=writer_words(one),
-        written_ns=one.created_ns,
-        confidence=one.confidence,
-        reads=one.reads,
-        last_read_ns=one.last_read_ns or None,
     )
 
 
@@ -309,8 +302,6 @@ class MemoryPage:
     record: Record | None
     problem: str  # of a decision that was not taken
     reason: str  # what was written with it
-    may_not: str  # why this reader cannot decide; "" who can
-    must_sign_in: bool  # and it is that nobody is signed in
 
 
 @router.get("/memory")
@@ -338,21 +329,12 @@ def invalidate(
     by: Annotated[str, Form()] = "",
 ) -> Response:
     """Say that a record does not hold, and come back to it."""
-    state = read_state(request.query_params)
-    try:
+
+    def act() -> None:
         body = EndMemory(memory_id=memory_id, reason=reason.strip(), by=by.strip() or ME)
         service.through("page").invalidate(body)
-    except ValidationError:
-        return _page(
-            request, site, state, memory_id,
-            problem=_NO_REASON, reason=reason, status=HTTPStatus.BAD_REQUEST,
-        )  # fmt: skip
-    except MemoryRefused as error:
-        return _page(
-            request, site, state, memory_id,
-            problem=str(error), reason=reason, status=HTTPStatus.CONFLICT,
-        )  # fmt: skip
-    return RedirectResponse(state.address(memory_id), HTTPStatus.SEE_OTHER)
+
+    return _decided(request, site, memory_id, act, reason=reason, invalid=_NO_REASON)
 
 
 @router.post("/memory/{memory_id}/accept", dependencies=[OwnForm])
@@ -364,14 +346,11 @@ def accept(
     by: Annotated[str, Form()] = "",
 ) -> Response:
     """Let a record that waits for a person stand, and come back to it."""
-    state = read_state(request.query_params)
-    try:
-        body = AcceptMemory(memory_id=memory_id, by=by.strip() or ME)
-        service.through("page").accept(body)
-    except (MemoryRefused, ValidationError) as error:
-        status = HTTPStatus.CONFLICT
-        return _page(request, site, state, memory_id, problem=str(error), status=status)
-    return RedirectResponse(state.address(memory_id), HTTPStatus.SEE_OTHER)
+
+    def act() -> None:
+        service.through("page").accept(AcceptMemory(memory_id=memory_id, by=by.strip() or ME))
+
+    return _decided(request, site, memory_id, act)
 
 
 @router.post("/memory/{memory_id}/unsupersede", dependencies=[OwnForm])
@@ -385,16 +364,41 @@ def unsupersede(
     newer: Annotated[str, Form()] = "",
 ) -> Response:
     """Let a superseded record stand again, and come back to it."""
-    state = read_state(request.query_params)
-    try:
+
+    def act() -> None:
         body = UnsupersedeMemory(
             memory_id=memory_id, by=by.strip() or ME, reason=reason.strip(),
             superseded_by=newer or None,
         )  # fmt: skip
         service.through("page").unsupersede(body)
+
+    return _decided(request, site, memory_id, act)
+
+
+def _decided(
+    request: Request,
+    site: Site,
+    memory_id: str,
+    act: Callable[[], None],
+    *,
+    reason: str = "",
+    invalid: str = "",
+) -> Response:
+    """Decide, and come back to the record; a refusal is shown with what was written."""
+    state = read_state(request.query_params)
+    try:
+        act()
     except (MemoryRefused, ValidationError) as error:
-        status = HTTPStatus.CONFLICT
-        return _page(request, site, state, memory_id, problem=str(error), status=status)
+        is_invalid = bool(invalid) and isinstance(error, ValidationError)
+        return _page(
+            request,
+            site,
+            state,
+            memory_id,
+            problem=invalid if is_invalid else str(error),
+            reason=reason,
+            status=HTTPStatus.BAD_REQUEST if is_invalid else HTTPStatus.CONFLICT,
+        )
     return RedirectResponse(state.address(memory_id), HTTPStatus.SEE_OTHER)
 
 
@@ -412,6 +416,5 @@ def _page(
     with site.readers.read() as connection:
         listing = read_listing(connection, state, selected=memory_id, now_ns=now_ns)
         one = read_record(connection, memory_id, now_ns=now_ns) if memory_id else None
-    refused, is_out = may_not_decide(request, site.settings), must_sign_in(request, site.settings)
-    page = MemoryPage(listing, one, problem, reason, refused, is_out)
+    page = MemoryPage(listing, one, problem, reason)
     return site.renderer.page(request, "memory.html", here="memory", page=page, status=status)

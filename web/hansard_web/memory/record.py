@@ -86,13 +86,10 @@ _LINKS: Final[Mapping[tuple[str, bool], str]] = {
 class Version:
     """One version, and what it changed of the one before."""
 
-    number: int
-    href: str
+    memory: Memory
     is_this: bool
-    is_person: bool
     writer: str
     standing: str
-    at_ns: int
     pieces: tuple[Piece, ...]
 
 
@@ -131,36 +128,23 @@ class Conflict:
 class Link:
     """One supersession: of this record, or by it."""
 
+    supersession: Supersession
     say: str  # what superseded what, or may
-    other_href: str
-    other_text: str
-    why: str
+    other_id: str  # "" where it is gone
     by: str  # who or what decided, with the score
     undone: str  # who took it back; "" nobody
-    task_href: str
-    at_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    memory_id: str
+    memory: Memory
     type: str
     title: str
     content: str
-    state: str
     state_words: str
-    fresh_ns: int
-    expires_ns: int | None
     ended: str
-    can_end: bool
-    can_accept: bool
-    newer: str  # the id of what superseded it; "" where it was not
-    can_unsupersede: bool
     links: tuple[Link, ...]
-    contests_href: str
     conflicts: tuple[Conflict, ...]
-    removed: tuple[str, ...]
-    tags: tuple[str, ...]
     versions: tuple[Version, ...]
     sources: tuple[Source, ...]
     reads: int
@@ -178,24 +162,14 @@ def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> 
     touched = accesses_of(connection, numbers, limit=_SHOWN * 10)
     by_day = reads_by_day(connection, numbers, now_ns=now_ns)
     return Record(
-        memory_id=one.memory_id,
+        memory=one,
         type=type_words(one.memory_type),
         title=title_of(one),
         content=text_of(one.content),
-        state=one.state,
         state_words=STATES.get(one.state, one.state),
-        fresh_ns=one.freshness_ns,
-        expires_ns=one.expires_ns,
         ended=f"{ender_of(one.ended)}: {one.ended.reason}" if one.ended else "",
-        can_end=one.state not in ("invalidated", "purged"),
-        can_accept=one.state == "review",
-        newer=one.superseded_by or "",
-        can_unsupersede=one.state == "superseded",
         links=tuple(_link(each, one) for each in links_of(connection, [one.id])[:_SHOWN]),
-        contests_href=f"/memory/{one.contests}" if one.contests else "",
         conflicts=_conflicts(connection, one, now_ns=now_ns),
-        removed=one.removed,
-        tags=one.tags,
         versions=tuple(_versions(versions, one)),
         sources=tuple(_sources(one)),
         reads=sum(each.reads for each in versions),
@@ -208,7 +182,6 @@ def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> 
 
 def _link(link: Supersession, one: Memory) -> Link:
     is_older = link.older == one.id
-    other = (link.newer_id if is_older else link.older_id) or ""
     score = "" if link.score is None else f", score {link.score:.2f}"
     decided = ""
     if link.decided_ns is not None:
@@ -218,14 +191,11 @@ def _link(link: Supersession, one: Memory) -> Link:
         reason = f": {link.undone_reason}" if link.undone_reason else ""
         undone = f"{_who(link.undone_by, link.undone_method)}{reason}"
     return Link(
+        supersession=link,
         say=_LINKS[link.state, is_older],
-        other_href=f"/memory/{other}" if other else "",
-        other_text=short_id(other),
-        why=link.rationale,
+        other_id=(link.newer_id if is_older else link.older_id) or "",
         by=f"{link.judge}{score}{decided}",
         undone=undone,
-        task_href=f"/tasks/{link.task_id}" if link.task_id else "",
-        at_ns=link.created_ns,
     )
 
 
@@ -252,13 +222,10 @@ def _versions(versions: Sequence[Memory], one: Memory) -> list[Version]:
     older = [*versions[1:], None]
     return [
         Version(
-            number=each.version,
-            href=f"/memory/{each.memory_id}",
+            memory=each,
             is_this=each.id == one.id,
-            is_person=each.writer in ("human_approved_summary",),
             writer=writer_words(each),
             standing="" if each.state == "current" else STATES.get(each.state, each.state),
-            at_ns=each.created_ns,
             pieces=word_diff(text_of(before.content) if before else "", text_of(each.content))
             if before is not None
             else (Piece("same", text_of(each.content)),),

@@ -30,7 +30,6 @@ from hansard_compiler.models.memory import (
     WriteMemory,
 )
 from hansard_store.database.id_prefixes import find_key
-from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.access_log import accesses_of
 from hansard_store.memory.maintenance.reviewed_supersessions import links_of, supersession_json
 from hansard_store.memory.queries import MemoryFilter
@@ -38,7 +37,7 @@ from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import access_json, get_memory, memory_json, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
 from hansard_store.runs.queries import find_trace_id
-from hansard_web.api.queries import read_times
+from hansard_web.api.queries import read_times, read_word
 from hansard_web.api.values import Body
 from hansard_web.memory.record import use_json, uses_of
 
@@ -137,8 +136,8 @@ class _Step:
         if sidecar_service is None or request.run is None:
             return None
         try:
-            open_step = sidecar_service.sidecar.place(request.run, request.step_id)
-            recording = sidecar_service.sidecar.outlet.recording(open_step.resource)
+            open_step = sidecar_service.place(request.run, request.step_id)
+            recording = sidecar_service.outlet.recording(open_step.resource)
             made = recording.begin(
                 str(attributes[OPERATION_NAME]),
                 trace_id=open_step.trace_id,
@@ -188,11 +187,8 @@ def read_memory_filter(
 ) -> MemoryFilter:
     """Return the filter of a list of memory; an empty value is no filter."""
     filters: dict[str, Any] = {name: value for name, value in fields.items() if value}
-    state = filters.get("state", "current")
-    if state not in STATES:
-        raise InvalidQueryError("state", f"state is {state!r}; it is one of {', '.join(STATES)}")
-    if filters.get("layer", "working") not in ("working", "durable"):
-        raise InvalidQueryError("layer", f"layer is {filters['layer']!r}; it is working or durable")
+    read_word("state", filters.get("state"), STATES)
+    read_word("layer", filters.get("layer"), ("working", "durable"))
     fresh_ns, unread_ns = read_times(fresh_since, unread_since)
     return MemoryFilter(
         **filters,

@@ -23,11 +23,11 @@ from hansard_store.content.payloads import (
 from hansard_store.content.retention import BINARY, Retention
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import PayloadRef
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 
-router = noun_router("payloads")
+router = NounRouter("payloads")
 
 MAX_BYTES = 64 * 1024 * 1024
 # What was recorded is nobody's page: it is saved, never shown, never run.

@@ -40,7 +40,7 @@ from hansard_web.cli.base import (
     write_bytes,
 )
 from hansard_web.cli.store import NoStoreError, find_store, open_store
-from hansard_web.cli.tables import progress_of
+from hansard_web.cli.tables import progress
 from hansard_web.ui import format as fmt
 
 # Where `hansard payload` gets bytes: a data folder on this machine, or a server over HTTP.
@@ -288,7 +288,7 @@ def _checked(ref: str) -> str:
 
 def _verified(source: Source, refs: Sequence[str]) -> list[Body]:
     items = []
-    with progress_of() as tell:
+    with progress() as tell:
         for done, ref in enumerate(refs, 1):
             items.append(_verify_one(source, ref))
             tell("payloads", done, len(refs))

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 import time
+from operator import itemgetter
 from typing import Annotated
 
-from fastapi import Depends, Header, Path, Query
+from fastapi import Header, Path, Query
 from pydantic import WithJsonSchema
 from starlette.requests import Request
 
-from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidQueryError
 from hansard_store.policy.checks import list_checks
 from hansard_store.policy.rules import list_policies, rule_history
 from hansard_store.runs.queries import find_trace_id
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, read_limit
+from hansard_web.api.parameters import Cursor, Limit
+from hansard_web.api.queries import read_numbered
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.policy.bodies import PolicyInput, PutRules
@@ -38,17 +38,12 @@ from hansard_web.policy.service import InForce, given_sets
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.errors import VersionRequired
 
-router = noun_router("policy", route_class=JsonRoute)
+router = NounRouter("policy", route_class=JsonRoute)
 
 _ETAG = re.compile(r'(?:W/)?"([0-9]{1,18})"|([0-9]{1,18})', re.ASCII)
-LimitParam = Annotated[int, Depends(read_limit)]
 
 
-@router.post(
-    "/v1/policy/check",
-    response_class=Answer,
-    responses=answers("policy.schemas.Checked", "policy.schemas.Explained"),
-)
+@router.post("/v1/policy/check", "policy.schemas.Checked", "policy.schemas.Explained")
 def check_policy(policy: PolicyDeciderDep, body: PolicyInput) -> Answer:
     """Ask whether a tool may be called, or an item be seen; the check is recorded.
 
@@ -59,21 +54,19 @@ def check_policy(policy: PolicyDeciderDep, body: PolicyInput) -> Answer:
     return Answer(policy.check(body, now_ns=time.time_ns()))
 
 
-@router.post(
-    "/v1/policy/explain", response_class=Answer, responses=answers("policy.schemas.Explained")
-)
+@router.post("/v1/policy/explain", "policy.schemas.Explained")
 def explain_policy(policy: PolicyDeciderDep, body: PolicyInput) -> Answer:
     """Tell how every rule comes out for a hypothetical call or item. Nothing is recorded."""
     return Answer(policy.explain(body))
 
 
-@router.get("/v1/policy/rules", response_class=Answer, responses=answers("policy.schemas.Rules"))
+@router.get("/v1/policy/rules", "policy.schemas.Rules")
 def rules_in_force(policy: PolicyDeciderDep) -> Answer:
     """Return the rule sets in force; the ETag is the version that whoever replaces them names."""
     return _rules_answer(policy.rules.shown())
 
 
-@router.put("/v1/policy/rules", response_class=Answer, responses=answers("policy.schemas.Rules"))
+@router.put("/v1/policy/rules", "policy.schemas.Rules")
 def put_rules(
     policy: PolicyDeciderDep,
     request: Request,
@@ -93,42 +86,40 @@ def put_rules(
     return _rules_answer(policy.rules.replace(sets, expected=expected, actor=_actor(request)))
 
 
-@router.get(
-    "/v1/policy/versions", response_class=Answer, responses=answers("policy.schemas.Versions")
-)
+@router.get("/v1/policy/versions", "policy.schemas.Versions")
 def policy_versions(
     site: SiteDep,
-    limit: LimitParam,
+    limit: Limit,
     rule: Annotated[str | None, Query(description="only this rule, as each version has it")] = None,
     cursor: Cursor = None,
 ) -> Answer:
     """List the versions of the rules, the newest first."""
-    before = _before("policy versions", cursor)
-    with site.readers.read() as connection:
-        if rule is not None:
+
+    def read(before: int) -> list[Body]:
+        with site.readers.read() as connection:
+            if rule is None:
+                versions = list_policies(connection, before=before, limit=limit)
+                return [version_body(one) for one in versions]
             history = rule_history(connection, rule, before=before, limit=limit)
-            items = [rule_version_body(one) for one in history]
-        else:
-            versions = list_policies(connection, before=before, limit=limit)
-            items = [version_body(one) for one in versions]
-    return _page("policy versions", items, limit=limit, key="policy")
+            return [rule_version_body(one) for one in history]
+
+    number = itemgetter("policy")
+    return page_answer(
+        read_numbered("policy versions", cursor, read, limit=limit, number=number), dict
+    )
 
 
-@router.get(
-    "/v1/policy/versions/{number}",
-    response_class=Answer,
-    responses=answers("policy.schemas.VersionRules"),
-)
+@router.get("/v1/policy/versions/{number}", "policy.schemas.VersionRules")
 def policy_version(site: SiteDep, number: Annotated[int, Path(ge=1, lt=1 << 63)]) -> Answer:
     """Return the rule sets of one version, as they were given."""
     with site.readers.read() as connection:
         return Answer(version_rules(connection, number))
 
 
-@router.get("/v1/policy/checks", response_class=Answer, responses=answers("policy.schemas.Checks"))
+@router.get("/v1/policy/checks", "policy.schemas.Checks")
 def policy_checks(
     site: SiteDep,
-    limit: LimitParam,
+    limit: Limit,
     effect: Annotated[str | None, Query()] = None,
     rule: Annotated[str | None, Query(description="id of the rule that decided")] = None,
     agent: Annotated[str | None, Query()] = None,
@@ -136,18 +127,21 @@ def policy_checks(
     cursor: Cursor = None,
 ) -> Answer:
     """List checks, the newest first, allows included."""
-    before = _before("policy checks", cursor)
     with site.readers.read() as connection:
-        found = list_checks(
-            connection,
-            before=before,
+        filters = {
+            "effect": effect or None,
+            "rule_id": rule or None,
+            "agent": agent or None,
+            "trace_id": find_trace_id(connection, run) if run else None,
+        }
+        page = read_numbered(
+            "policy checks",
+            cursor,
+            lambda before: list_checks(connection, before=before, limit=limit, **filters),
             limit=limit,
-            effect=effect or None,
-            rule_id=rule or None,
-            agent=agent or None,
-            trace_id=find_trace_id(connection, run) if run else None,
+            number=lambda check: check.id,
         )
-    return _page("policy checks", [check_body(one) for one in found], limit=limit, key="check_id")
+    return page_answer(page, check_body)
 
 
 def _rules_answer(current: InForce) -> Answer:
@@ -174,13 +168,3 @@ def _actor(request: Request) -> str:
     """Say who changes the rules, as far as a token tells: its scopes, never the token."""
     token = principal_of(request)
     return "api" if token is None else f"api, token for {'+'.join(sorted(token.scopes))}"
-
-
-def _before(kind: str, cursor: str | None) -> int:
-    return (1 << 63) - 1 if cursor is None else decode_cursor(kind, cursor, count=1)[0]
-
-
-def _page(kind: str, items: list[Body], *, limit: int, key: str) -> Answer:
-    is_full = len(items) == limit
-    cursor = encode_cursor(kind, items[-1][key]) if is_full else None
-    return Answer({"items": items, "next_cursor": cursor})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,16 @@ from hansard_store.content.retention import Retention
 from hansard_store.policy.checks import check_row, record_check
 from hansard_store.policy.rules import list_policies, rule_history
 from hansard_web.app.config import Config
-from hansard_web.app.readers import Readers
 from hansard_web.cli.base import (
     Group,
     json_option,
+    print_answer,
     print_json,
     read_config,
     setting_options,
     user_name,
 )
-from hansard_web.cli.store import find_store, reading, use_store
+from hansard_web.cli.store import find_store, lent_readers, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 from hansard_web.policy.bodies import PolicyInput
 from hansard_web.policy.decider import decision_body
@@ -77,8 +78,7 @@ def check(*, as_json: bool, **options: Any) -> None:
     Example: hansard policy check --agent coding --tool shell --tool-class shell
     --arguments '{"command": "ls"}'
     """
-    config, service, close = _opened_service(options)
-    try:
+    with _opened_service(options) as (config, service):
         request = _request_of(options)
         current = service.in_force()
         made = request.check(current.policy)
@@ -86,12 +86,7 @@ def check(*, as_json: bool, **options: Any) -> None:
         retention = Retention.of(folder, config.retention)
         number = record_check(folder, check_row(retention, made, now_ns=time.time_ns()))
         body = {"check_id": number, **decision_body(made.json(), made)}
-    finally:
-        close()
-    if as_json:
-        print_json(body)
-    else:
-        print_facts(_decision(body))
+    print_answer(body, lambda body: print_facts(_decision(body)), as_json=as_json)
     if not body["allowed"]:
         raise click.exceptions.Exit(1)
 
@@ -105,20 +100,16 @@ def explain(*, as_json: bool, **options: Any) -> None:
 
     Example: hansard policy explain --agent research --tool write_file --effect write
     """
-    _, service, close = _opened_service(options)
-    try:
-        request = _request_of(options)
-        current = service.in_force()
-        found = request.explained(current.policy)
-    finally:
-        close()
+    with _opened_service(options) as (_, service):
+        found = _request_of(options).explained(service.in_force().policy)
     if as_json:
         print_json(found)
         return
     print_facts(_decision(found["decision"]))
-    rows = [(one["rule_id"], one["effect"], str(one["priority"]), one["outcome"])
-            for one in found["rules"]]  # fmt: skip
-    print_table(_columns("rule", "effect", "priority", "outcome"), rows)
+    _print_rows(
+        found["rules"],
+        {"rule": "rule_id", "effect": "effect", "priority": "priority", "outcome": "outcome"},
+    )
 
 
 @policy.group(cls=Group)
@@ -134,17 +125,21 @@ def list_rules(*, as_json: bool, **options: Any) -> None:
 
     Example: hansard policy rules list
     """
-    _, service, close = _opened_service(options)
-    try:
+    with _opened_service(options) as (_, service):
         body = rules_body(service.shown())
-    finally:
-        close()
     if as_json:
         print_json(body)
         return
-    rows = [(one["rule_id"], one["rule_set"], one["version"], one["effect"], str(one["priority"]))
-            for one in body["rules"]]  # fmt: skip
-    print_table(_columns("rule", "rule set", "version", "effect", "priority"), rows)
+    _print_rows(
+        body["rules"],
+        {
+            "rule": "rule_id",
+            "rule set": "rule_set",
+            "version": "version",
+            "effect": "effect",
+            "priority": "priority",
+        },
+    )
     if body["problem"]:
         print_lines([body["problem"]])
 
@@ -164,16 +159,11 @@ def put(
     Example: hansard policy rules put shipped:coding-agent house-rules.yaml
     """
     sets = [read_file(Path(name)) for name in files]
-    _, service, close = _opened_service(options)
-    try:
+    with _opened_service(options) as (_, service):
         current = service.replace(sets, expected=replace_version, actor=f"cli, {user_name()}")
-    finally:
-        close()
     body = rules_body(current)
-    if as_json:
-        print_json(body)
-        return
-    print_lines([f"version {body['version']}: {len(body['rules'])} rules in force"])
+    line = f"version {body['version']}: {len(body['rules'])} rules in force"
+    print_answer(body, lambda _: print_lines([line]), as_json=as_json)
 
 
 @rules.command()
@@ -194,15 +184,16 @@ def history(*, rule_id: str | None, as_json: bool, **options: Any) -> None:
         print_json({"items": items})
         return
     columns = ("policy", "time", "source", "actor" if rule_id is None else "effect")
-    print_table(_columns(*columns), [tuple(str(one[name]) for name in columns) for one in items])
+    _print_rows(items, {name: name for name in columns})
 
 
-def _opened_service(options: dict[str, Any]) -> tuple[Config, PolicyService, Any]:
+@contextmanager
+def _opened_service(options: dict[str, Any]) -> Iterator[tuple[Config, PolicyService]]:
     names = ("data", "policy", "retention")
     config = read_config(**{name: options[name] for name in names if name in options})
-    folder = use_store(options.get("data"))
-    readers = Readers(folder)
-    return config, PolicyService(folder, readers.read, config.policy), readers.close
+    with lent_readers(options.get("data")) as readers:
+        folder = find_store(options.get("data"))
+        yield config, PolicyService(folder, readers.read, config.policy)
 
 
 def _request_of(options: dict[str, Any]) -> PolicyInput:
@@ -248,5 +239,7 @@ def _decision(body: Json) -> list[tuple[str, str]]:
     return facts
 
 
-def _columns(*names: str) -> list[Column]:
-    return [Column(name) for name in names]
+def _print_rows(bodies: Sequence[Json], fields: Mapping[str, str]) -> None:
+    """Print a line for each body: its fields under their headings."""
+    columns = [Column(name) for name in fields]
+    print_table(columns, [[str(one[name]) for name in fields.values()] for one in bodies])

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends
-from starlette.requests import Request
-
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.policy.checks import PolicyCheck
@@ -20,6 +17,7 @@ from hansard_store.steps.queries import get_step
 from hansard_web.app.site import Site
 from hansard_web.policy.bodies import PolicyInput
 from hansard_web.policy.service import PolicyService
+from hansard_web.principals.dependencies import of_app
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +104,4 @@ def _step_id(context: _RunContext) -> str | None:
     return f"{context.trace_id.hex()}-{context.span_id.hex()}"
 
 
-# async: see `site_of`.
-async def decider_of(request: Request) -> PolicyDecider:
-    """Return the policy of the app that serves a request."""
-    decider: PolicyDecider = request.app.state.decider
-    return decider
-
-
-PolicyDeciderDep = Annotated[PolicyDecider, Depends(decider_of)]
+PolicyDeciderDep = Annotated[PolicyDecider, of_app("decider")]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hmac
+from typing import Any
 
+from fastapi import Depends
 from starlette.requests import Request
 
 from hansard_store.principals.model import Principal, Scope
@@ -14,6 +16,17 @@ def principal_of(request: Request) -> Principal | None:
     """Return who sends a request; None where it has no credential."""
     found: Principal | None = request.scope.get("state", {}).get("principal")
     return found
+
+
+def of_app(name: str, *, is_acting: bool = False) -> Any:
+    """Return the dependency on a service of the app; `is_acting`: as the principal uses it."""
+
+    # async: see `site_of`.
+    async def service_of(request: Request) -> Any:
+        service = getattr(request.app.state, name)
+        return service.acting(principal_of(request)) if is_acting else service
+
+    return Depends(service_of)
 
 
 def is_own_only(request: Request) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Final
 
@@ -60,7 +61,8 @@ async def sign_in_by_link(
     request: Request, site: SiteDep, code: str, next: Annotated[str, Query()] = "/"
 ) -> Response:
     """Begin a session by a link of this server, and leave the address with the code in it."""
-    found = await to_thread.run_sync(site.use_link, code)
+    use_link = partial(site.principals.use_link, code, server=site.instance)
+    found = await to_thread.run_sync(use_link)
     if found is None:
         await hold_back(site.attempts, address_of(request.scope))
         response = await to_thread.run_sync(_page, request, site, way_back(next), _WRONG_LINK)

@@ -8,14 +8,13 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, TimeText, read_limit
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.parameters import Cursor, Limit, TimeText
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.context.compilation_bodies import compilation_body
 from hansard_web.receipts.bodies import found_body, receipt_filter
 
-router = noun_router("receipts")
+router = NounRouter("receipts")
 
 
 def read_receipt_filter(
@@ -42,12 +41,10 @@ def read_receipt_filter(
     return receipt_filter(**locals())
 
 
-@router.get(
-    "/v1/receipts", response_class=Answer, responses=answers("receipts.schemas.ReceiptList")
-)
+@router.get("/v1/receipts", "receipts.schemas.ReceiptList")
 def receipts(
     site: SiteDep,
-    limit: Annotated[int, Depends(read_limit)],
+    limit: Limit,
     filters: Annotated[ReceiptFilter, Depends(read_receipt_filter)],
     cursor: Cursor = None,
 ) -> Answer:
@@ -57,19 +54,13 @@ def receipts(
     """
     with site.readers.read() as connection:
         page = list_receipts(connection, filters, limit=limit, cursor=cursor)
-    return Answer(
-        {"items": [found_body(one) for one in page.items], "next_cursor": page.next_cursor}
-    )
+    return page_answer(page, found_body)
 
 
 # One compile, whole: what was weighed, what went in, and why.
 
 
-@router.get(
-    "/v1/compilations/{compilation_id}",
-    response_class=Answer,
-    responses=answers("receipts.schemas.Compilation"),
-)
+@router.get("/v1/compilations/{compilation_id}", "receipts.schemas.Compilation")
 def one_compilation(site: SiteDep, compilation_id: str) -> Answer:
     """Show a compile by its id, or a unique beginning of it of 8 characters or more.
 

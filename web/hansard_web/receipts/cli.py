@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, get_args
 
 import click
 
@@ -14,26 +14,27 @@ from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     Group,
     Misused,
+    filter_options,
     page_options,
     print_page,
     setting_options,
 )
 from hansard_web.cli.store import reading
-from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
 from hansard_web.receipts.bodies import found_body, receipt_filter
 
-_FILTERS = (
-    ("item", "Id of an item."),
-    ("source", "Where it came from: file, docs/a.md or 'file docs/a.md'."),
-    ("reason", "Reason code: over_budget, duplicate, policy_denied, …"),
-    ("decision", "include, exclude, compress or redact."),
-    ("pass", "Pass that decided: budget, policy, dedupe, …"),
-    ("rule", "Id of a policy rule."),
-    ("kind", "Kind of item: file, memory, tool_result, …"),
-    ("run", "Run, or a unique beginning of its id."),
-    ("since", "Compiled at or after: RFC 3339 or nanoseconds."),
-    ("until", "Compiled before."),
-)
+_FILTERS = {
+    "item": "Id of an item.",
+    "source": "Where it came from: file, docs/a.md or 'file docs/a.md'.",
+    "reason": "Reason code: over_budget, duplicate, policy_denied, …",
+    "decision": "include, exclude, compress or redact.",
+    "pass": "Pass that decided: budget, policy, dedupe, …",
+    "rule": "Id of a policy rule.",
+    "kind": "Kind of item: file, memory, tool_result, …",
+    "run": "Run, or a unique beginning of its id.",
+    "since": "Compiled at or after: RFC 3339 or nanoseconds.",
+    "until": "Compiled before.",
+}
 
 
 @click.group(cls=Group)
@@ -41,16 +42,9 @@ def receipts() -> None:
     """Receipts: what went into prompts and what did not, and why."""
 
 
-def _filters(function: Any) -> Any:
-    for name, sentence in reversed(_FILTERS):
-        inside = "pass_" if name == "pass" else name
-        function = click.option(f"--{name}", inside, help=sentence)(function)
-    return function
-
-
 @receipts.command("list")
 @setting_options("data")
-@_filters
+@filter_options(_FILTERS, renamed={"pass": "pass_"})
 @page_options
 def list_(
     *, data: str | None, limit: str, cursor: str | None, as_json: bool, **filters: str | None
@@ -70,8 +64,7 @@ def list_(
 
 
 def _print_list(items: Sequence[FoundReceipt]) -> None:
-    columns = (Column("RUN"), Column("COMPILED (UTC)"), *_COLUMNS)
-    print_table(columns, [(*_where(one), *_cells(one)) for one in map(found_body, items)])
+    print_records(map(found_body, items), {**_WHERE, **_CELLS})
 
 
 def refuse_unknown(decision: str | None) -> None:
@@ -80,36 +73,9 @@ def refuse_unknown(decision: str | None) -> None:
         raise Misused(f"{decision!r} is no decision; there are {', '.join(get_args(Decision))}")
 
 
-_COLUMNS = (
-    Column("ITEM", may_cut=True),
-    Column("DECISION"),
-    Column("PASS"),
-    Column("WHY", may_cut=True),
-    Column("TOKENS", is_figure=True),
-    Column("SCORE", is_figure=True),
-    Column("MISSED BY", is_figure=True),
-)
-
-
-def _where(body: Body) -> tuple[str, str]:
-    return body["run_id"][:8], (body["started_at"] or "")[:19].replace("T", " ")
-
-
 def print_receipts(bodies: Iterable[Body]) -> None:
     """Print what one compile did with its candidates, a line each."""
-    print_table(_COLUMNS, [_cells(one) for one in bodies])
-
-
-def _cells(body: Body) -> tuple[str, ...]:
-    return (
-        body["item_id"],
-        body["decision"],
-        body["pass"] or "",
-        _why(body),
-        _tokens(body),
-        body["score"] or "",
-        _missed(body),
-    )
+    print_records(bodies, _CELLS)
 
 
 def _why(body: Body) -> str:
@@ -129,6 +95,21 @@ def _missed(body: Body) -> str:
     tokens, score = body["missed_by_tokens"], body["missed_by_score"]
     parts = [f"{tokens:,} tokens"] if tokens else []
     return ", ".join([*parts, *([f"{score} points"] if score and score != "0" else ())])
+
+
+_WHERE: Final[Mapping[Column, Callable[[Body], str]]] = {
+    Column("RUN"): lambda body: body["run_id"][:8],
+    Column("COMPILED (UTC)"): lambda body: (body["started_at"] or "")[:19].replace("T", " "),
+}
+_CELLS: Final[Mapping[Column, Callable[[Body], str]]] = {
+    Column("ITEM", may_cut=True): lambda body: body["item_id"],
+    Column("DECISION"): lambda body: body["decision"],
+    Column("PASS"): lambda body: body["pass"] or "",
+    Column("WHY", may_cut=True): _why,
+    Column("TOKENS", is_figure=True): _tokens,
+    Column("SCORE", is_figure=True): lambda body: body["score"] or "",
+    Column("MISSED BY", is_figure=True): _missed,
+}
 
 
 def print_one_receipt(body: Body) -> None:

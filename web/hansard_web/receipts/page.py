@@ -56,24 +56,17 @@ _FIELDS: Final[Mapping[str, str]] = {
 class FoundRow:
     """One receipt, and where it is from."""
 
+    found: FoundReceipt
     href: str
     decision: str
     word: str
     icon: str
     kind: str
-    item_id: str
     name: str  # what people call the item, where its id is a hash
     source: str
     say: str
     missed: str
-    reason: str
     at_pass: str
-    tokens_before: int | None
-    tokens_after: int | None
-    run_href: str
-    run_name: str
-    model: str
-    started_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,24 +133,17 @@ def _row(connection: apsw.Connection, found: FoundReceipt) -> FoundRow:
     one = found.receipt
     state = ContextState(item=one.item_id)
     return FoundRow(
+        found=found,
         href=state.address(f"/steps/{found.step_id}/context") + f"#i{one.ordinal}",
         decision=one.decision if one.decision in DECISIONS else "unknown",
         word=DECISIONS.get(one.decision, one.decision),
         icon=icon_of(one.kind),
         kind=kind_words(one.kind),
-        item_id=one.item_id,
         name=_name(connection, one),
         source=source_words(one),
         say=plain_why(one),
         missed=missed(one) if one.decision == "exclude" else "",
-        reason=one.reason,
         at_pass=pass_words(one.pass_name),
-        tokens_before=one.tokens_before,
-        tokens_after=one.tokens_after,
-        run_href=f"/runs/{found.run_id}",
-        run_name=found.run_name or found.run_id[:8],
-        model=found.model or "",
-        started_ns=found.started_ns,
     )
 
 

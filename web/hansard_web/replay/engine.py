@@ -45,7 +45,7 @@ from hansard_store.replays import (
     interrupt_replay,
     running_replays,
 )
-from hansard_store.steps.queries import get_step
+from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.api.values import Body, dump
 from hansard_web.app.readers import Readers
 from hansard_web.replay.changed_call import Making, changed_turn, compile_turn
@@ -122,8 +122,7 @@ def is_held(folder: DataFolder, name: str) -> bool:
 def new_row(
     replay_id: str,
     request: ReplayInput,
-    run_id: str,
-    step_id: str,
+    step: StepSkeleton,
     now_ns: int,
     *,
     holder: str = "",
@@ -131,8 +130,8 @@ def new_row(
     """Return the row of a replay that begins now."""
     return ReplayRow(
         replay_id=replay_id,
-        source_run_id=run_id,
-        source_step_id=step_id,
+        source_run_id=step.run_id,
+        source_step_id=step.step_id,
         run_id=None,
         mode=request.kind,
         is_recorded=request.recorded,
@@ -374,8 +373,7 @@ class Replays:
         arguments = self._first_arguments(replay_id, request, turn)
         what = f"Replay of {turn.render_input.model} ({request.kind})"
         approval_id = self._gated().propose(arguments, what=what)
-        step = turn.source.step
-        row = new_row(replay_id, request, step.run_id, step.step_id, time.time_ns())._replace(
+        row = new_row(replay_id, request, turn.source.step, time.time_ns())._replace(
             state="waiting", reason=Reason.NEEDS_APPROVAL.value, request_hash=turn.ref,
             ended_ns=time.time_ns(),
         )  # fmt: skip
@@ -510,16 +508,14 @@ class Replays:
         with self._readers.read() as connection:
             step = get_step(connection, request.step_id, now_ns=time.time_ns())
         now_ns = time.time_ns()
-        row = new_row(replay_id, request, step.run_id, step.step_id, now_ns)
+        row = new_row(replay_id, request, step, now_ns)
         report = {"notes": [], "error": error_body(why), **recipe_in(row, request, strict=False)}
         self._add(row._replace(state="refused", reason=why.reason.value, ended_ns=now_ns), report)
         return replay_id
 
     def _begin(self, replay_id: str, request: ReplayInput, turn: Turn) -> ReplayRow:
         step = turn.source.step
-        row = new_row(
-            replay_id, request, step.run_id, step.step_id, time.time_ns(), holder=self._hold()
-        )
+        row = new_row(replay_id, request, step, time.time_ns(), holder=self._hold())
         # metadata_only keeps no digests either; a compile that no call used has no request.
         if turn.request and self._outlet.mode is not RetentionMode.METADATA_ONLY:
             row = row._replace(request_hash=turn.ref)
@@ -667,10 +663,7 @@ class Replays:
         def say(text: str) -> None:
             work.report["notes"] = list(dict.fromkeys([*work.report["notes"], text]))
 
-        fork = LiveFork(
-            live, source=source, pool=pool, run=run, note=note,
-            context=self._live_context(source, at), say=say,
-        )  # fmt: skip
+        fork = LiveFork(live, source, pool, run, self._live_context(source, at), note, say)
         stop = fork.go(at)
         work.report |= {"live": stop.live.json(), "ask": stop.ask}
         for model in stop.live.unpriced:

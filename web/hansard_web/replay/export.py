@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,27 +83,17 @@ def _marked(data: Any, source: Source) -> Sequence[Any]:
 def _records(connection: apsw.Connection, refs: Sequence[str]) -> tuple[list[Json], list[str]]:
     """Return payloads as log records, and the references whose bytes are not here as sent."""
     records, missing = [], []
-    for ref, found in _payloads(connection, refs):
-        if found is None:
-            missing.append(ref)
-        else:
-            records.append(_record(ref, *found))
-    return records, missing
-
-
-def _payloads(
-    connection: apsw.Connection, refs: Sequence[str]
-) -> Iterator[tuple[str, tuple[bytes, str] | None]]:
-    folder = folder_of(connection)
     for ref in refs:
         _, payload = standing_of(connection, ref)
-        if payload is None or payload.redacted is not None:
-            yield ref, None
-            continue
-        try:
-            yield ref, (read_payload(folder, payload), payload.media_type)
-        except StoreCorruptError:
-            yield ref, None
+        data = None
+        if payload is not None and payload.redacted is None:
+            with suppress(StoreCorruptError):
+                data = read_payload(folder_of(connection), payload)
+        if payload is None or data is None:
+            missing.append(ref)
+        else:
+            records.append(_record(ref, data, payload.media_type))
+    return records, missing
 
 
 def _record(ref: str, data: bytes, media_type: str) -> Json:

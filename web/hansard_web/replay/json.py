@@ -9,17 +9,15 @@ import apsw
 
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
-from hansard_compiler.errors import NotFoundError
 from hansard_compiler.renamed import with_current_calls, with_current_code
 from hansard_compiler.replay.errors import Reason
 from hansard_compiler.replay.spread import Repeat, spread_of
 from hansard_store.ids import short_id
 from hansard_store.replays import ReplayRow, list_replays, replays_of_run
-from hansard_store.steps.queries import get_step
 from hansard_web.api.values import Body, time_text
 from hansard_web.replay.descriptions import change_notes
 from hansard_web.replay.preview import comparison_body
-from hansard_web.replay.source import REQUEST_REF
+from hansard_web.replay.source import REQUEST_REF, find_step
 
 _IN_A_STEP: Final = 50
 _IN_A_TREE: Final = 200  # replays of replays; more are found by their own steps
@@ -154,9 +152,8 @@ def compared_steps(row: ReplayRow) -> tuple[str, str | None]:
 
 
 def _recorded_hash(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> str | None:
-    try:
-        step = get_step(connection, row.source_step_id, now_ns=now_ns)
-    except NotFoundError:
+    step = find_step(connection, row.source_step_id, now_ns=now_ns)
+    if step is None:
         return None
     found = read_step(connection, step.id).view.attributes.get(REQUEST_REF)
     return found if isinstance(found, str) else None
@@ -180,9 +177,6 @@ def _spread(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> Json
 
 
 def _output(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Sequence[Message]:
-    try:
-        step = get_step(connection, step_id, now_ns=now_ns)
-    except NotFoundError:
-        return ()
-    call = read_step(connection, step.id).normal.call
+    step = find_step(connection, step_id, now_ns=now_ns)
+    call = None if step is None else read_step(connection, step.id).normal.call
     return () if call is None else call.output

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Final
 
 import apsw
 
 from hansard_collector.derivation.cost import computed_cost
 from hansard_compiler.calls import Json, Tokens
-from hansard_compiler.compile.engine import CompileResult, compile_context
-from hansard_compiler.compile.models import CompilationRequest
-from hansard_compiler.compile.ports import Ports
-from hansard_compiler.diff.compiles import compile_diff
-from hansard_compiler.diff.counterfactuals import explain
 from hansard_compiler.diff.requests import request_diff
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.providers.adapter import Count
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay.errors import NotReplayable
 from hansard_compiler.replay.mutations import parse_mutations, plain_change
-from hansard_compiler.tokens.estimators import estimator_for
 from hansard_web.api.values import Body
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.bodies import compile_diff_body, request_diff_body, step_diff_body
-from hansard_web.diff.steps import compare_steps
+from hansard_web.diff.steps import compare_steps, explained
 from hansard_web.replay.recompile import Remade
 from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.source import REQUEST_REF
@@ -36,8 +29,7 @@ from hansard_web.replay.transport.turn import Turn
 
 # Trying takes a compile each, a quarter of a millisecond an item.
 _ITEMS_TRIED: Final = 6_000
-_MOST_COMPILES: Final = 32
-_FEWEST_COMPILES: Final = 4
+_COMPILES: Final = (4, 32)  # at least, at most
 
 
 def comparison_body(
@@ -55,26 +47,8 @@ def comparison_body(
 def remade_body(remade: Remade, redactor: Redactor) -> Body:
     """Return how a compile differs from the one it started from, with the cause of each flip."""
     left, right = remade.before, remade.after
-    diff = compile_diff(left, right)
-    most = _ITEMS_TRIED // max(len(diff.items), 1)
-    found = explain(
-        diff,
-        left,
-        right,
-        compile_again=partial(_compiled, redactor=redactor),
-        most_compiles=min(max(most, _FEWEST_COMPILES), _MOST_COMPILES),
-    )
+    found = explained(left, right, redactor, items_tried=_ITEMS_TRIED, compiles=_COMPILES)
     return compile_diff_body(found, ItemNames(left.request, right.request))
-
-
-def requests_body(recorded: bytes | None, rendered: bytes) -> Body:
-    """Return how two requests differ, byte for byte and by path."""
-    return request_diff_body(request_diff(recorded, rendered))
-
-
-def _compiled(request: CompilationRequest, *, redactor: Redactor) -> CompileResult:
-    counter = estimator_for(request.provider, request.model)
-    return compile_context(request, Ports(counter=counter, redactor=redactor))
 
 
 _SCRIPTED: Final = "scripted"
@@ -178,5 +152,5 @@ def _request(turn: Turn) -> Json:
         "size": len(turn.request),
         "recorded_hash": recorded,
         "same": recorded == turn.ref,
-        "diff": requests_body(turn.recorded, turn.request),
+        "diff": request_diff_body(request_diff(turn.recorded, turn.request)),
     }

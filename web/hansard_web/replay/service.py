@@ -31,7 +31,7 @@ def make_replays(
         return None
     return Replays(
         sidecar_service.site.readers,
-        sidecar_service.sidecar.outlet,
+        sidecar_service.outlet,
         model_server=sidecar_service.site.settings.model_server,
         script=sidecar_service.site.settings.script,
         policy=lambda: None if decider is None else _rules(decider.rules),

@@ -16,6 +16,7 @@ from hansard_collector.payloads import PayloadStanding, standing_of
 from hansard_compiler.calls import Call
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
+from hansard_compiler.errors import NotFoundError
 from hansard_compiler.providers.recipe import Recipe
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_store.compilations.queries import Compilation, spans_naming_compilation
@@ -79,6 +80,16 @@ def read_source(connection: apsw.Connection, step_id: str, *, now_ns: int) -> So
     reading = read_step(connection, step.id)
     compilation = native_compilation(connection, step, reading, run=run.id)
     return Source(step, run, reading, compilation, _recipe(connection, reading), notes)
+
+
+def find_step(
+    connection: apsw.Connection, step_id: str | None, *, now_ns: int
+) -> StepSkeleton | None:
+    """Return a step; None for one that was deleted meanwhile."""
+    try:
+        return None if step_id is None else get_step(connection, step_id, now_ns=now_ns)
+    except NotFoundError:
+        return None
 
 
 def _call_of(

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.trace import Link
 
 from hansard import semconv
@@ -32,7 +30,7 @@ from hansard_web.replay import SERVICE
 from hansard_web.replay.source import Source
 from hansard_web.replay.transport.provider_gate import Permission
 from hansard_web.replay.transport.turn import Turn, compiled_of
-from hansard_web.sidecar.recorder import Outlet, remote
+from hansard_web.sidecar.recorder import Outlet, remote, resource_of
 
 LINK: Final = "replay_of"
 _TRIES: Final = 20
@@ -86,7 +84,7 @@ class ReplayRun:
         """Begin a trace; with `under`, a step of one that was begun before, go on with that one."""
         self.trace_id = os.urandom(16).hex() if under is None else under.partition("-")[0]
         self._permission = permission or Permission()
-        self._recording = outlet.recording(_resource())
+        self._recording = outlet.recording(resource_of(SERVICE))
         self._marks: dict[str, str | bool] = {
             semconv.REPLAY_ID: replay_id,
             semconv.REPLAY_MODE: mode,
@@ -110,7 +108,7 @@ class ReplayRun:
                 semconv.AGENT_NAME: self._agent,
                 **self._source_attributes(source),
             },
-            links=(self._link(source),),
+            links=(_link_to(source.step.step_id),),
         )
         self._open.append(span)
         return f"{self.trace_id}-{span.span_id}"
@@ -151,9 +149,6 @@ class ReplayRun:
     def _source_attributes(self, source: Source) -> dict[str, str | bool]:
         return {semconv.REPLAY_OF: source.step.step_id, **self._marks}
 
-    def _link(self, source: Source) -> Link:
-        return _link_to(source.step.step_id)
-
     def compile(self, turn: Turn) -> Turn:
         """Record the compile of a turn; returns the turn with the compile as its call names it."""
         remade = turn.remade
@@ -165,7 +160,7 @@ class ReplayRun:
         step = CompiledStep(remade.result, checks=remade.checks, recorded=recorded)
         return replace(turn, remade=replace(remade, step=step))
 
-    def ask(self, turn: Turn, on_begin: Callable[[str], object] = lambda _: None) -> CallOutcome:
+    def ask(self, turn: Turn) -> CallOutcome:
         """Make a call, and record it however it ends. Raises what the call raises.
 
         It is shown from before it is sent. A recorded answer is a second span of one call:
@@ -182,9 +177,8 @@ class ReplayRun:
             attributes[semconv.REPLAY_REBUILT] = True
         if turn.is_recorded:
             attributes[semconv.DUPLICATE] = True
-        span.mark(attributes, links=(self._link(turn.source),))
+        span.mark(attributes, links=(_link_to(turn.source.step.step_id),))
         self.save()
-        on_begin(span.step_id)
         started = time.perf_counter()
         try:
             with span.running(), quiet_clients(), watching(span):
@@ -226,11 +220,3 @@ class ReplayRun:
 def _link_to(step_id: str) -> Link:
     run_id, span_id, *_ = step_id.split("-")
     return Link(remote(run_id, span_id).get_span_context(), {semconv.LINK_TYPE: LINK})
-
-
-def _resource() -> ResourceMessage:
-    resource = ResourceMessage()
-    attribute = resource.attributes.add()
-    attribute.key = semconv.SERVICE_NAME
-    attribute.value.string_value = SERVICE
-    return resource

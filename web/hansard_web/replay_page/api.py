@@ -15,13 +15,13 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hansard_store.replays import get_replay, list_replays
+from hansard_store.replays import ReplayRow, get_replay, list_replays
 from hansard_store.steps.queries import get_step
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, LimitText
 from hansard_web.api.queries import limit_of
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
@@ -33,7 +33,7 @@ from hansard_web.sidecar.errors import RecordingDisabled, TooManyCalls
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
 from hansard_web.sidecar.request import MayRead, SidecarDep
 
-router = noun_router("replay", route_class=JsonRoute)
+router = NounRouter("replay", route_class=JsonRoute)
 R = TypeVar("R", bound=Response)
 _MOST_WAIT_S = 60.0
 MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at once
@@ -61,14 +61,10 @@ async def begin_replay(
     def work() -> Answer:
         if fields.preview:
             return Answer(replays.preview(fields))
-        return once.do(begun, again=lambda stored: _body(site, stored["replay_id"]))
-
-    def begun() -> Done:
-        row = replays.start(fields)
-        replays.wait(row.replay_id, seconds=fields.wait_s)
-        body = _body(site, row.replay_id)
-        status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
-        return Done({"replay_id": row.replay_id}, body, status)
+        return once.do(
+            lambda: _begun(site, replays, replays.start(fields), wait_s=fields.wait_s),
+            again=lambda stored: _body(site, stored["replay_id"]),
+        )
 
     return await apart(request, work)
 
@@ -105,14 +101,12 @@ async def continue_replay(
     once = service.once("replay.continue", idempotency_key, body, repeats=False)
 
     def work() -> Answer:
-        return once.do(begun, again=lambda stored: _body(site, stored["replay_id"]))
-
-    def begun() -> Done:
-        row = replays.go_on(replay_id, fields, by=by)
-        replays.wait(row.replay_id, seconds=fields.wait_s)
-        body = _body(site, row.replay_id)
-        status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
-        return Done({"replay_id": row.replay_id}, body, status)
+        return once.do(
+            lambda: _begun(
+                site, replays, replays.go_on(replay_id, fields, by=by), wait_s=fields.wait_s
+            ),
+            again=lambda stored: _body(site, stored["replay_id"]),
+        )
 
     return await apart(request, work)
 
@@ -181,6 +175,14 @@ async def apart(request: Request, work: Callable[[], R]) -> R:
     if limiter.available_tokens < 1:
         raise TooManyCalls(MOST_ASKED)
     return await to_thread.run_sync(work, limiter=limiter)
+
+
+def _begun(site: SiteDep, replays: Replays, row: ReplayRow, *, wait_s: float) -> Done:
+    """Return a replay that begins, as it stands after so many seconds at the latest."""
+    replays.wait(row.replay_id, seconds=wait_s)
+    body = _body(site, row.replay_id)
+    status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
+    return Done({"replay_id": row.replay_id}, body, status)
 
 
 def _body(site: SiteDep, replay_id: str, *, with_comparison: bool = True) -> Body:

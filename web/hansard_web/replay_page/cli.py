@@ -377,12 +377,10 @@ def replay(*, step: str, as_json: bool, **line: Any) -> None:
 
 def _folder(data: str | None, *, may_begin: bool) -> DataFolder:
     """Return the store to replay in; for a step that is brought along, a new one where none is."""
-    if may_begin:
-        folder = DataFolder(data_folder(data, os.environ))
-        if not folder.has_store:
-            folder.create()
-            return folder
-    folder = use_store(data)
+    folder = DataFolder(data_folder(data, os.environ))
+    if not may_begin or folder.has_store:
+        return use_store(data)
+    folder.create()
     return folder
 
 

@@ -17,6 +17,7 @@ import orjson
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.config import Weights
 from hansard_web.replay_page.state import read_change
+from hansard_web.ui.format import natural
 
 TERMS: Final = tuple(Weights.model_fields)
 SAMPLING: Final[Mapping[str, Callable[[str], Any]]] = {
@@ -144,8 +145,8 @@ def _added(folding: Folding, fields: Mapping[str, str]) -> None:
         folding.add("remove_memory", **({} if is_all else {"memory_id": fields["without_memory"]}))
     if fields.get("was") != content_mark(fields.get("content", "")):
         _edited(folding, fields)
-    if _is_place(fields.get("remove_message", "")):
-        folding.add("remove_message", position=int(fields["remove_message"]))
+    if (position := _position(fields, "remove_message")) is not None:
+        folding.add("remove_message", position=position)
     if fields.get("add_content", "").strip():
         item = {"kind": fields.get("add_kind") or "file", "content": _lines(fields["add_content"])}
         if fields.get("add_id", "").strip():
@@ -176,16 +177,16 @@ def _edited(folding: Folding, fields: Mapping[str, str]) -> None:
             change = {"op": "edit_item", "item_id": fields["edit_item"], "content": content}
             folding.changes = [one for one in folding.changes if not _is_edit(one, change)]
             folding.changes.append(change)
-    if _is_place(fields.get("edit_message", "")):
-        folding.add("edit_message", position=int(fields["edit_message"]), text=_lines(text))
+    if (position := _position(fields, "edit_message")) is not None:
+        folding.add("edit_message", position=position, text=_lines(text))
 
 
 def _is_edit(one: Json, of: Json) -> bool:
     return (one["op"], one.get("item_id")) == (of["op"], of["item_id"])
 
 
-def _is_place(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
+def _position(fields: Mapping[str, str], name: str) -> int | None:
+    return natural(fields.get(name, ""), digits=9)
 
 
 def _rules(folding: Folding, fields: Mapping[str, str]) -> None:
@@ -219,9 +220,8 @@ def _lines(text: str) -> str:
 def _moved(folding: Folding, fields: Mapping[str, str]) -> None:
     """Take back a change, or move it: numbers are those of the list that was shown."""
     for name, by in (("drop", 0), ("up", -1), ("down", 1)):
-        text = fields.get(name, "")
-        at = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else -1
-        if not 0 <= at < len(folding.changes):
+        at = natural(fields.get(name, ""), digits=3)
+        if at is None or at >= len(folding.changes):
             continue
         one = folding.changes.pop(at)
         if by:

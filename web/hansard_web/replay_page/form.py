@@ -46,6 +46,11 @@ class Setting:
     recorded: str
     value: str  # "" where it is left as it was
 
+    @classmethod
+    def of(cls, name: str, label: str, recorded: str, changed: Json, key: str = "") -> Setting:
+        """Return a field whose change stands under its name, or under another key."""
+        return cls(name, label, recorded, _shown(changed.get(key or name)))
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -114,19 +119,22 @@ def form_of(turn: Turn, state: ReplayState) -> Form:
         messages = _messages(turn, state)
         rows = _message_rows(messages, state)
         editing = _editing_message(messages, state)
-    model = turn.render_input.model
-    settings = [
-        Setting("model", "Model", model, str(changes.get("set_model", {}).get("model", "")))
-    ]
+    changed: Json = {}
+    for op in ("set_provider", "set_model", "set_budget", "set_sampling"):
+        changed |= changes.get(op, {})
+    settings = [Setting.of("model", "Model", turn.render_input.model, changed)]
     if request is not None:
-        settings += _budget(request, changes.get("set_budget", {}))
-    settings += _sampling(recorded, changes.get("set_sampling", {}))
+        budget, reserve = count(request.token_budget), count(request.response_reserve)
+        settings += [
+            Setting.of("token_budget", "Budget, tokens", budget, changed),
+            Setting.of("response_reserve", "Kept for the answer", reserve, changed),
+        ]
+    settings += _sampling(recorded, changed)
     return Form(
         is_compiled=request is not None,
         settings=tuple(settings),
         weights=() if request is None else _weights(request, changes.get("set_weights", {})),
-        provider=Setting("provider", "Provider", turn.destination.provider,
-                         str(changes.get("set_provider", {}).get("provider", ""))),
+        provider=Setting.of("provider", "Provider", turn.destination.provider, changed),
         providers=PROVIDERS,
         rows=rows[:_MOST_ROWS],
         more=max(len(rows) - _MOST_ROWS, 0),
@@ -142,23 +150,12 @@ def form_of(turn: Turn, state: ReplayState) -> Form:
 # ---- settings
 
 
-def _budget(request: CompilationRequest, change: Json) -> list[Setting]:
-    return [
-        Setting("token_budget", "Budget, tokens", count(request.token_budget),
-                _shown(change.get("token_budget"))),
-        Setting("response_reserve", "Kept for the answer", count(request.response_reserve),
-                _shown(change.get("response_reserve"))),
-    ]  # fmt: skip
-
-
 def _weights(request: CompilationRequest, change: Json) -> tuple[Setting, ...]:
     now = request.compile_config.weights.model_dump()
     weights = change.get("weights")
     weights = weights if isinstance(weights, dict) else {}
     return tuple(
-        Setting(
-            f"weight.{term}", term.replace("_", " "), f"{now[term]:g}", _shown(weights.get(term))
-        )
+        Setting.of(f"weight.{term}", term.replace("_", " "), f"{now[term]:g}", weights, term)
         for term in TERMS
     )
 
@@ -166,11 +163,11 @@ def _weights(request: CompilationRequest, change: Json) -> tuple[Setting, ...]:
 def _sampling(recorded: Sampling, change: Json) -> list[Setting]:
     labels = {"max_output_tokens": "Longest answer", "top_p": "Top p"}
     return [
-        Setting(
+        Setting.of(
             name,
             labels.get(name, name.capitalize()),
             _shown(getattr(recorded, name)) or "not recorded",
-            _shown(change.get(name)),
+            change,
         )
         for name in SAMPLING
     ]

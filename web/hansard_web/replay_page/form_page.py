@@ -47,7 +47,7 @@ from hansard_web.replay_page.labels import (
     say_refusal,
     sentence,
 )
-from hansard_web.replay_page.state import ReplayState, read_state
+from hansard_web.replay_page.state import ACTS, ReplayState, read_state
 from hansard_web.sidecar.errors import RecordingDisabled, TooManyCalls
 from hansard_web.sidecar.request import MayRead
 from hansard_web.ui.format import count, file_size, plural
@@ -83,28 +83,21 @@ class DiffLine:
 class PreviewView:
     """What would be sent, and what is different about it."""
 
+    body: Body
     to: str
     recorded_at: str  # the address that the recorded call went to; "" where nothing is sent
     tokens: str
-    counted_by: str
     cost: str
-    sends: bool
     budgets: tuple[BudgetRow, ...]
     flips: tuple[Flip, ...]
     more: int
-    is_compiled: bool
     request: str
-    is_same: bool
     paths: tuple[PathRow, ...]
-    hash: str
     notes: tuple[str, ...]
-    is_rebuilt: bool
     needs_script: bool  # a scripted model answers, and the caller has to bring its script
     basis: str
     bytes: tuple[DiffLine, ...]  # of the request, against the recorded one
     is_bytes_cut: bool
-    effects: tuple[tuple[str, str], ...]  # path, what the provider does
-    needs_approval: bool
 
 
 def preview_view(body: Body) -> PreviewView:
@@ -113,28 +106,21 @@ def preview_view(body: Body) -> PreviewView:
     request, tokens = body["request"], body["tokens"]
     diff = request["diff"]
     return PreviewView(
+        body=body,
         to=_to(body),
         recorded_at=_recorded_at(body),
         tokens=f"about {count(tokens['estimated_input'])} tokens in",
-        counted_by=tokens["estimated_by"],
         cost=say_cost(body["cost"], sends=body["sends"]),
-        sends=body["sends"],
         budgets=_budgets(body["compile"]),
         flips=tuple(flips[:_MOST_FLIPS]),
         more=max(len(flips) - _MOST_FLIPS, 0),
-        is_compiled=body["compile"] is not None,
         request=_request(request),
-        is_same=request["same"],
         paths=path_rows((diff["json"] or {"changes": []})["changes"]),
-        hash=request["hash"],
         notes=tuple(map(sentence, (*body["notes"], *body["omitted"]))),
-        is_rebuilt=body["is_rebuilt"],
         needs_script=body["provider"] == "scripted" and _is_not_set_up(body),
         basis=BASES[body["basis"]],
         bytes=diff_lines(diff),
         is_bytes_cut=bool(diff and diff["is_unified_truncated"]),
-        effects=tuple((one["path"], one["text"]) for one in body["provider_side_effects"]),
-        needs_approval=body["needs_approval"],
     )
 
 
@@ -272,32 +258,28 @@ def look_at(replays: Replays, request: ReplayInput) -> Look:
     return Look(turn, say_refusal(turn.blocked))
 
 
-def read_acts(replays: Replays, readers: Readers, state: ReplayState) -> Acts:
-    """Find out which acts a step lets be done; where none was chosen, the first that it lets."""
+def read_acts(replays: Replays | None, readers: Readers, state: ReplayState) -> Acts:
+    """Find out which acts a step lets be done; where none was chosen, the first that it lets.
+
+    Without `replays` none of them can be done here.
+    """
+    looks = dict.fromkeys(ACTS, Look(None, READ_ONLY))
+    if replays is not None:
+        looks = _looks(replays, readers, state)
+    possible = [name for name, look in looks.items() if look.refusal is None]
+    current = state.act or (possible[0] if possible else "exact")
+    acts = tuple(_act(name, look, current) for name, look in looks.items())
+    return Acts(acts, looks["mutated"].turn)
+
+
+def _looks(replays: Replays, readers: Readers, state: ReplayState) -> dict[str, Look]:
     step, elsewhere = state.step_id, state.elsewhere
     exact = look_at(replays, ReplayInput(step_id=step, mode="exact", allow_other_address=elsewhere))
     recorded = look_at(replays, ReplayInput(step_id=step, mode="exact", recorded=True))
     # Offline: a provider that is not set up here can be changed for one that is.
     base = look_at(replays, ReplayInput(step_id=step, mode="mutated", recorded=True))
-    looks = {
-        "exact": exact,
-        "recorded": recorded,
-        "mutated": base,
-        "forward": _forward(readers, exact),
-    }
-    possible = [name for name, look in looks.items() if look.refusal is None]
-    current = state.act or (possible[0] if possible else "exact")
-    return Acts(tuple(_act(name, look, current) for name, look in looks.items()), base.turn)
-
-
-def refused_acts(state: ReplayState, why: Refusal) -> Acts:
-    """Return the acts where none of them can be done."""
-    current = state.act or "exact"
-    look = Look(None, why)
-    return Acts(
-        tuple(_act(name, look, current) for name in ("exact", "recorded", "mutated", "forward")),
-        None,
-    )
+    forward = _forward(readers, exact)
+    return {"exact": exact, "recorded": recorded, "mutated": base, "forward": forward}
 
 
 def _forward(readers: Readers, exact: Look) -> Look:
@@ -434,11 +416,9 @@ def _send(request: Request, site: Site, step_id: str, pairs: Pairs) -> Response:
         row = replays_of(request).start(state.asked(script=script, notes=typed.notes))
     except NotReplayable as why:
         return _page(request, site, state, typed=typed, why=why, status=HTTPStatus.CONFLICT)
-    except (TooManyCalls, RecordingDisabled) as error:
-        status = HTTPStatus.SERVICE_UNAVAILABLE
-        return _page(request, site, state, problems=[str(error)], typed=typed, status=status)
-    except ConfigError as error:  # a script that is none
-        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    except (TooManyCalls, RecordingDisabled, ConfigError) as error:
+        is_script = isinstance(error, ConfigError)  # one that is none
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if is_script else HTTPStatus.SERVICE_UNAVAILABLE
         return _page(request, site, state, problems=[str(error)], typed=typed, status=status)
     return RedirectResponse(f"/replays/{row.replay_id}", HTTPStatus.SEE_OTHER)
 
@@ -459,11 +439,7 @@ def _page(
         run = get_run(connection, step.run_id, now_ns=now_ns)
         made = replays_of_step(connection, step.step_id)
     replays: Replays | None = request.app.state.replays
-    acts = (
-        refused_acts(state, READ_ONLY)
-        if replays is None
-        else read_acts(replays, site.readers, state)
-    )
+    acts = read_acts(replays, site.readers, state)
     current = acts.current
     state = replace(state, act=current.key if current else "exact")
     preview, refusal = _preview(replays, acts, state)
@@ -484,7 +460,9 @@ def _page(
         may_not=may_not(request),
         typed=typed or Typed(),
         needs_script=preview is not None and preview.needs_script,
-        send=_send_label(state, needs_approval=preview is not None and preview.needs_approval),
+        send=_send_label(
+            state, needs_approval=preview is not None and preview.body["needs_approval"]
+        ),
         replays=tuple(made),
     )
     return site.renderer.page(request, "replay.html", here="runs", page=page, status=status)

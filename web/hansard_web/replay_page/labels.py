@@ -21,6 +21,7 @@ from hansard_web.replay.json import reason_text
 from hansard_web.ui.format import money, shorten
 
 _NANO: Final = 1_000_000_000
+_MOST_PATHS: Final = 100
 _DID: Final[Mapping[str, str]] = {
     "included": "goes in",
     "excluded": "falls out",
@@ -129,14 +130,14 @@ def say_cost(cost: Json | None, *, sends: bool) -> str:
     return f"about {each}" + (f" each, {cost['times']} times" if cost["times"] > 1 else "")
 
 
-def path_rows(changes: Sequence[Json], most: int = 100) -> tuple[PathRow, ...]:
+def path_rows(changes: Sequence[Json]) -> tuple[PathRow, ...]:
     """Return changes by path as a table shows them."""
     return tuple(
         PathRow(
             one["path"], one["state"], shorten(text_of_value(one["left"]), 300),
             shorten(text_of_value(one["right"]), 300),
         )
-        for one in changes[:most]
+        for one in changes[:_MOST_PATHS]
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import TURNS, USD
 from hansard_store.principals.model import Principal, Scope
 from hansard_store.replays import ReplayRow, get_replay
-from hansard_store.steps.queries import StepSkeleton, get_step
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.api.values import Body
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.worker import person
@@ -37,6 +37,7 @@ from hansard_web.replay.descriptions import SaidChange, say_change
 from hansard_web.replay.engine import PLAN_MS
 from hansard_web.replay.json import compared_steps, replay_body
 from hansard_web.replay.request import MOST_LIVE, GoOn, ResultInput
+from hansard_web.replay.source import find_step
 from hansard_web.replay_page.answers import Beside, Spread, beside, spread_view
 from hansard_web.replay_page.api import apart, replays_of
 from hansard_web.replay_page.form_page import read_script
@@ -77,15 +78,11 @@ class CallRow:
     """A tool call that the model made past the divergence."""
 
     number: int  # among those of the form, from 0
-    call_id: str
-    name: str
+    call: Json
     arguments: str
     mark: str
-    state: str
     label: str  # of whom, or why it is held
     result: str
-    approval_id: str | None
-    recorded_in: str | None
     is_open: bool  # a result may be entered
 
 
@@ -93,7 +90,6 @@ class CallRow:
 class GoOnForm:
     """What it takes to go on, and what that may cost."""
 
-    action: str
     after: str  # the step whose calls these are: once it went on, what was typed fits no more
     is_begun: bool  # it went live before
     calls: tuple[CallRow, ...]
@@ -104,14 +100,8 @@ class GoOnForm:
     typed: Mapping[str, str]
     may_not: str
     needs_script: bool
-    button: str
     may_allow: bool  # it was refused for what the provider does besides answering
     approval_id: str | None  # what the next turn waits for
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a result is missing: without it no further turn is sent."""
-        return any(one.is_open for one in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +110,6 @@ class LiveView:
 
     turns: str
     spent: str
-    by: str
     calls: tuple[tuple[int, CallRow], ...]  # turn, call
 
 
@@ -139,7 +128,7 @@ def live_view(body: Body, form: GoOnForm | None) -> LiveView | None:
         if form is None or one["turn"] < newest
     )
     spent = money(round(live["spent_usd"] * _NANO))
-    return LiveView(plural(live["turns"], "live turn"), spent, live["by"], calls)
+    return LiveView(plural(live["turns"], "live turn"), spent, calls)
 
 
 def _call(call: Json) -> Json:
@@ -162,11 +151,9 @@ def go_on_form(
         fields = {name: text for name, text in fields.items() if "." not in name}  # of other calls
     left_turns = live["turns_left"] if live else TURNS
     left_usd = live["usd_left"] if live else USD
-    is_begun = live is not None
     return GoOnForm(
-        action=f"/replays/{body['replay_id']}/continue",
         after=ask["step_id"],
-        is_begun=is_begun,
+        is_begun=live is not None,
         calls=tuple(_row(number, one) for number, one in enumerate(ask["calls"])),
         estimate=_estimate(ask.get("estimate")),
         bounds=_bounds(ask.get("estimate"), left_turns, left_usd),
@@ -175,7 +162,6 @@ def go_on_form(
         typed=fields,
         may_not=may_not,
         needs_script=needs_script,
-        button="Go on live" if not is_begun else "Go on",
         may_allow="may_allow" in fields,
         approval_id=ask.get("approval_id"),
     )
@@ -189,15 +175,11 @@ def _row(number: int, call: Json) -> CallRow:
         text = f"given by {call['by']}"
     return CallRow(
         number=number,
-        call_id=call["call_id"],
-        name=call["name"],
+        call=call,
         arguments=_text(call["arguments"]),
         mark=mark,
-        state=call["state"],
         label=text,
         result=_text(call["result"]) if call.get("result") is not None else "",
-        approval_id=call["approval_id"],
-        recorded_in=call.get("recorded_in"),
         is_open=call["state"] in ("needed", "blocked"),
     )
 
@@ -294,7 +276,6 @@ class ResultPage:
 
     body: Body
     source: StepSkeleton | None  # None: it was deleted meanwhile
-    replay_path: str
     again_href: str | None  # None where its changes are not stored, or too long for an address
     changes: tuple[SaidChange, ...]
     notes: tuple[str, ...]
@@ -397,7 +378,7 @@ def result_page(
     """Read a replay for its page; `chosen` counts its calls from 1."""
     now_ns = time.time_ns()
     body = replay_body(connection, row, now_ns=now_ns, with_comparison=False)
-    source = _step(connection, row.source_step_id, now_ns=now_ns)
+    source = find_step(connection, row.source_step_id, now_ns=now_ns)
     left, right, at = _pair(row, chosen)
     compared = None if row.state == "running" else _beside(
         connection, left, right, title=_title(row, at), now_ns=now_ns
@@ -412,7 +393,6 @@ def result_page(
     return ResultPage(
         body=body,
         source=source,
-        replay_path=f"/replay/{row.source_step_id}",
         again_href=_again(row, body),
         changes=tuple(map(say_change, body["mutations"])),
         notes=tuple(map(sentence, body["notes"])),
@@ -501,15 +481,8 @@ def _again(row: ReplayRow, body: Body) -> str | None:
 def _is_scripted(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> bool:
     """Whether the last call of a fork went to the scripted model."""
     last = row.steps[-1]["step_id"] if row.steps else None
-    step = None if last is None else _step(connection, last, now_ns=now_ns)
+    step = find_step(connection, last, now_ns=now_ns)
     if step is None:
         return False
     call = read_step(connection, step.id).normal.call
     return call is not None and call.provider == SCRIPTED
-
-
-def _step(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepSkeleton | None:
-    try:
-        return get_step(connection, step_id, now_ns=now_ns)
-    except NotFoundError:
-        return None

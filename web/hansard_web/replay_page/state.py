@@ -12,6 +12,7 @@ import orjson
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.mutations import MOST
 from hansard_web.replay.request import MOST_REPEATS, Mode, ReplayInput
+from hansard_web.ui.format import natural
 
 ACTS: Final = ("exact", "recorded", "mutated", "forward")
 LONGEST_ADDRESS: Final = 6_000  # characters; what does not fit is carried by forms
@@ -124,6 +125,4 @@ def change_text(change: Json) -> str:
 
 
 def _repeats(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 3:
-        return 1
-    return min(max(int(text), 1), MOST_REPEATS)
+    return min(max(natural(text, digits=3) or 1, 1), MOST_REPEATS)

@@ -10,15 +10,14 @@ from starlette.requests import Request
 from hansard_compiler.models.tasks import AcknowledgeReport
 from hansard_store.principals.authority import Authority
 from hansard_store.reports.files import Reports
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import read_limit
+from hansard_web.api.parameters import Limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.reports.service import ReportService
 
-router = noun_router("reports", route_class=JsonRoute)
+router = NounRouter("reports", route_class=JsonRoute)
 
 
 # async: see `site_of`.
@@ -35,38 +34,29 @@ async def reports_of_app(request: Request, site: SiteDep) -> ReportService:
 
 
 ReportsDep = Annotated[ReportService, Depends(reports_of_app)]
-LimitParam = Annotated[int, Depends(read_limit)]
 
 
-@router.get("/v1/reports", response_class=Answer, responses=answers("reports.schemas.ReportList"))
+@router.get("/v1/reports", "reports.schemas.ReportList")
 def list_of_reports(
     service: ReportsDep,
-    limit: LimitParam,
+    limit: Limit,
     pending: Annotated[
         bool, Query(description="only those that wait for somebody to acknowledge them")
     ] = False,
 ) -> Answer:
     """List status reports, the newest first, with who has acknowledged each."""
-    found = service.reports.list()
-    if pending:
-        found = [one for one in found if service.waiting(one) is not None]
+    found = service.listed(only_pending=pending)
     items = [service.json(one) for one in found[:limit]]
     return Answer({"items": items, "total": len(found)})
 
 
-@router.get(
-    "/v1/reports/{name}", response_class=Answer, responses=answers("reports.schemas.ReportAnswer")
-)
+@router.get("/v1/reports/{name}", "reports.schemas.ReportAnswer")
 def report(service: ReportsDep, name: str) -> Answer:
     """Read a status report: at most 60 lines of Markdown."""
     return Answer({"report": service.json(service.reports.get(name), with_text=True)})
 
 
-@router.post(
-    "/v1/reports/{name}/ack",
-    response_class=Answer,
-    responses=answers("reports.schemas.ReportAnswer"),
-)
+@router.post("/v1/reports/{name}/ack", "reports.schemas.ReportAnswer")
 def acknowledge(service: ReportsDep, name: str, body: AcknowledgeReport) -> Answer:
     """Say that a person has read a report. A second time changes nothing.
 

@@ -8,7 +8,6 @@ import click
 
 from hansard_collector.reports import ReportSettings, Waiting, write_report
 from hansard_store.principals.authority import Authority
-from hansard_store.principals.model import person_text
 from hansard_store.reports.files import Report, Reports
 from hansard_web.cli.base import (
     Command,
@@ -21,8 +20,8 @@ from hansard_web.cli.base import (
     write_bytes,
 )
 from hansard_web.cli.store import use_store
-from hansard_web.cli.tables import Column, print_table
-from hansard_web.reports.service import ReportService
+from hansard_web.cli.tables import Column, print_records
+from hansard_web.reports.service import ReportService, readers_text
 from hansard_web.ui import format as fmt
 
 
@@ -102,22 +101,21 @@ def _print(service: ReportService, one: Report, *, as_json: bool) -> None:
 
 
 def _print_list(service: ReportService, *, only_pending: bool, limit: int, as_json: bool) -> None:
-    found = service.reports.list()
-    if only_pending:
-        found = [one for one in found if service.waiting(one) is not None]
-    items = found[:limit]
+    items = service.listed(only_pending=only_pending)[:limit]
     if as_json:
         print_json({"items": [service.json(one) for one in items]})
         return
     if not items:
         click.echo("No report waits for anybody." if only_pending else "No report yet.", err=True)
         return
-    print_table(
-        (Column("REPORT"), Column("WRITTEN (UTC)"), Column("WAITS FOR"), Column("READ BY")),
-        (
-            (one.name, fmt.day_time(one.written_ns), _waits(service.waiting(one)), _readers(one))
-            for one in items
-        ),
+    print_records(
+        items,
+        {
+            Column("REPORT"): lambda one: one.name,
+            Column("WRITTEN (UTC)"): lambda one: fmt.day_time(one.written_ns),
+            Column("WAITS FOR"): lambda one: _waits(service.waiting(one)),
+            Column("READ BY"): readers_text,
+        },
     )
 
 
@@ -126,8 +124,3 @@ def _waits(waiting: Waiting | None) -> str:
         return ""
     passed = f" (after {', '.join(waiting.passed_over)})" if waiting.passed_over else ""
     return f"{waiting.recipient or 'anybody'}{passed}"
-
-
-def _readers(one: Report) -> str:
-    known = [person_text(ack.who, ack.method) for ack in one.acks]
-    return ", ".join([*known, *(f"{ack.who} (not recorded)" for ack in one.unrecorded)])

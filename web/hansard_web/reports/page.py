@@ -22,13 +22,12 @@ from hansard_store.heartbeat import CycleRecord, PhaseRecord, list_cycles, phase
 from hansard_store.memory.records import words_of
 from hansard_store.memory.rows import get_memory
 from hansard_store.principals.model import person_text
-from hansard_store.reports.files import InvalidAcknowledgement, Report, State
+from hansard_store.reports.files import InvalidAcknowledgement, Report
 from hansard_store.reports.state import Correction, recent_corrections
 from hansard_store.tasks.rows import Task, count_tasks, list_tasks
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.principals.dependencies import may_not_decide, must_sign_in
 from hansard_web.reports.api import ReportsDep
-from hansard_web.reports.service import ReportService
+from hansard_web.reports.service import ReportService, readers_text
 from hansard_web.ui.format import day_time, plural, shorten
 from hansard_web.ui.forms import OwnForm
 from hansard_web.ui.markdown import to_html
@@ -59,9 +58,7 @@ class AckRow:
 class ReportRow:
     """A report in the list."""
 
-    name: str
-    href: str
-    written_ns: int
+    report: Report
     is_shown: bool
     mark: str
     word: str
@@ -72,23 +69,17 @@ class ReportRow:
 class Shown:
     """The report that is shown."""
 
-    name: str
-    written_ns: int
+    report: Report
     text: str
     acks: tuple[AckRow, ...]
     waits_for: str  # "" nobody
     may_acknowledge: bool  # this reader has not yet
-    state: State  # what the audit log says of the file
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseRow:
-    name: str
-    status: str  # a mark: ok error cancelled
-    word: str
-    duration_ns: int
-    summary: str
-    step_id: str
+    phase: PhaseRecord
+    mark: str  # ok error cancelled
     figures: str
 
 
@@ -170,18 +161,11 @@ def _row(one: Report, service: ReportService, shown: Report | None) -> ReportRow
     else:
         mark, word = "awaiting", f"waits for {waiting.recipient or 'a reader'}"
     return ReportRow(
-        name=one.name,
-        href=f"/reports/{one.name}",
-        written_ns=one.written_ns,
+        report=one,
         is_shown=shown is not None and shown.name == one.name,
         mark=mark,
         word=word,
-        readers=", ".join(
-            [
-                *(person_text(ack.who, ack.method) for ack in one.acks),
-                *(f"{ack.who} (not recorded)" for ack in one.unrecorded),
-            ]
-        ),
+        readers=readers_text(one),
     )
 
 
@@ -195,13 +179,11 @@ def _shown(one: Report, service: ReportService) -> Shown:
         if not one.is_read_by(who)
     ]
     return Shown(
-        name=one.name,
-        written_ns=one.written_ns,
+        report=one,
         text=service.reports.text(one.name),
         acks=tuple(acks),
         waits_for="" if waiting is None else waiting.recipient or "a reader",
         may_acknowledge=not service.is_read(one),
-        state=one.state,
     )
 
 
@@ -217,15 +199,7 @@ _MARKS: Final[Mapping[str, str]] = {"done": "ok", "failed": "error", "skipped": 
 
 
 def _phase(one: PhaseRecord) -> PhaseRow:
-    return PhaseRow(
-        name=one.name.replace("_", " "),
-        status=_MARKS[one.status],
-        word=one.status,
-        duration_ns=one.duration_ns,
-        summary=one.summary,
-        step_id=one.step_id,
-        figures=_figures(one.figures),
-    )
+    return PhaseRow(one, _MARKS[one.status], _figures(one.figures))
 
 
 def _figures(figures: Mapping[str, Any]) -> str:
@@ -334,8 +308,6 @@ class ReportsPage:
     html: Markup | None  # the report; None where there is none
     problem: str  # why it was not acknowledged
     needs_name: bool  # anyone may acknowledge here, and says under which name
-    may_not: str  # why this reader cannot acknowledge; "" who can
-    must_sign_in: bool
 
 
 @router.get("/reports")
@@ -382,7 +354,5 @@ def _page(
         html=None if board.shown is None else to_html(with_links(board.shown.text)),
         problem=problem,
         needs_name=not service.reader,
-        may_not=may_not_decide(request, site.settings),
-        must_sign_in=must_sign_in(request, site.settings),
     )
     return site.renderer.page(request, "reports.html", here="reports", page=page, status=status)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hansard_collector.reports import Waiting, waiting_for
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
+from hansard_store.principals.model import person_text
 from hansard_store.reports.files import Report, Reports, report_json
 
 
@@ -25,6 +26,11 @@ class ReportService:
     def reader(self) -> str:
         """The name under which this reader acknowledges; "" nobody is signed in."""
         return self.authority.principal.name
+
+    def listed(self, *, only_pending: bool) -> Sequence[Report]:
+        """Return the reports, the newest first: all of them, or those that wait for somebody."""
+        found = self.reports.list()
+        return [one for one in found if not only_pending or self.waiting(one) is not None]
 
     def waiting(self, one: Report) -> Waiting | None:
         """Return who a report waits for now; None: for nobody."""
@@ -56,3 +62,9 @@ class ReportService:
             passes_ns=waiting.passes_ns,
             text=text,
         )
+
+
+def readers_text(one: Report) -> str:
+    """Return who has read a report."""
+    known = [person_text(ack.who, ack.method) for ack in one.acks]
+    return ", ".join([*known, *(f"{ack.who} (not recorded)" for ack in one.unrecorded)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import apsw
 
@@ -23,12 +23,11 @@ from hansard_store.content.messages import (
     read_messages,
     read_nodes,
 )
-from hansard_store.runs.queries import RunItem
 from hansard_store.steps.flags import SpanFlag
 from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
-from hansard_web.run_page.picture import ShownRun
-from hansard_web.run_page.state import RunState, address_of
+from hansard_web.run_page.state import RunState
+from hansard_web.run_page.tree import Look
 from hansard_web.steps.facts import Problem, problem_of
 from hansard_web.ui.format import count, duration, plural
 from hansard_web.ui.messages import (
@@ -78,12 +77,12 @@ class Conversation:
     uncaptured: Uncaptured | None = None  # no call of the run says what it was sent, and why
 
 
-def conversation_view(
-    connection: apsw.Connection, shown: ShownRun, state: RunState, *, run: RunItem, path: str
-) -> Conversation:
+def conversation_view(look: Look) -> Conversation:
     """Return one page of the conversation: bodies are read for its calls only."""
-    talk: list[TalkCall] = shown.readings.get("talk", lambda: read_talk(connection, run.id))
-    first = _first(talk, state)
+    connection, run = look.connection, look.run
+    talk: list[TalkCall] = look.shown.readings.get("talk", lambda: read_talk(connection, run.id))
+    first = _first(talk, look.state)
+    previous_href, next_href = look.pages(first, CALLS_A_PAGE, len(talk))
     page = talk[first : first + CALLS_A_PAGE]
     nearby = talk[max(first - _NEIGHBOURS, 0) : first + CALLS_A_PAGE + _NEIGHBOURS]
     bodies = read_messages(connection, _texts_for(page, nearby))
@@ -93,10 +92,7 @@ def conversation_view(
     facts = CallFacts(events, results_by_call(said_in_order), held)
     requested = _requested_calls(bodies.values())
     turns = tuple(
-        replace(
-            _turn(one, at, len(talk), bodies, facts, requested, state, path),
-            problem=_problem(connection, one.call),
-        )
+        _turn(look, one, f"call {at} of {len(talk)}", bodies, facts, requested)
         for at, one in enumerate(page, first + 1)
     )
     messages = sum(len(one.new) + len(one.answer) for one in talk)
@@ -107,12 +103,8 @@ def conversation_view(
         summary=f"{plural(messages, 'message')}, {plural(len(talk), 'call')}{left_out}"
         if talk
         else "",
-        previous_href=address_of(path, state.but(first=max(first - CALLS_A_PAGE, 0)))
-        if first
-        else None,
-        next_href=address_of(path, state.but(first=first + CALLS_A_PAGE))
-        if first + CALLS_A_PAGE < len(talk)
-        else None,
+        previous_href=previous_href,
+        next_href=next_href,
         is_empty=not talk,
         uncaptured=_uncaptured(connection, run.id, talk),
     )
@@ -264,17 +256,14 @@ def _requested_calls(messages: Iterable[Message]) -> set[str]:
 
 
 def _turn(
+    look: Look,
     one: TalkCall,
-    number: int,
-    of: int,
+    number: str,
     bodies: Mapping[int, Message],
     facts: CallFacts,
     requested: set[str],
-    state: RunState,
-    path: str,
 ) -> Turn:
     key = _key(one.call)
-    is_selected = key == state.span
     placed = list(zip(one.new, one.new_numbers, strict=True))
     in_cards = [position for ref, position in placed if _is_in_a_card(bodies[ref.text], requested)]
     messages = [
@@ -290,12 +279,12 @@ def _turn(
         for at, ref in enumerate(one.answer, 1)
     ]
     return Turn(
-        divider=_divider(one, number, of, in_cards),
-        context_href=address_of(path, state.but(span=key, tab="context")),
+        divider=_divider(one, number, in_cards),
+        context_href=look.address(span=key, tab="context"),
         span=key,
         messages=tuple(messages),
-        is_selected=is_selected,
-        problem=None,
+        is_selected=key == look.state.span,
+        problem=_problem(look.connection, one.call),
     )
 
 
@@ -316,9 +305,9 @@ def _is_in_a_card(message: Message, requested: set[str]) -> bool:
     )
 
 
-def _divider(one: TalkCall, number: int, of: int, in_cards: Sequence[int]) -> str:
+def _divider(one: TalkCall, number: str, in_cards: Sequence[int]) -> str:
     call = one.call
-    parts = [f"call {number} of {of}"]
+    parts = [number]
     if call.agent_name:
         parts.append(call.agent_name[:40])
     if call.tokens_input is not None:

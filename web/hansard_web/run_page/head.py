@@ -30,30 +30,17 @@ _MOST_REPLAYS = 50
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """The header; figures are None where no call reported them."""
+    """The header: what is said of the run beside its own fields."""
 
-    run_id: str
+    run: RunItem
     title: str
-    conversation_id: str | None
     conversation_href: str | None
-    status: str
     status_why: str
-    agent_name: str | None
-    domain: str | None
-    services: tuple[str, ...]
-    models: tuple[str, ...]
-    started_ns: int
     started_text: str
     duration_label: str
     duration: str
-    step_count: int
-    model_calls: int
     cached_pct: str | None
-    tokens_in: int | None
-    tokens_out: int | None
-    cost_usd_nano: int | None
     silent: SilentCalls
-    error_count: int
     tags: tuple[tuple[str, str], ...]  # (tag, address of the list of all with it)
     scores: tuple[ScoreChip, ...]
 
@@ -73,34 +60,21 @@ def run_head(run: RunItem, silent: SilentCalls, *, length_ns: int, now_ns: int) 
     tokens = run.tokens
     cached = tokens.cache_read if tokens else None
     return RunHead(
-        run_id=run.run_id,
+        run=run,
         title=f"“{run.first_input}”" if run.first_input else run.name or "Run without a name",
-        conversation_id=run.conversation_id,
         conversation_href=None
         if run.conversation_id is None
         else conversation_href(run.conversation_id),
-        status=run.status,
         status_why=_status_why(run),
-        agent_name=run.agent_name,
-        domain=run.domain,
-        services=run.service_names,
-        models=run.models,
-        started_ns=run.started_ns,
         started_text=_started(run.started_ns, now_ns),
         duration_label={"open": "so far", "no_end": "until the last update"}.get(
             run.status, "long"
         ),
         duration=duration(length_ns),
-        step_count=run.step_count,
-        model_calls=run.model_calls,
         cached_pct=None
         if tokens is None or not tokens.input or cached is None
         else percent(cached, tokens.input),
-        tokens_in=tokens.input if tokens else None,
-        tokens_out=tokens.output if tokens else None,
-        cost_usd_nano=run.cost_usd_nano,
         silent=silent,
-        error_count=run.error_count,
         tags=tuple((tag, list_href(tag=tag)) for tag in run.marks.tags),
         scores=score_chips(run.marks),
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import parse_qsl
 
 import apsw
@@ -26,10 +26,9 @@ from hansard_web.annotations import panel as annotating
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.evaluation import panel as evaluating
 from hansard_web.memory.panel import MemoryPanel, panel_of_run
-from hansard_web.run_page.arrangement import Arrangement
 from hansard_web.run_page.conversation import Conversation, conversation_view
 from hansard_web.run_page.head import Note, RunHead, run_head, run_notes
-from hansard_web.run_page.picture import ShownRun, draw_minimap, span_key
+from hansard_web.run_page.picture import draw_minimap, span_key
 from hansard_web.run_page.state import (
     ALL_SHUT,
     LINES,
@@ -39,15 +38,8 @@ from hansard_web.run_page.state import (
     address_of,
     parse_state,
 )
-from hansard_web.run_page.tree import (
-    Moment,
-    TreeView,
-    find_matches,
-    lay_out,
-    shown_text,
-    tree_view,
-)
-from hansard_web.steps.page import Around, Pane, pane_of
+from hansard_web.run_page.tree import Look, TreeView, shown_text, tree_view
+from hansard_web.steps.page import Around, Pane, pane_of, step_key
 from hansard_web.ui.format import clock, count, duration, iso_time, plural
 
 # The log reading of a run: steps, span events and log records in order of time.
@@ -110,55 +102,44 @@ class LogView:
     counts: dict[str, int]
 
 
-def log_view(
-    connection: apsw.Connection,
-    shown: ShownRun,
-    state: RunState,
-    *,
-    path: str,
-    now_ns: int,
-) -> LogView:
+def log_view(look: Look) -> LogView:
     """Return one window of the log; steps are read in full for its lines only."""
-    read: _Everything = shown.readings.get("log", lambda: _read_lines(connection, shown))
+    read: _Everything = look.shown.readings.get("log", lambda: _read_lines(look))
     everything = read.lines
-    lines = [line for line in everything if line.kind not in state.hide]
-    if state.errors:
-        failed = {node.id for node in shown.tree.tree.nodes if node.flags & _ERROR}
+    lines = [line for line in everything if line.kind not in look.state.hide]
+    if look.state.errors:
+        failed = failed_spans(look)
         lines = [line for line in lines if line.is_error or (line.span in failed)]
-    first = _first(lines, shown, state)
+    first = _first(lines, look)
+    previous_href, next_href = look.pages(first, LINES_A_PAGE, len(lines))
     window = lines[first : first + LINES_A_PAGE]
     spans = [line.span for line in window if line.span is not None]
-    steps = steps_by_number(connection, spans, now_ns=now_ns)
+    steps = steps_by_number(look.connection, spans, now_ns=look.now_ns)
     rows = []
     before = lines[first - 1].time_ns if first else None
     for line in window:
         step = None if line.span is None else steps.get(line.span)
-        rows.append(_row(line, step, before, state, path))
+        rows.append(_row(look, line, step, before))
         before = line.time_ns
     return LogView(
         rows=tuple(rows),
         summary=f"{plural(len(lines), 'line')}, newest last",
-        not_shown=_not_shown(shown, read),
+        not_shown=_not_shown(look, read),
         first=first,
         total=len(lines),
-        previous_href=address_of(path, state.but(first=max(first - LINES_A_PAGE, 0)))
-        if first
-        else None,
-        next_href=address_of(path, state.but(first=first + LINES_A_PAGE))
-        if first + LINES_A_PAGE < len(lines)
-        else None,
-        counts={kind: sum(line.kind == kind for line in everything) for kind in
-                ("steps", "events", "logs")},
-    )  # fmt: skip
+        previous_href=previous_href,
+        next_href=next_href,
+        counts={kind: sum(line.kind == kind for line in everything) for kind in LINES},
+    )
 
 
-def _read_lines(connection: apsw.Connection, shown: ShownRun) -> _Everything:
-    nodes = shown.tree.tree.nodes
+def _read_lines(look: Look) -> _Everything:
+    connection, nodes = look.connection, look.picture.tree.nodes
     found = [
         Line(node.sort_ns, "steps", node.id, is_error=bool(node.flags & _ERROR)) for node in nodes
     ]
     by_key = {(node.span_id, node.side): node.id for node in nodes}
-    logs = list_log_lines(connection, bytes.fromhex(shown.tree.run_id), limit=_MOST_LOGS + 1)
+    logs = list_log_lines(connection, bytes.fromhex(look.run.run_id), limit=_MOST_LOGS + 1)
     for log in logs[:_MOST_LOGS]:
         span = None if log.span_id is None else by_key.get((log.span_id, 0))
         failed = log.severity >= _ERROR_SEVERITY
@@ -171,18 +152,17 @@ def _read_lines(connection: apsw.Connection, shown: ShownRun) -> _Everything:
             Line(event.time_ns, "events", event.span, event.name or "event", event.text, failed)
         )
     # A step before what happened in it, where both have the same time.
-    order = {"steps": 0, "events": 1, "logs": 2}
-    lines = sorted(found, key=lambda line: (line.time_ns, order[line.kind]))
+    lines = sorted(found, key=lambda line: (line.time_ns, LINES.index(line.kind)))
     return _Everything(lines, lacks_logs=len(logs) > _MOST_LOGS)
 
 
-def _first(lines: list[Line], shown: ShownRun, state: RunState) -> int:
-    if state.first is not None:
-        return min(state.first, max(len(lines) - 1, 0))
-    row = None if state.span is None else shown.picture.row_of(state.span)
+def _first(lines: list[Line], look: Look) -> int:
+    if look.state.first is not None:
+        return min(look.state.first, max(len(lines) - 1, 0))
+    row = look.selected_row
     if row is None:
         return 0
-    step_number = shown.tree.tree.nodes[row].id
+    step_number = look.picture.tree.nodes[row].id
     places = (
         at for at, line in enumerate(lines) if line.span == step_number and line.kind == "steps"
     )
@@ -190,12 +170,10 @@ def _first(lines: list[Line], shown: ShownRun, state: RunState) -> int:
     return at // LINES_A_PAGE * LINES_A_PAGE
 
 
-def _row(
-    line: Line, step: StepSkeleton | None, before_ns: int | None, state: RunState, path: str
-) -> LogRow:
+def _row(look: Look, line: Line, step: StepSkeleton | None, before_ns: int | None) -> LogRow:
     is_step = line.kind == "steps"
-    key = None if step is None else _key(step)
-    tab = state.tab if is_step else "events"
+    key = None if step is None else step_key(step)
+    tab = look.state.tab if is_step else "events"
     name = step.name if is_step and step else line.what
     detail = (step.summary or "") if is_step and step else _detail(line, step)
     return LogRow(
@@ -206,10 +184,10 @@ def _row(
         icon=step.role if is_step and step else "event" if line.kind == "events" else "log",
         what=name,
         detail=detail[:_LONGEST_DETAIL],
-        href=None if key is None else address_of(path, state.but(span=key, tab=tab)),
+        href=None if key is None else look.address(span=key, tab=tab),
         key=key if is_step else None,
         is_error=line.is_error,
-        is_selected=is_step and key is not None and key == state.span,
+        is_selected=is_step and key is not None and key == look.state.span,
     )
 
 
@@ -224,13 +202,8 @@ def _detail(line: Line, step: StepSkeleton | None) -> str:
     return ": ".join(part for part in (where, line.detail) if part)
 
 
-def _key(step: StepSkeleton) -> str:
-    return step.span_id + (".server" if step.side else "")
-
-
-def _not_shown(shown: ShownRun, read: _Everything) -> str:
-    nodes = shown.tree.tree.nodes
-    with_events = sum(bool(node.flags & _HAS_EVENTS) for node in nodes)
+def _not_shown(look: Look, read: _Everything) -> str:
+    with_events = sum(bool(node.flags & _HAS_EVENTS) for node in look.picture.tree.nodes)
     more = with_events - _MOST_EVENT_SPANS
     notices = [
         f"The events of {count(more)} further steps are not shown here." if more > 0 else "",
@@ -285,99 +258,71 @@ class Find:
     hidden: tuple[tuple[str, str], ...]  # the rest of the state, as hidden fields
 
 
-def readings_of(path: str, state: RunState) -> tuple[Reading, ...]:
+def readings_of(look: Look) -> tuple[Reading, ...]:
     return tuple(
-        Reading(label, view, address_of(path, state.but(view=view)), view == state.view)
+        Reading(label, view, look.address(view=view), view == look.state.view)
         for view, label in _READINGS
     )
 
 
-def pills_of(path: str, state: RunState, found: RunItem, log: LogView | None) -> tuple[Pill, ...]:
-    def pill(label: str, *, is_on: bool, changes: dict[str, Any], **more: Any) -> Pill:
-        return Pill(label, address_of(path, state.but(**changes)), is_on, **more)
-
-    errors = pill(
-        "errors",
-        is_on=state.errors,
-        changes={"errors": not state.errors},
-        icon="error",
-        count=found.error_count,
-        title="Only steps that failed, and what leads to them",
-    )
-    failures = (errors,) if found.error_count or state.errors else ()
+def pills_of(look: Look, log: LogView | None) -> tuple[Pill, ...]:
+    state, errors = look.state, look.run.error_count
     if state.view == "conversation":
         return ()
+    pills = []
+    if errors or state.errors:
+        title = "Only steps that failed, and what leads to them"
+        href = look.address(errors=not state.errors)
+        pills.append(Pill("errors", href, state.errors, "error", errors, title))
     if log is not None:
-        kinds = [
-            pill(
-                kind,
-                is_on=kind not in state.hide,
-                changes={"hide": state.hide ^ {kind}},
-                count=log.counts[kind],
-            )
-            for kind in LINES
-            if log.counts[kind]
-        ]
-        return (*failures, *kinds)
+        return (
+            *pills,
+            *(
+                Pill(kind, look.address(hide=state.hide ^ {kind}), kind not in state.hide,
+                     count=log.counts[kind])
+                for kind in LINES
+                if log.counts[kind]
+            ),
+        )  # fmt: skip
     return (
-        *failures,
-        pill(
+        *pills,
+        Pill(
             "critical path",
-            is_on=state.critical,
-            changes={"critical": not state.critical},
+            look.address(critical=not state.critical),
+            state.critical,
             title="Only the steps that the length of the run hangs on",
         ),
-        pill(
+        Pill(
             "group repeats",
-            is_on=state.group,
-            changes={"group": not state.group, "repeats": ALL_SHUT},
+            look.address(group=not state.group, repeats=ALL_SHUT),
+            state.group,
             title="Three or more steps of one name in a row become one line",
         ),
     )
 
 
-def find_of(
-    connection: apsw.Connection,
-    shown: ShownRun,
-    arrangement: Arrangement,
-    state: RunState,
-    *,
-    path: str,
-) -> Find:
-    matches = find_matches(connection, shown, state)
-    ways: dict[bool, str | None] = {True: None, False: None}
-    for is_back in ways:
-        line = next_line(shown, arrangement, matches, after=state.span, is_back=is_back)
-        if line is not None:
-            node = shown.tree.tree.nodes[arrangement.rows[line]]
-            ways[is_back] = address_of(path, state.but(span=span_key(node)))
-    pairs = parse_qsl(state.but(find="").query())
+def find_of(look: Look) -> Find:
+    state = look.state
+    before, after = (next_line(look, look.matches, is_back=is_back) for is_back in (True, False))
     return Find(
         text=state.find,
-        count=len(matches),
-        previous_href=ways[True],
-        next_href=ways[False],
-        clear_href=address_of(path, state.but(find="")),
-        hidden=tuple(pairs),
+        count=len(look.matches),
+        previous_href=None if before is None else look.line_address(before),
+        next_href=None if after is None else look.line_address(after),
+        clear_href=look.address(find=""),
+        hidden=tuple(parse_qsl(state.but(find="").query())),
     )
 
 
-def failed_spans(shown: ShownRun) -> frozenset[int]:
-    return frozenset(node.id for node in shown.tree.tree.nodes if node.flags & _ERROR)
+def failed_spans(look: Look) -> frozenset[int]:
+    return frozenset(node.id for node in look.picture.tree.nodes if node.flags & _ERROR)
 
 
-def next_line(
-    shown: ShownRun,
-    arrangement: Arrangement,
-    rows: Collection[int],
-    *,
-    after: str | None,
-    is_back: bool,
-) -> int | None:
+def next_line(look: Look, rows: Collection[int], *, is_back: bool) -> int | None:
     """Return the next visible line with one of these spans, going round at the end."""
     if not rows:
         return None
-    nodes = shown.tree.tree.nodes
+    arrangement, nodes = look.arrangement, look.picture.tree.nodes
     lines = [
         line
         for line, row in enumerate(arrangement.rows)
@@ -385,7 +330,7 @@ def next_line(
     ]
     if not lines:
         return None
-    row = None if after is None else shown.picture.row_of(after)
+    row = look.selected_row
     here = None if row is None else arrangement.line_showing(row)
     if is_back:
         before = [line for line in lines if here is not None and line < here]
@@ -407,7 +352,7 @@ class RunPage:
     state: RunState
     path: str
     here: str  # the address of this state
-    fragments: str
+    fragments: str  # where parts of the page are read
     readings: tuple[Reading, ...]
     pills: tuple[Pill, ...]
     find: Find
@@ -424,20 +369,6 @@ class RunPage:
     annotations: annotating.AnnotationPanel
 
 
-@dataclass(frozen=True, slots=True)
-class TreeOnly:
-    """A window of rows without anything around it: all that a scroll needs."""
-
-    tree: TreeView
-
-
-@dataclass(frozen=True, slots=True)
-class PaneOnly:
-    """The pane without the page around it."""
-
-    step: Pane | None
-
-
 @router.get("/runs/{run_id}")
 def run(request: Request, site: SiteDep, run_id: str) -> Response:
     state = parse_state(request.query_params)
@@ -447,7 +378,7 @@ def run(request: Request, site: SiteDep, run_id: str) -> Response:
         if found.run_id != run_id:
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(f"/runs/{found.run_id}{query}", 303)
-        page = _page(site, connection, found, state, request.query_params, now_ns=now_ns)
+        page = _page(_look(site, connection, found, state, now_ns), request.query_params)
     return site.renderer.page(request, "run.html", here="runs", page=page)
 
 
@@ -459,15 +390,11 @@ def tree_window(request: Request, site: SiteDep, run_id: str) -> Response:
     if request.headers.get("HX-Request") != "true":
         return RedirectResponse(address_of(f"/runs/{run_id}", state), 303)
     is_scroll = request.query_params.get("part") == "rows"
-    with site.readers.read() as connection:
-        now_ns = time.time_ns()
-        found = get_run(connection, run_id, now_ns=now_ns)
+    with _looking(site, run_id, state) as look:
         if is_scroll:
-            rows = TreeOnly(_tree(site, connection, found, state, now_ns=now_ns))
+            rows = {"tree": tree_view(look)}
             return site.renderer.fragment(request, "run/_rows.html", page=rows)
-        page = _page(
-            site, connection, found, state, request.query_params, now_ns=now_ns, with_step=False
-        )
+        page = _page(look, request.query_params, with_step=False)
     return site.renderer.fragment(request, "run/_window.html", page=page)
 
 
@@ -477,33 +404,17 @@ def step_pane(request: Request, site: SiteDep, run_id: str) -> Response:
     state = parse_state(request.query_params)
     if request.headers.get("HX-Request") != "true":
         return RedirectResponse(address_of(f"/runs/{run_id}", state), 303)
-    with site.readers.read() as connection:
-        now_ns = time.time_ns()
-        found = get_run(connection, run_id, now_ns=now_ns)
-        shown = site.pictures.get(connection, run_id)
-        arrangement = lay_out(connection, shown, state, _moment(found, now_ns))
-        pane = _pane(
-            connection,
-            found,
-            shown,
-            arrangement,
-            state,
-            f"/runs/{found.run_id}",
-            request.query_params,
-            now_ns=now_ns,
-        )
-    return site.renderer.fragment(request, "step/_pane_only.html", page=PaneOnly(pane))
+    with _looking(site, run_id, state) as look:
+        pane = _pane(look, request.query_params)
+    return site.renderer.fragment(request, "step/_pane_only.html", page={"step": pane})
 
 
 @router.get("/fragments/runs/{run_id}/minimap")
 def minimap(request: Request, site: SiteDep, run_id: str, v: int = 0) -> Response:
     """The version in the address makes it cacheable: a finished run's picture never changes."""
-    with site.readers.read() as connection:
-        now_ns = time.time_ns()
-        found = get_run(connection, run_id, now_ns=now_ns)
-        shown = site.pictures.get(connection, run_id)
-        drawn = draw_minimap(shown.picture, _moment(found, now_ns).until_ns)
-    is_final = found.open_count == 0 and v == found.version
+    with _looking(site, run_id, RunState()) as look:
+        drawn = draw_minimap(look.picture, look.until_ns)
+    is_final = look.run.open_count == 0 and v == look.run.version
     cache_control = f"private, max-age={_A_YEAR_S}, immutable" if is_final else "no-store"
     return site.renderer.fragment(
         request, "run/_minimap.html", page=drawn, headers={"Cache-Control": cache_control}
@@ -516,16 +427,12 @@ def jump(
 ) -> Response:
     """Tell the client where the next failed step or match stands among the visible lines."""
     state = parse_state(request.query_params)
-    with site.readers.read() as connection:
-        now_ns = time.time_ns()
-        found = get_run(connection, run_id, now_ns=now_ns)
-        shown = site.pictures.get(connection, run_id)
-        arrangement = lay_out(connection, shown, state, _moment(found, now_ns))
-        matches = find_matches(connection, shown, state) if to == "match" else failed_spans(shown)
-    line = next_line(shown, arrangement, matches, after=state.span, is_back=bool(back))
+    with _looking(site, run_id, state) as look:
+        matches = look.matches if to == "match" else failed_spans(look)
+        line = next_line(look, matches, is_back=bool(back))
     if line is None:
         return JSONResponse({"line": None, "key": None})
-    node = shown.tree.tree.nodes[arrangement.rows[line]]
+    node = look.picture.tree.nodes[look.arrangement.rows[line]]
     return JSONResponse({"line": line, "key": span_key(node)})
 
 
@@ -562,132 +469,90 @@ def _find(site: Site, run_id: str) -> RunItem | None:
     return None
 
 
-def _page(
-    site: Site,
-    connection: apsw.Connection,
-    found: RunItem,
-    state: RunState,
-    query: Mapping[str, str],
-    *,
-    now_ns: int,
-    with_step: bool = True,
-) -> RunPage:
-    shown = site.pictures.get(connection, found.run_id)
-    moment = _moment(found, now_ns)
-    path, fragments = f"/runs/{found.run_id}", f"/fragments/runs/{found.run_id}"
-    whole = shown.picture.bounds(moment.until_ns)
-    arrangement = lay_out(connection, shown, state, moment)
+def _look(
+    site: Site, connection: apsw.Connection, found: RunItem, state: RunState, now_ns: int
+) -> Look:
+    return Look(connection, found, site.pictures.get(connection, found.run_id), state, now_ns)
+
+
+@contextmanager
+def _looking(site: Site, run_id: str, state: RunState) -> Iterator[Look]:
+    """Lend a look at a run by its id; raises NotFoundError or AmbiguousIdError."""
+    now_ns = time.time_ns()
+    with site.readers.read() as connection:
+        found = get_run(connection, run_id, now_ns=now_ns)
+        yield _look(site, connection, found, state, now_ns)
+
+
+def _page(look: Look, query: Mapping[str, str], *, with_step: bool = True) -> RunPage:
+    connection, found, state, now_ns = look.connection, look.run, look.state, look.now_ns
     tree = conversation = log = None
     why = ""
     if state.view == "tree":
-        tree = tree_view(
-            connection, shown, arrangement, state, moment, path=path, fragments=fragments
-        )
-        text, why = shown_text(tree, len(shown.tree.tree))
+        tree = tree_view(look)
+        text, why = shown_text(tree, len(look.picture.tree))
     elif state.view == "conversation":
-        conversation = conversation_view(connection, shown, state, run=found, path=path)
+        conversation = conversation_view(look)
         text = conversation.summary
     else:
-        log = log_view(connection, shown, state, path=path, now_ns=now_ns)
+        log = log_view(look)
         text = log.summary
-    step = None
-    if with_step:
-        step = _pane(connection, found, shown, arrangement, state, path, query, now_ns=now_ns)
+    here = look.address(first=state.first)
     return RunPage(
         head=run_head(
             found,
             silent_calls(connection, found.id),
-            length_ns=whole.end_ns - whole.start_ns,
+            length_ns=look.whole.end_ns - look.whole.start_ns,
             now_ns=now_ns,
         ),
         state=state,
-        path=path,
-        here=address_of(path, state),
-        fragments=fragments,
-        readings=readings_of(path, state),
-        pills=pills_of(path, state, found, log),
-        find=find_of(connection, shown, arrangement, state, path=path),
+        path=look.path,
+        here=here,
+        fragments=look.fragments,
+        readings=readings_of(look),
+        pills=pills_of(look, log),
+        find=find_of(look),
         shown=text,
         shown_why=why,
-        notes=run_notes(connection, found, shown.tree.tree, now_ns=now_ns),
+        notes=run_notes(connection, found, look.picture.tree, now_ns=now_ns),
         tree=tree,
         conversation=conversation,
         log=log,
-        step=step,
+        step=_pane(look, query) if with_step else None,
         live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}&v={found.version}",
         memory=panel_of_run(connection, found.run_id, now_ns=now_ns),
         claims=evaluating.panel_of_run(connection, found.run_id),
-        annotations=annotating.panel_of_run(connection, found.run_id, back=address_of(path, state)),
+        annotations=annotating.panel_of_run(connection, found.run_id, back=here),
     )
 
 
-def _tree(
-    site: Site, connection: apsw.Connection, found: RunItem, state: RunState, *, now_ns: int
-) -> TreeView:
-    shown = site.pictures.get(connection, found.run_id)
-    moment = _moment(found, now_ns)
-    return tree_view(
-        connection,
-        shown,
-        lay_out(connection, shown, state, moment),
-        state,
-        moment,
-        path=f"/runs/{found.run_id}",
-        fragments=f"/fragments/runs/{found.run_id}",
-    )
-
-
-def _moment(found: RunItem, now_ns: int) -> Moment:
-    is_running = found.status == "open"
-    return Moment(now_ns, now_ns if is_running else found.last_received_ns, is_running)
-
-
-def _pane(
-    connection: apsw.Connection,
-    found: RunItem,
-    shown: ShownRun,
-    arrangement: Arrangement,
-    state: RunState,
-    path: str,
-    query: Mapping[str, str],
-    *,
-    now_ns: int,
-) -> Pane | None:
+def _pane(look: Look, query: Mapping[str, str]) -> Pane | None:
     """Return the selected step with the ways to its neighbours; None when none is selected."""
-    row = None if state.span is None else shown.picture.row_of(state.span)
+    row = look.selected_row
     if row is None:
         return None
-    node = shown.tree.tree.nodes[row]
-    step = steps_by_number(connection, [node.id], now_ns=now_ns).get(node.id)
+    node = look.picture.tree.nodes[row]
+    step = steps_by_number(look.connection, [node.id], now_ns=look.now_ns).get(node.id)
     if step is None:
         return None
-    without_tab = state.but(tab=TABS[0]).query()
-    line = arrangement.line_showing(row)
+    line = look.arrangement.line_showing(row)
     return pane_of(
-        connection,
-        found,
+        look.connection,
+        look.run,
         step,
-        tab=state.tab,
+        tab=look.state.tab,
         around=Around(
-            address=f"{path}?{without_tab}&",
-            close_href=address_of(path, state.but(span=None)),
-            previous_href=_neighbour(shown, arrangement, state, path, line, -1),
-            next_href=_neighbour(shown, arrangement, state, path, line, 1),
+            address=f"{look.path}?{look.state.but(tab=TABS[0]).query()}&",
+            close_href=look.address(span=None),
+            previous_href=_neighbour(look, line, -1),
+            next_href=_neighbour(look, line, 1),
         ),
-        now_ns=now_ns,
+        now_ns=look.now_ns,
         query=query,
     )
 
 
-def _neighbour(
-    shown: ShownRun,
-    arrangement: Arrangement,
-    state: RunState,
-    path: str,
-    line: int | None,
-    way: int,
-) -> str | None:
-    if line is None or not 0 <= line + way < len(arrangement):
+def _neighbour(look: Look, line: int | None, way: int) -> str | None:
+    if line is None or not 0 <= line + way < len(look.arrangement):
         return None
-    node = shown.tree.tree.nodes[arrangement.rows[line + way]]
-    return address_of(path, state.but(span=span_key(node)))
+    return look.line_address(line + way)

@@ -82,7 +82,12 @@ class Picture:
 
     def times(self, row: int, until_ns: int) -> Span:
         """Return when a row's span ran; an end before its start counts as its start."""
-        return node_times(self.tree.nodes[row], until_ns)
+        node = self.tree.nodes[row]
+        start_ns = node.sort_ns if node.start_ns is None else node.start_ns
+        # A time not below 2^63 is NULL too; such a span is not open, it is drawn as a point.
+        is_open = node.end_ns is None and not node.flags & _TIME_HUGE
+        end_ns = until_ns if is_open else node.end_ns
+        return Span(start_ns, max(start_ns, start_ns if end_ns is None else end_ns))
 
     def own_time(self, row: int, until_ns: int) -> tuple[tuple[int, int], ...]:
         """Return the pieces of a span during which none of its children ran, longest kept.
@@ -160,14 +165,6 @@ class Picture:
 def span_key(node: Node) -> str:
     """Return a span's name in addresses of its run's page."""
     return node.span_id.hex() + (".server" if node.side else "")
-
-
-def node_times(node: Node, until_ns: int) -> Span:
-    start_ns = node.sort_ns if node.start_ns is None else node.start_ns
-    # A time not below 2^63 is NULL too; such a span is not open, it is drawn as a point.
-    is_open = node.end_ns is None and not node.flags & _TIME_HUGE
-    end_ns = until_ns if is_open else node.end_ns
-    return Span(start_ns, max(start_ns, start_ns if end_ns is None else end_ns))
 
 
 def _bounds(nodes: Sequence[Node]) -> tuple[int, int, bool]:
@@ -303,7 +300,6 @@ class Tick:
     """A label of the time axis."""
 
     at_pct: float
-    ns: int  # after the start of the run
     text: str
 
 
@@ -320,7 +316,7 @@ def ticks(shown: Scale, origin_ns: int) -> tuple[Tick, ...]:
         if len(set(texts)) == len(texts):
             break
         texts = [_finer(ns, digits) for ns in at]
-    return tuple(Tick(part * 20.0, at[part], texts[part]) for part in range(5))
+    return tuple(Tick(part * 20.0, texts[part]) for part in range(5))
 
 
 def _finer(ns: int, digits: int) -> str:

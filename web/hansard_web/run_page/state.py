@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
+
+from hansard_web.ui.format import natural
 
 View = Literal["tree", "conversation", "log"]
 
@@ -36,10 +38,6 @@ class Folds:
 
     def toggled(self, span: str) -> Folds:
         return replace(self, spans=self.spans ^ {span})
-
-    def opened(self, spans: set[str]) -> Folds:
-        """Return these folds with some rows open, whatever they were."""
-        return replace(self, spans=self.spans | spans if self.inverted else self.spans - spans)
 
     def __str__(self) -> str:
         return ".".join((["all"] if self.inverted else []) + sorted(self.spans))
@@ -89,9 +87,6 @@ class RunState:
 
     def but(self, **changes: Any) -> RunState:
         """Return this state with some fields changed; a row window is kept only when named."""
-        unknown = changes.keys() - {field.name for field in fields(self)}
-        if unknown:
-            raise TypeError(f"a run's page has no state {sorted(unknown)}")
         return replace(self, **({"first": None} | changes))
 
 
@@ -103,7 +98,7 @@ def address_of(path: str, state: RunState) -> str:
 
 def parse_state(query: Mapping[str, str]) -> RunState:
     """Read the state from a query; what makes no sense is left at its default."""
-    start, end = _natural(query.get("from")), _natural(query.get("to"))
+    start, end = _natural(query.get("from", "")), _natural(query.get("to", ""))
     if start is not None and end is not None and end <= start:
         start = end = None
     view: View = next((view for view in VIEWS if view == query.get("view")), "tree")
@@ -120,7 +115,7 @@ def parse_state(query: Mapping[str, str]) -> RunState:
         critical=query.get("critical") == "1",
         group=query.get("group") == "1",
         hide=frozenset(query.get("hide", "").split(".")) & frozenset(LINES),
-        first=_natural(query.get("first")),
+        first=_natural(query.get("first", "")),
     )
 
 
@@ -139,8 +134,6 @@ def _span(text: str) -> str | None:
     return text if _SPAN.fullmatch(text) else None
 
 
-def _natural(text: str | None) -> int | None:
+def _natural(text: str) -> int | None:
     # 18 digits: what SQLite and JavaScript's BigInt-free links can still carry as a time.
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > 18:
-        return None
-    return int(text)
+    return natural(text, digits=18)

@@ -1,24 +1,164 @@
-"""The tree reading of a run: which lines, which window of them, what stands around them."""
+"""The tree reading of a run: which lines, which window of them, as text, links and bars.
+
+Lengths are percentages of the shown stretch of time and go into SVG attributes, so the page needs
+no style attribute and the client no arithmetic.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import apsw
 
-from hansard_store.runs.details import find_steps, list_event_times, step_kinds
+from hansard_store.runs.details import EventTime, find_steps, list_event_times, step_kinds
+from hansard_store.runs.queries import RunItem
 from hansard_store.steps.flags import SpanFlag
-from hansard_store.steps.queries import steps_by_number
+from hansard_store.steps.queries import StepSkeleton, steps_by_number
+from hansard_store.steps.tree import Mark
 from hansard_web.run_page.arrangement import Arrangement, Hidden, arrange, with_ancestors
-from hansard_web.run_page.picture import Scale, ShownRun, Tick, span_key, ticks
-from hansard_web.run_page.state import WINDOW_ROWS, RunState
-from hansard_web.run_page.waterfall import Canvas, WaterRow, water_rows
-from hansard_web.ui.format import plural
+from hansard_web.run_page.picture import (
+    TINY_PCT,
+    Picture,
+    Scale,
+    ShownRun,
+    Span,
+    Tick,
+    span_key,
+    ticks,
+)
+from hansard_web.run_page.state import WINDOW_ROWS, RunState, address_of
+from hansard_web.ui.format import WAITS, duration, plural
 
 _ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
 SEND_ALL = 300  # rows below which there is no windowing
 _MOST_EVENTS = 4_000  # dots in one window
+DEEPEST = 24  # levels of indent that the stylesheet has
+_LONGEST_NAME = 200  # characters in a row; the pane has the whole
+
+
+@dataclass(frozen=True)
+class Look:
+    """A run as one request reads it: in the state of its address, at one moment."""
+
+    connection: apsw.Connection
+    run: RunItem
+    shown: ShownRun
+    state: RunState
+    now_ns: int
+
+    @property
+    def path(self) -> str:
+        return f"/runs/{self.run.run_id}"
+
+    @property
+    def fragments(self) -> str:
+        return f"/fragments{self.path}"
+
+    @property
+    def picture(self) -> Picture:
+        return self.shown.picture
+
+    @property
+    def is_running(self) -> bool:
+        return self.run.status == "open"
+
+    @property
+    def until_ns(self) -> int:
+        """Where open spans end: now, or the last news of a run that went silent."""
+        return self.now_ns if self.is_running else self.run.last_received_ns
+
+    @cached_property
+    def whole(self) -> Scale:
+        return self.picture.bounds(self.until_ns)
+
+    @cached_property
+    def scale(self) -> Scale:
+        """The stretch of time that the waterfall shows: the whole run, or what was zoomed to."""
+        state, whole = self.state, self.whole
+        start_ns = whole.start_ns + (state.from_ns or 0)
+        end_ns = whole.end_ns if state.to_ns is None else whole.start_ns + state.to_ns
+        scale = Scale(start_ns, end_ns) if end_ns > start_ns else whole
+        if self.picture.has_open and state.to_ns is None:
+            # Air behind the last moment, so that what is still open can be seen to point onwards.
+            scale = Scale(scale.start_ns, scale.end_ns + (scale.end_ns - scale.start_ns) * 3 // 50)
+        return scale
+
+    @cached_property
+    def matches(self) -> frozenset[int]:
+        """The spans (span.id) that the find box matches; none when it is empty."""
+        find, trace_id = self.state.find, bytes.fromhex(self.run.run_id)
+        if not find:
+            return frozenset()
+        return self.shown.matches.get(
+            find, lambda: frozenset(find_steps(self.connection, trace_id, find))
+        )
+
+    @cached_property
+    def arrangement(self) -> Arrangement:
+        """The visible lines; cached per state, as scrolling needs them again and again."""
+        state, tree = self.state, self.picture.tree
+        zoom = (state.from_ns, state.to_ns)
+        layout = (state.shut, state.errors, state.critical, state.group, state.repeats, zoom)
+        if layout == (RunState().shut, False, False, False, state.repeats, (None, None)):
+            return Arrangement(range(len(tree)), tree.depths, {}, Hidden())
+        if self.is_running and (state.critical or zoom != (None, None)):
+            return self._arranged()  # what is open moves with the clock
+        return self.shown.arrangements.get(layout, self._arranged)
+
+    def _arranged(self) -> Arrangement:
+        state, tree = self.state, self.picture.tree
+        kinds = None
+        if state.group:
+            by_span = step_kinds(self.connection, bytes.fromhex(self.run.run_id))
+            kinds = [by_span.get(node.id) for node in tree.nodes]
+        return arrange(
+            tree,
+            is_shut=lambda row: state.shut.is_shut(span_key(tree.nodes[row])),
+            only=self._kept_rows(),
+            kinds=kinds,
+            is_group_shut=lambda row: state.repeats.is_shut(span_key(tree.nodes[row])),
+        )
+
+    def _kept_rows(self) -> set[int] | None:
+        """Return the rows that every filter keeps, ancestors included; None without a filter."""
+        state, tree = self.state, self.picture.tree
+        kept = []
+        if state.errors:
+            failed = [row for row, node in enumerate(tree.nodes) if node.flags & _ERROR]
+            kept.append(with_ancestors(tree, failed))
+        if state.critical:
+            kept.append(self.picture.critical_path(self.until_ns))
+        if state.from_ns is not None or state.to_ns is not None:
+            rows = range(len(tree))
+            inside = [row for row in rows if self.scale.overlaps(self.times(row))]
+            kept.append(with_ancestors(tree, inside))
+        return set.intersection(*kept) if kept else None
+
+    def times(self, row: int) -> Span:
+        return self.picture.times(row, self.until_ns)
+
+    @property
+    def selected_row(self) -> int | None:
+        """The row of the selected step in the tree."""
+        return None if self.state.span is None else self.picture.row_of(self.state.span)
+
+    def address(self, **changes: Any) -> str:
+        """Return the address of this page with some of its state changed."""
+        return address_of(self.path, self.state.but(**changes))
+
+    def pages(self, first: int, size: int, total: int) -> tuple[str | None, str | None]:
+        """Return the addresses of the windows before and after one that begins at `first`."""
+        return (
+            self.address(first=max(first - size, 0)) if first else None,
+            self.address(first=first + size) if first + size < total else None,
+        )
+
+    def line_address(self, line: int) -> str:
+        """Return the address with the step of a visible line selected."""
+        return self.address(span=span_key(self.picture.tree.nodes[self.arrangement.rows[line]]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,180 +185,134 @@ class TreeView:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """The clock of one rendering."""
+class Rect:
+    """A piece of a bar; `width` has its unit: tiny bars are 2 px whatever their share."""
 
-    now_ns: int
-    until_ns: int  # where open spans end: now, or the last news of a run that went silent
-    is_running: bool
-
-
-def lay_out(
-    connection: apsw.Connection, shown: ShownRun, state: RunState, moment: Moment
-) -> Arrangement:
-    """Return the visible lines; cached per state, as scrolling needs them again and again."""
-    tree = shown.tree.tree
-    zoom = (state.from_ns, state.to_ns)
-    layout = (state.shut, state.errors, state.critical, state.group, state.repeats, zoom)
-    if layout == (RunState().shut, False, False, False, state.repeats, (None, None)):
-        return Arrangement(range(len(tree)), tree.depths, {}, Hidden())
-
-    def make() -> Arrangement:
-        kinds = None
-        if state.group:
-            by_span = step_kinds(connection, bytes.fromhex(shown.tree.run_id))
-            kinds = [by_span.get(node.id) for node in tree.nodes]
-        return arrange(
-            tree,
-            is_shut=lambda row: state.shut.is_shut(span_key(tree.nodes[row])),
-            only=_kept_rows(shown, state, moment),
-            kinds=kinds,
-            is_group_shut=lambda row: state.repeats.is_shut(span_key(tree.nodes[row])),
-        )
-
-    if moment.is_running and (state.critical or zoom != (None, None)):
-        return make()  # what is open moves with the clock
-    return shown.arrangements.get(layout, make)
+    css: str
+    x_pct: float
+    width: str
 
 
-def _kept_rows(shown: ShownRun, state: RunState, moment: Moment) -> set[int] | None:
-    tree = shown.tree.tree
-    rows: set[int] | None = None
-    if state.errors:
-        failed = [row for row, node in enumerate(tree.nodes) if node.flags & _ERROR]
-        rows = with_ancestors(tree, failed)
-    if state.critical:
-        path = shown.picture.critical_path(moment.until_ns)
-        rows = path if rows is None else rows & path
-    if state.from_ns is not None or state.to_ns is not None:
-        scale = _shown_time(shown, state, moment)
-        inside = [
-            row
-            for row in range(len(tree))
-            if scale.overlaps(shown.picture.times(row, moment.until_ns))
-        ]
-        ran = with_ancestors(tree, inside)
-        rows = ran if rows is None else rows & ran
-    return rows
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A span event."""
+
+    x_pct: float
+    failed: bool
 
 
-def _shown_time(shown: ShownRun, state: RunState, moment: Moment) -> Scale:
-    """Return the stretch of time that the waterfall shows: the whole run, or what was zoomed to."""
-    whole = shown.picture.bounds(moment.until_ns)
-    start_ns = whole.start_ns + (state.from_ns or 0)
-    end_ns = whole.end_ns if state.to_ns is None else whole.start_ns + state.to_ns
-    scale = Scale(start_ns, end_ns) if end_ns > start_ns else whole
-    if shown.picture.has_open and state.to_ns is None:
-        # Air behind the last moment, so that what is still open can be seen to point onwards.
-        scale = Scale(scale.start_ns, scale.end_ns + (scale.end_ns - scale.start_ns) * 3 // 50)
-    return scale
+@dataclass(frozen=True, slots=True)
+class Bar:
+    rects: tuple[Rect, ...] = ()
+    dots: tuple[Dot, ...] = ()
+    open_at_pct: float | None = None  # a chevron: no end was received
+    before: bool = False  # the span lies left of the shown stretch
+    after: bool = False  # or right of it
 
 
-def find_matches(connection: apsw.Connection, shown: ShownRun, state: RunState) -> frozenset[int]:
-    """Return the spans (span.id) that the find box matches; none when it is empty."""
-    if not state.find:
-        return frozenset()
-    trace_id = bytes.fromhex(shown.tree.run_id)
-    return shown.matches.get(
-        state.find, lambda: frozenset(find_steps(connection, trace_id, state.find))
-    )
+@dataclass(frozen=True, slots=True)
+class WaterRow:
+    """One line of the tree."""
+
+    key: str  # the span's name in addresses
+    line: int  # number of the line among all visible ones, from 0
+    level: int  # depth + 1, as aria-level counts
+    indent: int
+    role: str
+    title: str
+    sub: str
+    href: str  # the page with this step selected
+    toggle_href: str | None  # None: nothing to open or shut
+    is_open: bool
+    is_group: bool
+    is_orphan: bool
+    is_selected: bool
+    is_match: bool
+    status: str
+    marks: tuple[RowMark, ...]
+    tokens_in: int | None
+    cost_usd_nano: int | None
+    start_ns: int | None  # after the start of the run
+    duration: str
+    bar: Bar
+    zoom_href: str | None = None
 
 
-def tree_view(
-    connection: apsw.Connection,
-    shown: ShownRun,
-    arrangement: Arrangement,
-    state: RunState,
-    moment: Moment,
-    *,
-    path: str,
-    fragments: str,
-) -> TreeView:
+@dataclass(frozen=True, slots=True)
+class RowMark:
+    """Something odd about a step: an icon with its word."""
+
+    icon: str
+    text: str
+    is_error: bool = False
+
+
+def tree_view(look: Look) -> TreeView:
     """Read and draw one window of the tree."""
+    state, scale, arrangement = look.state, look.scale, look.arrangement
     total = len(arrangement)
-    first, count = _window(arrangement, shown, state)
-    canvas = _canvas(connection, shown, state, moment, path)
+    first, count = _window(look)
     lines = range(first, min(first + count, total))
-    nodes = shown.tree.tree.nodes
+    nodes = look.picture.tree.nodes
     spans = [nodes[arrangement.rows[line]].id for line in lines]
-    steps = steps_by_number(connection, spans, now_ns=moment.now_ns)
+    steps = steps_by_number(look.connection, spans, now_ns=look.now_ns)
     with_events = [span for span, step in steps.items() if step.flags & SpanFlag.HAS_EVENTS]
-    events = list_event_times(connection, with_events, limit=_MOST_EVENTS)
-    rows = water_rows(canvas, events, arrangement, lines, steps)
-    whole = shown.picture.bounds(moment.until_ns)
-    now_pct = _now_pct(canvas.scale, moment)
+    events = list_event_times(look.connection, with_events, limit=_MOST_EVENTS)
+    rows = _water_rows(look, events, lines, steps)
+    origin_ns = look.whole.start_ns
+    now_pct = _now_pct(look)
     query = state.but(span=None, first=None).query()
     return TreeView(
         rows=tuple(rows),
         first=first,
         total=total,
         step=WINDOW_ROWS,
-        focus=_focus(rows, state),
-        ticks=tuple(
-            tick for tick in ticks(canvas.scale, whole.start_ns) if _is_clear(tick, now_pct)
-        ),
+        focus=_focus(rows),
+        ticks=tuple(tick for tick in ticks(scale, origin_ns) if _is_clear(tick, now_pct)),
         now_pct=now_pct,
-        length_ns=whole.end_ns - whole.start_ns,
-        from_ns=canvas.scale.start_ns - whole.start_ns,
-        to_ns=canvas.scale.end_ns - whole.start_ns,
+        length_ns=look.whole.end_ns - origin_ns,
+        from_ns=scale.start_ns - origin_ns,
+        to_ns=scale.end_ns - origin_ns,
         is_zoomed=state.from_ns is not None or state.to_ns is not None,
-        window_href=f"{fragments}/tree?{query}",
-        minimap_href=f"{fragments}/minimap?v={shown.tree.version}",
-        unzoom_href=canvas.address(state.but(from_ns=None, to_ns=None)),
-        previous_href=_page_href(canvas, state, first - WINDOW_ROWS) if first else None,
-        next_href=_page_href(canvas, state, first + count) if first + count < total else None,
+        window_href=f"{look.fragments}/tree?{query}",
+        minimap_href=f"{look.fragments}/minimap?v={look.shown.tree.version}",
+        unzoom_href=look.address(from_ns=None, to_ns=None),
+        previous_href=look.address(first=max(first - WINDOW_ROWS, 0)) if first else None,
+        next_href=look.address(first=first + count) if first + count < total else None,
         hidden=arrangement.hidden,
     )
 
 
-def _canvas(
-    connection: apsw.Connection, shown: ShownRun, state: RunState, moment: Moment, path: str
-) -> Canvas:
-    return Canvas(
-        picture=shown.picture,
-        scale=_shown_time(shown, state, moment),
-        origin_ns=shown.picture.bounds(moment.until_ns).start_ns,
-        until_ns=moment.until_ns,
-        state=state,
-        path=path,
-        matches=find_matches(connection, shown, state),
-    )
-
-
-def _window(arrangement: Arrangement, shown: ShownRun, state: RunState) -> tuple[int, int]:
+def _window(look: Look) -> tuple[int, int]:
     """Return the first line and how many: around the selected step when none is named.
 
     The selected row stands two fifths down, as people read on from it.
     """
-    total = len(arrangement)
+    total = len(look.arrangement)
     if total <= SEND_ALL:
         return 0, total
-    first = state.first
+    first = look.state.first
     if first is None:
-        row = None if state.span is None else shown.picture.row_of(state.span)
-        line = None if row is None else arrangement.line_showing(row)
+        row = look.selected_row
+        line = None if row is None else look.arrangement.line_showing(row)
         first = 0 if line is None else line - WINDOW_ROWS * 2 // 5
     return min(max(first, 0), max(total - 1, 0)), WINDOW_ROWS
 
 
-def _focus(rows: Sequence[WaterRow], state: RunState) -> str:
+def _focus(rows: Sequence[WaterRow]) -> str:
     selected = next((row.key for row in rows if row.is_selected), None)
     return selected or (rows[0].key if rows else "")
 
 
-def _now_pct(scale: Scale, moment: Moment) -> float | None:
-    if not moment.is_running or not scale.start_ns <= moment.now_ns <= scale.end_ns:
+def _now_pct(look: Look) -> float | None:
+    if not look.is_running or not look.scale.start_ns <= look.now_ns <= look.scale.end_ns:
         return None
-    return round(scale.at(moment.now_ns), 2)
+    return round(look.scale.at(look.now_ns), 2)
 
 
 def _is_clear(tick: Tick, now_pct: float | None) -> bool:
     """A label under the word "now" would not be read."""
     return now_pct is None or abs(tick.at_pct - now_pct) > 6
-
-
-def _page_href(canvas: Canvas, state: RunState, first: int) -> str:
-    return canvas.address(state.but(first=max(first, 0)))
 
 
 def shown_text(view: TreeView, steps: int) -> tuple[str, str]:
@@ -234,3 +328,198 @@ def shown_text(view: TreeView, steps: int) -> tuple[str, str]:
     )
     why = ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
     return f"{shown:,} of {plural(steps, 'step')} shown", why
+
+
+# ------------------------------------------------------------------------------ rows
+
+
+def _water_rows(
+    look: Look,
+    events: Mapping[int, Sequence[EventTime]],
+    lines: Sequence[int],
+    steps: Mapping[int, StepSkeleton],
+) -> list[WaterRow]:
+    """Return the given lines; one whose span was deleted meanwhile is left out.
+
+    `events` are the span events to draw, by span.id.
+    """
+    rows = []
+    for line in lines:
+        step = steps.get(look.picture.tree.nodes[look.arrangement.rows[line]].id)
+        if step is None:
+            continue
+        if line in look.arrangement.groups:
+            rows.append(_group_row(look, line, step))
+        else:
+            rows.append(_step_row(look, line, step, events.get(step.id, ())))
+    return rows
+
+
+def _step_row(look: Look, line: int, step: StepSkeleton, events: Sequence[EventTime]) -> WaterRow:
+    tree, row = look.picture.tree, look.arrangement.rows[line]
+    node, state = tree.nodes[row], look.state
+    key = span_key(node)
+    depth = look.arrangement.depths[line]
+    has_children = tree.has_children(row)
+    is_shut = has_children and state.shut.is_shut(key)
+    times = look.times(row)
+    orphan = bool(tree.marks[row] & (Mark.ORPHAN | Mark.LOOP))
+    marks = _marks(step, tree.marks[row])
+    odd = [mark.text for mark in marks if not mark.is_error]
+    return WaterRow(
+        key=key,
+        line=line,
+        level=depth + 1,
+        indent=min(depth, DEEPEST),
+        role=step.role,
+        title=step.name[:_LONGEST_NAME],
+        sub=step.summary or ", ".join(odd),
+        href=look.address(span=key),
+        toggle_href=look.address(shut=state.shut.toggled(key)) if has_children else None,
+        is_open=has_children and not is_shut,
+        is_group=False,
+        is_orphan=orphan,
+        is_selected=key == state.span,
+        is_match=node.id in look.matches,
+        status=step.status,
+        marks=marks,
+        tokens_in=step.tokens.input if step.tokens else None,
+        cost_usd_nano=step.cost_usd_nano,
+        start_ns=None if step.start_ns is None else step.start_ns - look.whole.start_ns,
+        duration=_duration(step, times),
+        bar=_bar(look, row, step, events),
+        zoom_href=_zoom(look, times),
+    )
+
+
+def _group_row(look: Look, line: int, step: StepSkeleton) -> WaterRow:
+    tree = look.picture.tree
+    group = look.arrangement.groups[line]
+    key = span_key(tree.nodes[group.members[0]])
+    spans = [look.times(row) for row in group.members]
+    failed = sum(bool(tree.nodes[row].flags & SpanFlag.ERROR) for row in group.members)
+    in_all = duration(sum(span.length_ns for span in spans))
+    together = f"{plural(len(group.members), 'step')}, {in_all} in all"
+    depth = look.arrangement.depths[line]
+    whole = Span(min(one.start_ns for one in spans), max(one.end_ns for one in spans))
+    return WaterRow(
+        key=f"g{key}",
+        line=line,
+        level=depth + 1,
+        indent=min(depth, DEEPEST),
+        role=step.role,
+        title=f"{step.name[:_LONGEST_NAME]} × {len(group.members)}",
+        sub=f"{together}, {failed} failed" if failed else together,
+        href=look.address(span=key),
+        toggle_href=look.address(repeats=look.state.repeats.toggled(key)),
+        is_open=not group.is_shut,
+        is_group=True,
+        is_orphan=False,
+        is_selected=False,
+        is_match=any(tree.nodes[row].id in look.matches for row in group.members),
+        status="error" if failed else "ok",
+        marks=(RowMark("error", f"{failed} failed", is_error=True),) if failed else (),
+        tokens_in=None,
+        cost_usd_nano=None,
+        start_ns=whole.start_ns - look.whole.start_ns,
+        duration=duration(whole.length_ns),
+        bar=_group_bar(look, group.members, spans, whole),
+        zoom_href=_zoom(look, whole),
+    )
+
+
+def _duration(step: StepSkeleton, times: Span) -> str:
+    if step.status in ("open", "blocked") and step.end_ns is None:
+        return f"{duration(times.length_ns)} …"
+    if step.status == "no_end":
+        return "no end"
+    return "" if step.duration_ns is None else duration(step.duration_ns)
+
+
+def _marks(step: StepSkeleton, tree_marks: int) -> tuple[RowMark, ...]:
+    found = []
+    if step.status == "error":
+        found.append(RowMark("error", "error", is_error=True))
+    if step.status == "cancelled":
+        found.append(RowMark("cancelled", "cancelled before it was done"))
+    if step.status == "no_end":
+        found.append(RowMark("no_end", "no end received"))
+    if step.status == "blocked":
+        found.append(RowMark("blocked", WAITS))
+    if tree_marks & Mark.ORPHAN:
+        found.append(RowMark("missing", "parent span not received"))
+    if tree_marks & Mark.LOOP:
+        found.append(RowMark("replay", "its own ancestor; the loop was cut here"))
+    if step.flags & SpanFlag.DUPLICATE:
+        found.append(RowMark("copy", "a second report of one call, not counted"))
+    elif step.flags & SpanFlag.REPORTED_ELSEWHERE:
+        found.append(RowMark("copy", "another trace reports this call as well, and counts it"))
+    if step.flags & (SpanFlag.TIME_ODD | SpanFlag.TIME_HUGE):
+        found.append(RowMark("clock", "its clock is odd"))
+    return tuple(found)
+
+
+def _zoom(look: Look, times: Span) -> str | None:
+    if times.length_ns == 0:
+        return None
+    # A little air on both sides, or the bar would touch the edges.
+    air = max(times.length_ns // 20, 1)
+    origin_ns = look.whole.start_ns
+    start = max(times.start_ns - air - origin_ns, 0)
+    return look.address(from_ns=start, to_ns=times.end_ns + air - origin_ns)
+
+
+# ------------------------------------------------------------------------------ bars
+
+
+def _bar(look: Look, row: int, step: StepSkeleton, events: Sequence[EventTime]) -> Bar:
+    scale, times = look.scale, look.times(row)
+    if not scale.overlaps(times):
+        return _outside(scale, times)
+    failed = step.status == "error"
+    if look.picture.tree.marks[row]:
+        rects = [_rect(scale, times, "orphan-err" if failed else "orphan")]
+    elif step.role == "approval":
+        rects = [_rect(scale, times, "human")]
+    else:
+        rects = [_rect(scale, times, "err-total" if failed else "total")]
+        css = "err" if failed else "self"
+        own = look.picture.own_time(row, look.until_ns) or ((times.start_ns, times.start_ns),)
+        pieces = (Span(*piece) for piece in own)
+        rects += [_rect(scale, one, css) for one in pieces if scale.overlaps(one)]
+    is_open = step.end_ns is None and step.status in ("open", "no_end", "blocked")
+    return Bar(
+        rects=tuple(rects),
+        dots=tuple(
+            Dot(round(scale.at(event.time_ns), 3), event.failed)
+            for event in events
+            if scale.start_ns <= event.time_ns <= scale.end_ns
+        ),
+        open_at_pct=round(scale.at(times.end_ns), 3) if is_open else None,
+    )
+
+
+def _group_bar(look: Look, members: Sequence[int], spans: Sequence[Span], whole: Span) -> Bar:
+    scale, nodes = look.scale, look.picture.tree.nodes
+    if not scale.overlaps(whole):
+        return _outside(scale, whole)
+    rects = [_rect(scale, whole, "total")]
+    drawn: dict[tuple[float, bool], Rect] = {}
+    for row, span in zip(members, spans, strict=True):
+        if scale.overlaps(span):
+            failed = bool(nodes[row].flags & SpanFlag.ERROR)
+            rect = _rect(scale, span, "err" if failed else "self")
+            # A thousand members on one pixel are one mark.
+            drawn.setdefault((round(rect.x_pct, 1), failed), rect)
+    rects += sorted(drawn.values(), key=lambda rect: rect.css == "err")
+    return Bar(tuple(rects))
+
+
+def _outside(scale: Scale, times: Span) -> Bar:
+    return Bar(before=times.end_ns < scale.start_ns, after=times.start_ns > scale.end_ns)
+
+
+def _rect(scale: Scale, span: Span, css: str) -> Rect:
+    left, right = scale.at(span.start_ns), scale.at(span.end_ns)
+    width = right - left
+    return Rect(css, round(left, 3), "2" if width < TINY_PCT else f"{width:.3f}%")

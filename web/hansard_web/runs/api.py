@@ -1,4 +1,4 @@
-"""Runs: lists, one run, its steps in the order of the tree."""
+"""Runs: lists, one run, its steps in the order of the tree; as the OTLP they came in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import apsw
 from fastapi import Depends, Query
+from starlette.responses import Response, StreamingResponse
 
 from hansard_store.annotations.queries import standing_json
 from hansard_store.annotations.rows import Target
@@ -27,12 +28,14 @@ from hansard_store.steps.tree import Mark
 from hansard_web.api.bodies import row_body, run_body, skeleton_body
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_run_filter
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.api.values import Body, tokens_body, usd
 from hansard_web.app.site import SiteDep
+from hansard_web.runs.export import FORMATS, JSON, LINES, PROTOBUF, open_export, open_raw
 from hansard_web.runs.records import by_start, run_record, step_records
 
-router = noun_router("runs")
+router = NounRouter("runs")
+export_router = NounRouter("export")
 
 _MOST_ROOTS = 100  # of a run that arrived without its root, every span is one
 _MOST_LINKS = 100
@@ -115,7 +118,7 @@ def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None)
 @router.get(
     "/v1/runs/{run_id}/record",
     response_class=Answer,
-    responses=answers("runs.record_schemas.RunAndSteps"),
+    responses=answers("api.schemas.RunAndSteps"),
 )
 def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = None) -> Answer:
     """Return a run as a RunRecord and its steps as StepRecords, the first to begin first.
@@ -135,6 +138,44 @@ def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = Non
     more = end < len(order)
     following = encode_cursor("record", tree.run, tree.version, end) if more else None
     return Answer({"run": record, "steps": steps, "total": len(order), "next_cursor": following})
+
+
+# Runs and steps as the OTLP they came in, streamed.
+
+
+@export_router.get(
+    "/v1/steps/{step_id}/raw",
+    responses={200: {"content": {JSON: {}}, "description": "OTLP/JSON of this span"}},
+    response_class=Response,
+)
+def raw_step(site: SiteDep, step_id: str) -> Response:
+    """Give one span, and the log records that carry its ids, as they came in."""
+    return StreamingResponse(open_raw(site.readers, step_id), media_type=JSON)
+
+
+@export_router.get(
+    "/v1/runs/{run_id}/export",
+    responses={
+        200: {
+            "content": {JSON: {}, PROTOBUF: {}, LINES: {}, "text/html": {}},
+            "description": "otlp-json: one object with resourceSpans and resourceLogs. "
+            "otlp-proto: TracesData, the spans only. jsonl: a line a slice of otlp-json. "
+            "html: one self-contained file to read, 2,000 steps at most.",
+        }
+    },
+    response_class=Response,
+)
+def export_run(
+    site: SiteDep,
+    run_id: str,
+    format: Annotated[
+        str, one_of(*FORMATS), Query(description="otlp-json, otlp-proto, jsonl or html")
+    ] = "otlp-json",
+) -> Response:
+    """Give a run as it came in; sent to any OTLP receiver, it is the same run there."""
+    export = open_export(site.readers, run_id, format)
+    headers = {"Content-Disposition": f'attachment; filename="{export.name}"'}
+    return StreamingResponse(export.body, media_type=export.media_type, headers=headers)
 
 
 def _first_row(tree: RunTree, after: str, *, kind: str = "steps", name: str = "after") -> int:

@@ -1,10 +1,12 @@
-"""`hansard runs`: list, show, export, delete, pin."""
+"""`hansard runs`: list, show, export, delete, pin; `hansard tail`: runs as they happen."""
 
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,19 @@ import apsw
 import click
 
 from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError
+from hansard_store.database.readers import data_version
 from hansard_store.maintenance.deletion import delete_run, pin_run
 from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.maintenance.garbage import purge as purge_store
 from hansard_store.runs.filters import parse_sort
-from hansard_store.runs.queries import RunItem, find_trace_id, get_run, list_runs
+from hansard_store.runs.queries import (
+    RunItem,
+    changed_runs,
+    find_trace_id,
+    get_run,
+    last_change,
+    list_runs,
+)
 from hansard_store.runs.status import TokenSums
 from hansard_store.steps.queries import RunTree, TreeRow, get_tree, tree_rows
 from hansard_web.annotations.labels import score_chips
@@ -25,6 +35,7 @@ from hansard_web.api.bodies import row_body, run_body
 from hansard_web.api.queries import limit_of, run_filter_of
 from hansard_web.app.readers import Readers
 from hansard_web.cli.base import (
+    Command,
     Group,
     confirm,
     json_option,
@@ -34,12 +45,22 @@ from hansard_web.cli.base import (
     write_bytes,
 )
 from hansard_web.cli.store import find_store, maintaining, reading
-from hansard_web.cli.tables import Column, print_facts, print_table, progress, status_text
+from hansard_web.cli.tables import (
+    Column,
+    plain,
+    print_facts,
+    print_lines,
+    print_table,
+    progress,
+    status_text,
+)
 from hansard_web.runs.export import open_export
 from hansard_web.runs.records import by_start, run_record, step_records
 from hansard_web.ui import format as fmt
 
 _MOST_STEPS = 2_000  # printed; a run may have a million
+_POLL_S = 0.25
+_MOST_CHANGES = 500  # changes read at once
 
 
 @click.group(cls=Group)
@@ -92,7 +113,7 @@ def list_(
     with reading(data) as connection:
         page = list_runs(
             connection,
-            run_filter_of(**filters),
+            run_filter_of(filters),
             now_ns=time.time_ns(),
             sort=parse_sort(sort),
             limit=limit_of(limit),
@@ -350,3 +371,60 @@ def tokens_text(tokens: TokenSums | None) -> str:
 def cost_text(usd_nano: int | None) -> str:
     """Return an amount; a dash where it is not known."""
     return "–" if usd_nano is None else fmt.money(usd_nano)
+
+
+# ---- as they happen
+
+
+@click.command(cls=Command)
+@setting_options("data")
+@click.option("--all", "from_start", is_flag=True, help="Begin with every run there is.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+def tail(*, data: str | None, from_start: bool, as_json: bool) -> None:
+    """Follow runs as they happen.
+
+    A line each time a run begins, grows or ends; Ctrl+C ends it.
+
+    Example: hansard tail
+    """
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with reading(data) as connection:
+        seq = 0 if from_start else last_change(connection)
+        for run in _follow(connection, after=seq, stop=stop):
+            _print_line(run, as_json=as_json)
+
+
+def _follow(connection: apsw.Connection, *, after: int, stop: threading.Event) -> Iterator[RunItem]:
+    """Yield runs in the order of their changes, until stopped."""
+    seen_version = -1
+    while not stop.is_set():
+        # Read before the changes: what is committed in between is seen in the next round.
+        version = data_version(connection)
+        if version == seen_version:
+            stop.wait(_POLL_S)
+            continue
+        changes = changed_runs(
+            connection, since_change=after, now_ns=time.time_ns(), limit=_MOST_CHANGES
+        )
+        yield from changes
+        after = max((run.change_seq for run in changes), default=after)
+        if len(changes) < _MOST_CHANGES:
+            seen_version = version
+
+
+def _print_line(run: RunItem, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(run_body(run)))
+        return
+    facts = (
+        fmt.clock(run.started_ns),
+        run.run_id[:12],
+        run.name,
+        duration_text(run.duration_ns),
+        fmt.plural(run.step_count, "step"),
+        f"{tokens_text(run.tokens)} tokens",
+        cost_text(run.cost_usd_nano),
+    )
+    print_lines([plain("  ".join((*facts, ""))).append_text(status_text(run.status))])

@@ -8,13 +8,13 @@ An address holds the same parameters as `GET /v1/runs`. The box accepts them as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
-from hansard_store.annotations.queries import ScoreWanted, read_scores, read_tags
+from hansard_store.annotations.queries import read_scores, read_tags
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import (
     ANY_KIND,
@@ -62,6 +62,8 @@ _UNIT_MS: Final = {
 _LABELS: Final = {"min_duration_ms": "duration", "min_cost": "cost"}
 _ALIASES: Final = {"duration": "min_duration_ms", "cost": "min_cost"}
 _MAX_NS: Final = (1 << 63) - 1
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +281,10 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
         service=_values(state, "service"),
         role=_values(state, "role"),
         conversation=state.value("conversation") or None,
-        group=_group(state, problems),
+        group=_read(problems, parse_group, state.value("group"), None),
         user=state.value("user") or None,
-        tag=_tags(state, problems),
-        score=_scores(state, problems),
+        tag=_read(problems, read_tags, _values(state, "tag"), ()),
+        score=_read(problems, read_scores, _values(state, "score"), ()),
         attributes=tuple(_attribute(text) for text in _values(state, "attribute")),
         since_ns=_time(state, "since", now_ns, problems),
         until_ns=_time(state, "until", now_ns, problems),
@@ -302,32 +304,17 @@ def _kind(state: ListState, problems: list[str]) -> str | None:
     return text if text in RUN_KINDS else None
 
 
-def _group(state: ListState, problems: list[str]) -> bytes | None:
+def _read(problems: list[str], read: Callable[[_In], _Out], value: _In, otherwise: _Out) -> _Out:
+    """Return a value as the store reads it; what it refuses is named."""
     try:
-        return parse_group(state.value("group"))
+        return read(value)
     except InvalidQueryError as error:
         problems.append(str(error))
-        return None
+        return otherwise
 
 
 def _values(state: ListState, key: str) -> tuple[str, ...]:
     return tuple(term.value for term in state.terms if term.key == key)
-
-
-def _tags(state: ListState, problems: list[str]) -> tuple[str, ...]:
-    try:
-        return read_tags(_values(state, "tag"))
-    except InvalidQueryError as error:
-        problems.append(str(error))
-        return ()
-
-
-def _scores(state: ListState, problems: list[str]) -> tuple[ScoreWanted, ...]:
-    try:
-        return read_scores(_values(state, "score"))
-    except InvalidQueryError as error:
-        problems.append(str(error))
-        return ()
 
 
 def _attribute(text: str) -> tuple[str, str | None]:

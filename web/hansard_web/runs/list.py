@@ -141,13 +141,6 @@ class RunCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class CountsPage:
-    """The counts alone, for a list that stands and grows."""
-
-    counts: RunCounts
-
-
-@dataclass(frozen=True, slots=True)
 class RunsPage:
     """Everything runs.html and its partials show."""
 
@@ -198,15 +191,15 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
     )
 
 
-def counts_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> CountsPage:
+def counts_of(connection: apsw.Connection, state: ListState, *, now_ns: int) -> RunCounts:
     """Return what is counted over a state; nothing where its search cannot be meant."""
     state = _with_default_kind(connection, state)
     filters = to_filter(state, now_ns=now_ns).filter
     try:
         dots = sample_runs(connection, filters, now_ns=now_ns)
-        return CountsPage(_counts(connection, state, dots, now_ns=now_ns))
+        return _counts(connection, state, dots, now_ns=now_ns)
     except InvalidQueryError:
-        return CountsPage(_no_counts(state))
+        return _no_counts(state)
 
 
 def _counts(

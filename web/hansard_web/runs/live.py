@@ -28,22 +28,12 @@ _PLACE = re.compile(r"(\d{1,18})-(\d{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class LiveRows:
-    rows: tuple[RunRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
     """A row, and where it stands if the page shows it."""
 
     target: str  # a selector
     row: RunRow
     swap: str = "outerMorph"
-
-
-@dataclass(frozen=True, slots=True)
-class LiveChanges:
-    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +139,7 @@ class _RunStream:
         with self._site.readers.read() as connection:
             groups = self._groups(connection, new, now_ns=now_ns)
             items = {run.group_id or run.run_id: groups.get(run.group_id, run) for run in new}
-            page = LiveRows(mixed_rows(connection, items.values(), now_ns=now_ns))
+            page = {"rows": mixed_rows(connection, items.values(), now_ns=now_ns)}
         return self._message("runs/_new.html", page, now_ns=now_ns)
 
     def _changed(self, runs: Sequence[RunItem], *, now_ns: int) -> ServerSentEvent:
@@ -161,7 +151,7 @@ class _RunStream:
             ]
             for row in run_rows(connection, runs, now_ns=now_ns):
                 changes += _changes(row, groups.get(row.run.group_id), now_ns=now_ns)
-        return self._message("runs/_changed.html", LiveChanges(tuple(changes)), now_ns=now_ns)
+        return self._message("runs/_changed.html", {"changes": changes}, now_ns=now_ns)
 
     def _groups(
         self, connection: apsw.Connection, runs: Sequence[RunItem], *, now_ns: int

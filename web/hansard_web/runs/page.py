@@ -19,7 +19,7 @@ from hansard_web.app.config import WebSettings
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.headline import compare_runs
 from hansard_web.runs.filters import ListState, read_state
-from hansard_web.runs.list import counts_page, members_page, rows_page, runs_page
+from hansard_web.runs.list import counts_of, members_page, rows_page, runs_page
 
 # The page of an empty store: how to send the first span, and a wait for it.
 
@@ -92,8 +92,8 @@ def run_counts(request: Request, site: SiteDep, state: StateDep) -> Response:
     if not is_fragment_request(request):
         return RedirectResponse(state.url, 303)
     with site.readers.read() as connection:
-        page = counts_page(connection, state, now_ns=time.time_ns())
-    return site.renderer.fragment(request, "runs/_counts.html", page=page)
+        counts = counts_of(connection, state, now_ns=time.time_ns())
+    return site.renderer.fragment(request, "runs/_counts.html", page={"counts": counts})
 
 
 @router.get("/fragments/runs/more")

@@ -5,25 +5,24 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import WithJsonSchema
 
 from hansard_store.database.sql_console import MOST_SQL, read_sql
 from hansard_store.runs.filters import ANY_KIND, RUN_KINDS, parse_kind
 from hansard_store.search.full_text import search_texts
 from hansard_web.api.bodies import hit_body
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, SearchText, one_of, read_limit
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.parameters import Cursor, Limit, SearchText, one_of
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 
-router = noun_router("search")
+router = NounRouter("search")
 
 
-@router.get("/v1/search", response_class=Answer, responses=answers("api.schemas.HitList"))
+@router.get("/v1/search", "api.schemas.HitList")
 def search(
     site: SiteDep,
-    limit: Annotated[int, Depends(read_limit)],
+    limit: Limit,
     q: Annotated[SearchText, Query(description="words to look for")],
     kind: Annotated[
         str | None,
@@ -45,7 +44,7 @@ def search(
             limit=limit,
             cursor=cursor,
         )
-    return Answer({"items": [hit_body(hit) for hit in page.items], "next_cursor": page.next_cursor})
+    return page_answer(page, hit_body)
 
 
 # Questions in SQL: one SELECT over the documented views, within limits.
@@ -53,10 +52,10 @@ def search(
 _SELECT = WithJsonSchema({"type": "string", "format": "sql", "maxLength": MOST_SQL})
 
 
-@router.get("/v1/sql", response_class=Answer, responses=answers("api.schemas.SqlRows"))
+@router.get("/v1/sql", "api.schemas.SqlRows")
 def sql(
     site: SiteDep,
-    limit: Annotated[int, Depends(read_limit)],
+    limit: Limit,
     q: Annotated[str, _SELECT, Query(description=f"one SELECT, up to {MOST_SQL:,} characters")],
 ) -> Answer:
     """Answer one SELECT over the views of the data model, in two seconds or not at all."""

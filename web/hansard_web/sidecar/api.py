@@ -8,28 +8,21 @@ from typing import Annotated
 from fastapi import Header
 from starlette.requests import Request
 
-from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.sidecar.bodies import AnswerTool, AppendStep, CallTool, EndRun, StartRun
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
 from hansard_web.sidecar.request import SidecarDep
-from hansard_web.sidecar.runs import append_step, end_run, start_run
-from hansard_web.sidecar.tools import answer_tool, call_tool
+from hansard_web.sidecar.runs import answer_tool, append_step, call_tool, end_run, start_run
 
-router = noun_router("sidecar", route_class=JsonRoute)
+router = NounRouter("sidecar", route_class=JsonRoute)
 
 Traceparent = Annotated[
     str | None, Header(description="W3C trace context of the caller; the body's stands back")
 ]
 
 
-@router.post(
-    "/v1/runs/start",
-    response_class=Answer,
-    status_code=HTTPStatus.CREATED,
-    responses=answers("sidecar.schemas.StartedRun", status=201),
-)
+@router.post("/v1/runs/start", "sidecar.schemas.StartedRun", status=201)
 def begin_run(
     service: SidecarDep,
     request: Request,
@@ -39,20 +32,15 @@ def begin_run(
 ) -> Answer:
     """Begin a run. It is shown at once, and stays open until it is ended."""
     once = service.once("runs/start", idempotency_key, raw_body(request))
-    ids = service.ids("runs/start", idempotency_key)
     return once.do(
         lambda: Done(
-            start_run(service.sidecar, body, ids, traceparent=traceparent),
+            start_run(service, body, once.ids, traceparent=traceparent),
             status=HTTPStatus.CREATED,
         )
     )
 
 
-@router.post(
-    "/v1/runs/{run_id}/steps",
-    response_class=Answer,
-    responses=answers("sidecar.schemas.StepInput"),
-)
+@router.post("/v1/runs/{run_id}/steps", "sidecar.schemas.StepInput")
 def tell_step(
     service: SidecarDep,
     request: Request,
@@ -61,15 +49,11 @@ def tell_step(
     idempotency_key: IdempotencyKey = None,
 ) -> Answer:
     """Begin a step, append inputs, tool calls and results to an open one, or end it."""
-    route = f"runs/{run_id}/steps"
-    once = service.once(route, idempotency_key, raw_body(request))
-    ids = service.ids(route, idempotency_key)
-    return once.do(lambda: Done(append_step(service.sidecar, run_id, body, ids)))
+    once = service.once(f"runs/{run_id}/steps", idempotency_key, raw_body(request))
+    return once.do(lambda: Done(append_step(service, run_id, body, once.ids)))
 
 
-@router.post(
-    "/v1/runs/{run_id}/end", response_class=Answer, responses=answers("sidecar.schemas.EndedRun")
-)
+@router.post("/v1/runs/{run_id}/end", "sidecar.schemas.EndedRun")
 def finish_run(
     service: SidecarDep,
     request: Request,
@@ -79,28 +63,22 @@ def finish_run(
 ) -> Answer:
     """End a run: what is open in it ends with it, marked as left open."""
     once = service.once(f"runs/{run_id}/end", idempotency_key, raw_body(request))
-    return once.do(lambda: Done(end_run(service.sidecar, run_id, body)))
+    return once.do(lambda: Done(end_run(service, run_id, body)))
 
 
-@router.post(
-    "/v1/tools/call", response_class=Answer, responses=answers("sidecar.schemas.CalledTool")
-)
+@router.post("/v1/tools/call", "sidecar.schemas.CalledTool")
 def tell_tool_call(
     service: SidecarDep, request: Request, body: CallTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:
     """Tell that a tool is called: observed, not gated. The step is open until its result."""
     once = service.once("tools/call", idempotency_key, raw_body(request))
-    ids = service.ids("tools/call", idempotency_key)
-    return once.do(lambda: Done(call_tool(service.sidecar, body, ids)))
+    return once.do(lambda: Done(call_tool(service, body, once.ids)))
 
 
-@router.post(
-    "/v1/tools/result", response_class=Answer, responses=answers("sidecar.schemas.AnsweredTool")
-)
+@router.post("/v1/tools/result", "sidecar.schemas.AnsweredTool")
 def tell_tool_result(
     service: SidecarDep, request: Request, body: AnswerTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:
     """Tell what a tool gave, or why it failed."""
     once = service.once("tools/result", idempotency_key, raw_body(request))
-    ids = service.ids("tools/result", idempotency_key)
-    return once.do(lambda: Done(answer_tool(service.sidecar, body, ids)))
+    return once.do(lambda: Done(answer_tool(service, body, once.ids)))

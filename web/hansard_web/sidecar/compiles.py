@@ -21,19 +21,18 @@ from hansard_compiler.policy.rules import parse_rules
 from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_store.content.payloads import parse_payload_ref, read_payload
 from hansard_web.policy.service import InForce
-from hansard_web.sidecar.addresses import Place
-from hansard_web.sidecar.compile_bodies import CompileInput
+from hansard_web.sidecar.bodies import CompileInput
 from hansard_web.sidecar.errors import NotRetained
 from hansard_web.sidecar.idempotency import Done
-from hansard_web.sidecar.request import SidecarService
+from hansard_web.sidecar.request import Place, SidecarService
 from hansard_web.sidecar.runs import input_refs
 
 
-def compile_step(sidecar_service: SidecarService, request: CompileInput, current: InForce) -> Done:
+def compile_step(service: SidecarService, request: CompileInput, current: InForce) -> Done:
     """Compile for a step, and answer with every receipt. Raises CompileError, recorded too."""
-    open_step = sidecar_service.sidecar.place(request.run_id, request.step_id)
-    items = [*_inputs(sidecar_service, open_step), *request.context_items]
-    recording = sidecar_service.sidecar.outlet.recording(open_step.resource)
+    open_step = service.place(request.run_id, request.step_id)
+    items = [*_inputs(service, open_step), *request.context_items]
+    recording = service.outlet.recording(open_step.resource)
     try:
         compiled = compile_into(
             recording.recorder,
@@ -62,44 +61,40 @@ def compile_step(sidecar_service: SidecarService, request: CompileInput, current
         "result_ref": compiled.recorded.result_ref or None,
         "policy": _policy_body(compiled),
     }
-    return Done(record, {"compiled": _as_stored(sidecar_service, compiled)})
+    return Done(record, {"compiled": _as_stored(service, compiled)})
 
 
-def _as_stored(sidecar_service: SidecarService, compiled: CompiledStep) -> Any:
+def _as_stored(service: SidecarService, compiled: CompiledStep) -> Any:
     """Return the compiled context as the store has it: without secrets in ids and names, too.
 
     A repeated request is answered with the same. Where retention stores no content, secrets are
     cut out all the same.
     """
     if compiled.recorded.result_ref:
-        return read_json(sidecar_service, compiled.recorded.result_ref, what="the compiled context")
+        return read_json(service, compiled.recorded.result_ref, what="the compiled context")
     plain = orjson.dumps(compiled.context.model_dump(mode="json"))
-    return orjson.loads(sidecar_service.sidecar.outlet.redactor.redact_bytes(plain).data)
+    return orjson.loads(service.outlet.redactor.redact_bytes(plain).data)
 
 
-def compiled_again(sidecar_service: SidecarService, record: Json) -> Mapping[str, Any]:
+def compiled_again(service: SidecarService, record: Json) -> Mapping[str, Any]:
     """Return the content of an earlier answer; raises NotRetained where it is gone."""
-    return {
-        "compiled": read_json(
-            sidecar_service, record.get("result_ref"), what="the compiled context"
-        )
-    }
+    return {"compiled": read_json(service, record.get("result_ref"), what="the compiled context")}
 
 
-def read_json(sidecar_service: SidecarService, ref: object, *, what: str) -> Any:
+def read_json(service: SidecarService, ref: object, *, what: str) -> Any:
     """Return a payload's JSON; raises NotRetained where it is not here."""
     if isinstance(ref, str):
-        with sidecar_service.sidecar.readers.read() as connection:
+        with service.site.readers.read() as connection:
             named = [("", parse_payload_ref(ref))]
             for _, payload in stored_payloads(connection, named):
-                return orjson.loads(read_payload(sidecar_service.site.folder, payload))
+                return orjson.loads(read_payload(service.site.folder, payload))
     raise NotRetained(f"{what} was not kept: the retention mode forbids it, or it was deleted")
 
 
-def _inputs(sidecar_service: SidecarService, open_step: Place) -> list[Any]:
+def _inputs(service: SidecarService, open_step: Place) -> list[Any]:
     found: list[Any] = []
     for ref in input_refs(open_step):
-        found += read_json(sidecar_service, ref, what="an input of the step")
+        found += read_json(service, ref, what="an input of the step")
     return found
 
 
@@ -177,12 +172,12 @@ class RecalledStep(CompiledStep):
         return str(self._context["model"])
 
 
-def recall(sidecar_service: SidecarService, open_step: Place, compilation_id: str) -> RecalledStep:
+def recall(service: SidecarService, open_step: Place, compilation_id: str) -> RecalledStep:
     """Return a compile of this run.
 
     Raises NotFoundError, or NotRetained where its result is gone.
     """
-    with sidecar_service.sidecar.readers.read() as connection:
+    with service.site.readers.read() as connection:
         found = [
             one
             for one in compilations_with_id(connection, compilation_id)
@@ -192,7 +187,7 @@ def recall(sidecar_service: SidecarService, open_step: Place, compilation_id: st
             raise NotFoundError("compilation of this run", compilation_id)
         attributes = read_span(connection, found[0].span).view().attributes
     compilation = found[0]
-    context = read_json(sidecar_service, compilation.row.result_ref, what="the compiled context")
+    context = read_json(service, compilation.row.result_ref, what="the compiled context")
     ports = attributes.get(semconv.COMPILE_PORTS)
     recorded = RecordedCompile(
         step_id=compilation.step_id,

@@ -1,19 +1,19 @@
-"""What the sidecar refuses.
+"""What the sidecar refuses; `app.problems` has the status of each.
 
-SidecarError ├── RecordingDisabled        this process stores nothing, so it can receive nothing
-(HTTP 503) ├── NotOpen             the run or step has ended
-(HTTP 409) ├── NotOwner             the step belongs to another program, which must end it
-(HTTP 409) ├── ResultExists     a second result for a tool call                             (HTTP
-409) ├── KeyReused           one idempotency key for two requests                        (HTTP 422)
-├── StillWorking        the request of this key has not ended, or nobody knows how  (HTTP 409) ├──
-InvalidBody             JSON that cannot be read, or is none                        (HTTP 400) ├──
-InvalidJson             a body of another type                                      (HTTP 415) ├──
-NotRetained             content that is needed and was not stored                     (HTTP 409) ├──
-RequestRejected           the collector refuses what was sent                         (HTTP 422)
-├── VersionRequired       a change that does not say what it changes                  (HTTP 428)
-├── ProviderUnavailable          a provider that is none, or that this server cannot ask     (HTTP
-422, 501) └── TooManyCalls        as many model calls as may be are at work                   (HTTP
-503)
+SidecarError
+├── RecordingDisabled     this process stores nothing, so it can receive nothing
+├── NotOpen               the run or step has ended
+├── NotOwner              the step belongs to another program, which must end it
+├── ResultExists          a second result for a tool call
+├── KeyReused             one idempotency key for two requests
+├── StillWorking          the request of this key has not ended, or nobody knows how
+├── InvalidBody           JSON that cannot be read, or is none
+├── InvalidJson           a body of another type
+├── NotRetained           content that is needed and was not stored
+├── RequestRejected       the collector refuses what was sent
+├── VersionRequired       a change that does not say what it changes
+├── ProviderUnavailable   a provider that is none, or that this server cannot ask
+└── TooManyCalls          as many model calls as may be are at work
 """
 
 from __future__ import annotations

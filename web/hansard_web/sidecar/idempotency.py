@@ -1,7 +1,10 @@
-"""Doing a request once, however often it is sent."""
+"""Doing a request once, however often it is sent, and under the same ids."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +31,30 @@ _AGAIN: Final = {"Idempotent-Replayed": "true"}
 
 
 @dataclass(frozen=True, slots=True)
+class Ids:
+    """Gives one request its ids: the same for the same idempotency key, else random ones."""
+
+    key: bytes  # of the store
+    seed: bytes | None = None
+
+    def trace_id(self) -> str:
+        """Return a trace id, 32 hex digits."""
+        return self._digits("trace", 16)
+
+    def span_id(self, name: str) -> str:
+        """Return a span id, 16 hex digits; `name` tells apart those of one request."""
+        return self._digits(f"span {name}", 8)
+
+    def _digits(self, name: str, size: int) -> str:
+        if self.seed is None:
+            made = secrets.token_bytes(size)
+        else:
+            made = hmac.digest(self.key, self.seed + b"\0" + name.encode(), hashlib.sha256)[:size]
+        # All zeros is no id; the chance of it is 2^-64.
+        return made.hex() if any(made) else "1".zfill(size * 2)
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """What became of a request: what is stored of it under its key, and what is content."""
 
@@ -47,6 +74,7 @@ class Once:
     route: str
     key: str | None
     body: bytes
+    ids: Ids
     repeats: bool = True
 
     def do(

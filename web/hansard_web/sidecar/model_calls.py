@@ -14,18 +14,18 @@ from hansard._models.answer import ModelAnswer
 from hansard._models.call import CallOptions, call_into
 from hansard._runs.run import context_of
 from hansard._tracing.context import entered
-from hansard_compiler.calls import Json, ToolCallPart, message_json
+from hansard_compiler.calls import Json, message_json
 from hansard_compiler.providers.adapter import Adapter, call_json
 from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for, deltas_of
 from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
-from hansard_web.sidecar.addresses import Place
-from hansard_web.sidecar.compile_bodies import OPTIONS, ModelInput
+from hansard_web.api.values import stored_fields
+from hansard_web.sidecar.bodies import OPTIONS, ModelInput
 from hansard_web.sidecar.compiles import RecalledStep, recall
 from hansard_web.sidecar.errors import NotRetained, ProviderNotSetUp, ProviderUnavailable
 from hansard_web.sidecar.idempotency import Done
-from hansard_web.sidecar.request import SidecarService
+from hansard_web.sidecar.request import Place, SidecarService
 
 _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effort")
 
@@ -37,12 +37,12 @@ def call_model(
 
     `tell` receives that it began (`started`), and with `stream` of each piece (`delta`).
     """
-    open_step = service.sidecar.place(request.run_id, request.step_id)
+    open_step = service.place(request.run_id, request.step_id)
     compiled = (
         recall(service, open_step, request.compilation_id) if request.compilation_id else None
     )
     adapter = _adapter(service, request, compiled)
-    recording = service.sidecar.outlet.recording(open_step.resource)
+    recording = service.outlet.recording(open_step.resource)
     render_input, options = _rendered_input(request, compiled)
 
     def begun(step_id: str) -> None:
@@ -139,9 +139,7 @@ def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
         "run_id": open_step.trace_id,
         "step_id": recorded.step_id or None,
         "compilation_id": request.compilation_id,
-        "provider": call.provider,
-        "response_model": call.response_model,
-        "response_id": call.response_id,
+        **stored_fields(call, "provider response_model response_id"),
         "finish_reason": result.finish_reason,
         "tokens": call_json(call)["tokens"],
         "estimated_input_tokens": result.estimated_input_tokens,
@@ -156,11 +154,10 @@ def _content(result: ModelAnswer) -> Json:
     """Return the text, the tool calls, and the message to go on with."""
     return {
         "text": result.text,
-        "tool_calls": [_tool_call(one) for one in result.tool_calls],
+        "tool_calls": [
+            {"call_id": one.id, "name": one.name, "arguments": one.arguments}
+            for one in result.tool_calls
+        ],
         "output": [message_json(message) for message in result.raw.call.output],
         "message": result.message,
     }
-
-
-def _tool_call(part: ToolCallPart) -> Json:
-    return {"call_id": part.id, "name": part.name, "arguments": part.arguments}

@@ -15,6 +15,7 @@ from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.sdk.resources import Resource
@@ -34,6 +35,7 @@ from opentelemetry.util.types import AttributeValue
 from hansard import __version__, semconv
 from hansard._config.settings import Settings
 from hansard._runtime.recorder import Recorder
+from hansard._tracing.attributes import text_of
 from hansard._tracing.open_span import OpenSpan
 from hansard_collector.derivation.rederivation import StoredSpan
 from hansard_collector.payloads import store_payload
@@ -289,15 +291,22 @@ def _merge(stored: SpanMessage, news: SpanMessage) -> None:
     news.CopyFrom(whole)
 
 
+def resource_of(service: str) -> ResourceMessage:
+    """Return the resource of spans that a service tells."""
+    return ResourceMessage(attributes=[_attribute(semconv.SERVICE_NAME, text_of(service))])
+
+
+def _attribute(key: str, text: str) -> KeyValue:
+    return KeyValue(key=key, value=AnyValue(string_value=text))
+
+
 def _add_record(request: ExportLogsServiceRequest, ref: str, data: bytes, media_type: str) -> None:
-    record = request.resource_logs[0].scope_logs[0].log_records.add()
-    record.event_name = semconv.EVENT_PAYLOAD
-    record.time_unix_nano = time.time_ns()
-    record.body.bytes_value = data
-    for key, value in (
-        (semconv.PAYLOAD_DIGEST, ref),
-        (semconv.PAYLOAD_MEDIA_TYPE, media_type),
-    ):
-        attribute = record.attributes.add()
-        attribute.key = key
-        attribute.value.string_value = value
+    request.resource_logs[0].scope_logs[0].log_records.add(
+        event_name=semconv.EVENT_PAYLOAD,
+        time_unix_nano=time.time_ns(),
+        body=AnyValue(bytes_value=data),
+        attributes=[
+            _attribute(semconv.PAYLOAD_DIGEST, ref),
+            _attribute(semconv.PAYLOAD_MEDIA_TYPE, media_type),
+        ],
+    )

@@ -1,4 +1,4 @@
-"""Runs and steps as programs without the SDK tell them, request by request.
+"""Runs, steps and tool calls as programs without the SDK tell them, request by request.
 
 What is open stands in the store as an open span. Each request reads it, adds to it and writes it
 again: a server that was stopped meanwhile knows as much as before.
@@ -6,65 +6,53 @@ again: a server that was stopped meanwhile knows as much as before.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import re
-import secrets
-import threading
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Link
 
 from hansard import semconv
-from hansard._tracing.attributes import run_attributes, run_name, step_attributes, text_of
+from hansard._tracing.attributes import (
+    run_attributes,
+    run_name,
+    step_attributes,
+    text_of,
+    tool_attributes,
+    tool_name,
+)
 from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.inputs import check_context_items
 from hansard_store.errors import InvalidQueryError
-from hansard_store.runs.open_steps import StepPlace, open_steps
-from hansard_store.runs.queries import find_trace_id
-from hansard_web.app.readers import Readers
-from hansard_web.sidecar.addresses import Place, find_place, place_of
-from hansard_web.sidecar.bodies import AppendStep, EndRun, Failure, StartRun
-from hansard_web.sidecar.recorder import SCOPE, Outlet, Recording, remote
+from hansard_store.runs.open_steps import StepPlace, find_answer, open_steps
+from hansard_web.sidecar.bodies import (
+    AnswerTool,
+    AppendStep,
+    CallTool,
+    EndRun,
+    Failure,
+    StartRun,
+    ToolCall,
+    ToolResult,
+)
+from hansard_web.sidecar.errors import ResultExists
+from hansard_web.sidecar.idempotency import Ids
+from hansard_web.sidecar.recorder import SCOPE, Recording, remote, resource_of
+from hansard_web.sidecar.request import Place, SidecarService, find_place, place_of
 
-# Ids of new spans: random, or from the idempotency key, so that one request makes one span.
-
+INPUTS_TYPE: Final = "application/vnd.hansard.step-inputs+json"
+_SERVICE: Final = "hansard-sidecar"  # where a program names neither itself nor its agent
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-(?P<span>(?!0{16})[0-9a-f]{16})"
     r"-[0-9a-f]{2}(?:-.*)?",
     re.ASCII,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Ids:
-    """Gives one request its ids; `seed` None makes them random."""
-
-    key: bytes  # of the store
-    seed: bytes | None = None
-
-    def trace_id(self) -> str:
-        """Return a trace id, 32 hex digits."""
-        return self._digits("trace", 16)
-
-    def span_id(self, name: str) -> str:
-        """Return a span id, 16 hex digits; `name` tells apart those of one request."""
-        return self._digits(f"span {name}", 8)
-
-    def _digits(self, name: str, size: int) -> str:
-        if self.seed is None:
-            made = secrets.token_bytes(size)
-        else:
-            made = hmac.digest(self.key, self.seed + b"\0" + name.encode(), hashlib.sha256)[:size]
-        # All zeros is no id; the chance of it is 2^-64.
-        return made.hex() if any(made) else "1".zfill(size * 2)
 
 
 def traceparent_of(trace_id: str, span_id: str) -> str:
@@ -78,47 +66,17 @@ def parse_traceparent(text: str | None) -> tuple[str, str] | None:
     return None if found is None else (found["trace"], found["span"])
 
 
-INPUTS_TYPE: Final = "application/vnd.hansard.step-inputs+json"
-_SERVICE: Final = "hansard-sidecar"  # where a program names neither itself nor its agent
-_STRIPES: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Sidecar:
-    """What the sidecar's routes share: one for an app.
-
-    Of one run, one request at a time reads and writes: each lock stands for some runs, and is held
-    by the worker threads that serve them.
-    """
-
-    readers: Readers
-    outlet: Outlet
-    locks: Sequence[threading.Lock] = field(
-        default_factory=lambda: tuple(threading.Lock() for _ in range(_STRIPES))
-    )
-
-    def lock(self, trace_id: str) -> threading.Lock:
-        """Return the lock of a run."""
-        return self.locks[int(trace_id[:8], 16) % _STRIPES]
-
-    def trace_id(self, run_id: str) -> str:
-        """Return the whole id of a run; raises NotFoundError or AmbiguousIdError."""
-        with self.readers.read() as connection:
-            return find_trace_id(connection, run_id).hex()
-
-    def place(self, run_id: str, step_id: str | None) -> Place:
-        """Return where a request belongs."""
-        with self.readers.read() as connection:
-            return find_place(connection, run_id, step_id)
-
-
-def start_run(sidecar: Sidecar, request: StartRun, ids: Ids, *, traceparent: str | None) -> Json:
+def start_run(
+    service: SidecarService, request: StartRun, ids: Ids, *, traceparent: str | None
+) -> Json:
     """Begin a run: a trace of its own, linked to its caller, or a part of the caller's trace."""
     caller = parse_traceparent(traceparent or request.traceparent)
     nests = request.nest and caller is not None
     trace_id = caller[0] if caller is not None and nests else ids.trace_id()
     span_id = ids.span_id("run")
-    recording = sidecar.outlet.recording(_resource(request.service_name or request.agent_name))
+    recording = service.outlet.recording(
+        resource_of(request.service_name or request.agent_name or _SERVICE)
+    )
     made = recording.begin(
         run_name(request.agent_name),
         trace_id=trace_id,
@@ -134,7 +92,7 @@ def start_run(sidecar: Sidecar, request: StartRun, ids: Ids, *, traceparent: str
             metadata=request.metadata,
         ),
         links=() if nests else _links(caller),
-        start_ns=ns_of(request.started_at),
+        start_ns=_ns_of(request.started_at),
     )
     if request.user_goal is not None:
         made.keep_text(semconv.RUN_GOAL, request.user_goal)
@@ -143,75 +101,76 @@ def start_run(sidecar: Sidecar, request: StartRun, ids: Ids, *, traceparent: str
     return _address(trace_id, span_id, status="running")
 
 
-def append_step(sidecar: Sidecar, run_id: str, request: AppendStep, ids: Ids) -> Json:
+def append_step(service: SidecarService, run_id: str, request: AppendStep, ids: Ids) -> Json:
     """Begin a step, or go on with one; it may bring tool calls and results, and end.
 
     Raises InvalidItem for an input that no compile could use.
     """
-    from hansard_web.sidecar.tools import add_calls, add_results
-
     check_context_items(request.inputs, now=datetime.now(UTC), where="inputs")
-    trace_id = sidecar.trace_id(run_id)
-    with sidecar.lock(trace_id):
-        open_step = sidecar.place(trace_id, request.step_id or request.parent_step_id)
-        recording = sidecar.outlet.recording(open_step.resource)
+    status = "running"
+    step_id = request.step_id or request.parent_step_id
+    with service.adding_to(run_id, step_id) as (open_step, recording):
         made, refs = _begun(recording, open_step, request, ids)
         _keep(made, semconv.INPUT, request.input)
         if request.inputs:
             refs += _keep_inputs(recording, request.inputs)
             made.span.set_attribute(semconv.STEP_INPUT_REFS, refs)
-        calls = add_calls(recording, open_step, request.tool_calls, ids, parent=made)
-        results = add_results(
-            sidecar, recording, open_step, request.tool_results, ids, parent=made, fresh=calls
-        )
-        if request.output is not None:
-            made.keep(semconv.OUTPUT, request.output)
+        steps = ToolSteps(service, recording, open_step, ids, made.span_id)
+        calls = [steps.begin(one, number=number) for number, one in enumerate(request.tool_calls)]
+        results = [
+            steps.answer(one, number=number, fresh=calls)
+            for number, one in enumerate(request.tool_results)
+        ]
+        _keep(made, semconv.OUTPUT, request.output)
         if request.status != "running" or request.error is not None:
             ended = None if request.status == "running" else request.status
-            close(made, ended, request.error, end_ns_of(made, request.ended_at))
-        recording.save()
-    status = "running" if made.is_open else _status(request.status, request.error)
+            outcome = _outcome(ended, request.error)
+            status = outcome.status
+            _close(made, outcome, _end_ns_of(made, request.ended_at))
     return {
-        **_address(trace_id, made.span_id, status=status),
+        **_address(open_step.trace_id, made.span_id, status=status),
         "input_refs": refs,
         "tool_calls": [one.json() for one in calls],
         "tool_results": results,
     }
 
 
-def end_run(sidecar: Sidecar, run_id: str, request: EndRun) -> Json:
+def end_run(service: SidecarService, run_id: str, request: EndRun) -> Json:
     """End a run, and with it what is open below it."""
-    trace_id = sidecar.trace_id(run_id)
-    with sidecar.lock(trace_id):
-        open_step = sidecar.place(trace_id, request.step_id)
-        recording = sidecar.outlet.recording(open_step.resource)
+    with service.adding_to(run_id, request.step_id) as (open_step, recording):
         root = recording.go_on(open_step.stored)
         outcome = _outcome(request.status, request.error)
-        end_ns = end_ns_of(root, request.ended_at)
-        left = _left_open(sidecar, open_step)
+        end_ns = _end_ns_of(root, request.ended_at)
+        left = _left_open(service, open_step)
         for one in left:
             _leave_open(recording, one, outcome, end_ns)
-        if request.output is not None:
-            root.keep(semconv.OUTPUT, request.output)
-        close(root, request.status, request.error, end_ns)
-        recording.save()
+        _keep(root, semconv.OUTPUT, request.output)
+        _close(root, outcome, end_ns)
     return {
-        **_address(trace_id, root.span_id, status=outcome.status),
+        **_address(open_step.trace_id, root.span_id, status=outcome.status),
         "unended_steps": [one.step_id for one in left],
     }
 
 
-def close(
-    made: OpenSpan, status: str | None, error: str | Failure | None, end_ns: int | None
-) -> None:
-    """End a span as the request says."""
+def call_tool(service: SidecarService, request: CallTool, ids: Ids) -> Json:
+    """Tell that a tool is called, in a step or in the run itself."""
+    with service.adding_to(request.run_id, request.parent_step_id) as (open_step, recording):
+        steps = ToolSteps(service, recording, open_step, ids, open_step.span_id)
+        called = steps.begin(request)
+    return {"run_id": open_step.trace_id, **called.json()}
+
+
+def answer_tool(service: SidecarService, request: AnswerTool, ids: Ids) -> Json:
+    """Tell what a tool gave."""
+    with service.adding_to(request.run_id, request.parent_step_id) as (open_step, recording):
+        steps = ToolSteps(service, recording, open_step, ids, open_step.span_id)
+        answered = steps.answer(request)
+    return {"run_id": open_step.trace_id, **answered}
+
+
+def _close(made: OpenSpan, outcome: Outcome, end_ns: int | None) -> None:
     if made.claim():
-        made.close(_outcome(status, error), end_ns=end_ns)
-
-
-def step_name(request: AppendStep) -> str:
-    """Return what a step is called: its name, else its kind."""
-    return request.name or request.kind.replace("_", " ")
+        made.close(outcome, end_ns=end_ns)
 
 
 def _begun(
@@ -226,12 +185,12 @@ def _begun(
     )
     attributes[semconv.CONVERSATION_ID] = open_step.run.conversation_id
     made = recording.begin(
-        text_of(step_name(request)),
+        text_of(request.name or request.kind.replace("_", " ")),
         trace_id=open_step.trace_id,
         span_id=ids.span_id("step"),
         parent_span_id=open_step.span_id,
         attributes=attributes,
-        start_ns=ns_of(request.started_at),
+        start_ns=_ns_of(request.started_at),
     )
     return made, []
 
@@ -249,9 +208,9 @@ def _keep_inputs(recording: Recording, inputs: Sequence[object]) -> list[str]:
     return [ref] if ref else []
 
 
-def _left_open(sidecar: Sidecar, open_step: Place) -> list[Place]:
+def _left_open(service: SidecarService, open_step: Place) -> list[Place]:
     """Return what is open below a step, children first."""
-    with sidecar.readers.read() as connection:
+    with service.site.readers.read() as connection:
         trace = bytes.fromhex(open_step.trace_id)
         steps = open_steps(connection, trace, scope=SCOPE)
         below = _below(open_step.step, steps)
@@ -268,10 +227,9 @@ def _leave_open(
     ended: Ended = "completed" if outcome.status == "completed" else "cancelled"
     if open_step.step.tool_name is not None:
         step.span.set_attribute(semconv.TOOL_RECORDED_PART, "call")
-    if step.claim():
-        start_ns = open_step.stored.message.start_time_unix_nano
-        last_ns = None if end_ns is None else max(end_ns, start_ns)
-        step.close(Outcome(ended, left_open=True), end_ns=last_ns)
+    start_ns = open_step.stored.message.start_time_unix_nano
+    last_ns = None if end_ns is None else max(end_ns, start_ns)
+    _close(step, Outcome(ended, left_open=True), last_ns)
 
 
 def _below(step: StepPlace, steps: Sequence[StepPlace]) -> list[StepPlace]:
@@ -287,19 +245,116 @@ def _below(step: StepPlace, steps: Sequence[StepPlace]) -> list[StepPlace]:
     return found
 
 
-def _resource(service: str | None) -> ResourceMessage:
-    resource = ResourceMessage()
-    for key, value in ((semconv.SERVICE_NAME, service or _SERVICE),):
-        attribute = resource.attributes.add()
-        attribute.key = key
-        attribute.value.string_value = text_of(value)
-    return resource
-
-
 def _links(caller: tuple[str, str] | None) -> Sequence[Link]:
     if caller is None:
         return ()
     return (Link(remote(*caller).get_span_context(), {semconv.LINK_TYPE: "caller"}),)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A tool call of this request."""
+
+    tool_call: ToolCall
+    made: OpenSpan
+
+    def json(self) -> Json:
+        return {
+            "call_id": self.tool_call.call_id,
+            "step_id": _step_id(self.made),
+            "status": "running" if self.made.is_open else "ended",
+            "traceparent": traceparent_of(self.made.trace_id, self.made.span_id),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSteps:
+    """Tool calls of one request and their results: steps below one that is open."""
+
+    service: SidecarService
+    recording: Recording
+    open_step: Place
+    ids: Ids
+    parent_span_id: str
+
+    def begin(self, call: ToolCall, *, number: int = 0, start_ns: int | None = None) -> Called:
+        """Begin a call, the request's nth; without `start_ns` when the call says."""
+        attributes = tool_attributes(name=text_of(call.name), call_id=call.call_id, type=call.type)
+        attributes[semconv.CONVERSATION_ID] = self.open_step.run.conversation_id
+        made = self.recording.begin(
+            tool_name(text_of(call.name)),
+            trace_id=self.open_step.trace_id,
+            span_id=self.ids.span_id(f"tool {number} {call.call_id}"),
+            parent_span_id=self.parent_span_id,
+            attributes=attributes,
+            start_ns=_ns_of(call.started_at) if start_ns is None else start_ns,
+        )
+        _keep(made, semconv.TOOL_CALL_ARGUMENTS, call.arguments)
+        if call.description is not None:
+            made.keep_text(semconv.TOOL_DESCRIPTION, call.description)
+        return Called(call, made)
+
+    def answer(self, result: ToolResult, *, number: int = 0, fresh: Sequence[Called] = ()) -> Json:
+        """End the call that a result answers; `fresh` are those of the same request."""
+        made = _of_this_request(result, fresh)
+        if made is None:
+            stored = self._stored_call(result)
+            made = None if stored is None else self.recording.go_on(stored.stored)
+        if made is None:
+            made = self._untold(result, number=number)
+        _keep(made, semconv.TOOL_CALL_RESULT, result.result)
+        _close(made, _outcome(result.status, result.error), _end_ns_of(made, result.ended_at))
+        return {"call_id": result.call_id, "step_id": _step_id(made), "status": "ended"}
+
+    def _stored_call(self, result: ToolResult) -> Place | None:
+        """Return the open call that a result answers; None where there is none."""
+        trace_id, run = self.open_step.trace_id, self.open_step.run
+        known = None
+        with self.service.site.readers.read() as connection:
+            if result.step_id is not None:
+                return find_place(connection, trace_id, result.step_id)
+            for one in open_steps(connection, bytes.fromhex(trace_id), scope=SCOPE):
+                named = (
+                    one.tool_call_id == result.call_id
+                    if result.call_id is not None
+                    else result.name is not None and one.tool_name == result.name
+                )
+                if named and one.tool_name is not None:
+                    return place_of(connection, trace_id, run, one)
+            if result.call_id is not None:
+                known = find_answer(connection, run.id, result.call_id)
+        if known is not None and not known.is_open:
+            raise ResultExists(result.call_id or "", f"{trace_id}-{known.span_id.hex()}")
+        return None
+
+    def _untold(self, result: ToolResult, *, number: int) -> OpenSpan:
+        """Begin a call that only its result tells of."""
+        if result.name is None:
+            raise InvalidQueryError(
+                "call_id", "no open tool call has this call_id; with a name, it is told as one"
+            )
+        end_ns = _ns_of(result.ended_at) or time.time_ns()
+        start_ns = max(end_ns - round((result.duration_ms or 0) * 1e6), 0)
+        call = ToolCall(name=result.name, call_id=result.call_id, arguments=result.arguments)
+        made = self.begin(call, number=number, start_ns=start_ns).made
+        if result.arguments is None:
+            made.span.set_attribute(semconv.TOOL_RECORDED_PART, "result")
+        return made
+
+
+def _of_this_request(result: ToolResult, fresh: Sequence[Called]) -> OpenSpan | None:
+    for one in fresh:
+        if one.made.is_open and (
+            one.tool_call.call_id == result.call_id
+            if result.call_id is not None
+            else result.step_id is None and one.tool_call.name == result.name
+        ):
+            return one.made
+    return None
+
+
+def _step_id(made: OpenSpan) -> str:
+    return f"{made.trace_id}-{made.span_id}"
 
 
 def _address(trace_id: str, span_id: str, *, status: str) -> Json:
@@ -319,10 +374,6 @@ def _keep(made: OpenSpan, key: str, value: object) -> None:
         made.keep(key, value)
 
 
-def _status(status: str, error: str | Failure | None) -> str:
-    return _outcome(None if status == "running" else status, error).status
-
-
 def _outcome(status: str | None, error: str | Failure | None) -> Outcome:
     if isinstance(error, Failure):
         outcome = outcome_of(status or "failed", error.message)
@@ -330,17 +381,17 @@ def _outcome(status: str | None, error: str | Failure | None) -> Outcome:
     return outcome_of(status, error)
 
 
-def end_ns_of(made: OpenSpan, text: str | None) -> int | None:
+def _end_ns_of(made: OpenSpan, text: str | None) -> int | None:
     """Return when a span ended; None is now.
 
     Raises InvalidQueryError for a time before its start.
     """
-    end_ns = ns_of(text)
+    end_ns = _ns_of(text)
     assert isinstance(made.span, ReadableSpan)  # every span of the SDK that records is one
     if end_ns is not None and end_ns < (made.span.start_time or 0):
         raise InvalidQueryError("ended_at", "ended_at is before the start")
     return end_ns
 
 
-def ns_of(text: str | None) -> int | None:
+def _ns_of(text: str | None) -> int | None:
     return None if text is None else int(text)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from hansard_web.api.openapi import answers
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.steps.bodies import step_body
 
-router = noun_router("steps")
+router = NounRouter("steps")
 
 
 @router.get("/v1/steps/{step_id}", response_class=Answer, responses=answers("steps.schemas.Step"))

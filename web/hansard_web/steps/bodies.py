@@ -8,7 +8,7 @@ from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.dialects.engine.item_views import EventView, LogView
 from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.payloads import NamedPayload, named_payloads
-from hansard_compiler.calls import Call, CallError, Message, Tool, message_json
+from hansard_compiler.calls import Call, Message, Tool, message_json
 from hansard_compiler.renamed import current_attributes
 from hansard_store.annotations.queries import standing_json
 from hansard_store.compilations.receipts import receipts_of
@@ -23,41 +23,30 @@ from hansard_store.steps.queries import (
 )
 from hansard_web.annotations.panel import target_of
 from hansard_web.api.bodies import skeleton_body
-from hansard_web.api.values import Body, milliseconds, ns_text, plain, time_text
+from hansard_web.api.values import Body, fields_of, milliseconds, ns_text, plain, time_text
 from hansard_web.approvals.step_history import gated
 from hansard_web.context.bodies import context_body, native_compilation
 from hansard_web.receipts.bodies import receipt_body
 from hansard_web.replay.json import replays_of_step
 
 _MAX_NS = 1 << 63
+_ERROR = ("type", "message", "http_status")
+_TOKENS = (
+    "input", "output", "cache_read", "cache_write", "cache_write_5m", "cache_write_1h", "reasoning",
+)  # fmt: skip
 
 
 def call_body(call: Call) -> Body:
     """Return a model call in the shape of DESIGN §7."""
-    tokens, cost = call.tokens, call.cost
+    cost = call.cost
     return {
-        "operation": call.operation,
-        "provider": call.provider,
-        "request_model": call.request_model,
-        "response_model": call.response_model,
-        "response_id": call.response_id,
-        "stream": call.stream,
+        **fields_of(call, "operation", "provider", "request_model", "response_model"),
+        **fields_of(call, "response_id", "stream"),
         "input": [message_body(message) for message in call.input],
         "input_is_delta": call.input_is_delta,
         "output": [message_body(message) for message in call.output],
-        "tools": plain(call.tools),
-        "parameters": plain(call.parameters),
-        "finish_reason": call.finish_reason,
-        "finish_reason_raw": call.finish_reason_raw,
-        "tokens": {
-            "input": tokens.input,
-            "output": tokens.output,
-            "cache_read": tokens.cache_read,
-            "cache_write": tokens.cache_write,
-            "cache_write_5m": tokens.cache_write_5m,
-            "cache_write_1h": tokens.cache_write_1h,
-            "reasoning": tokens.reasoning,
-        },
+        **fields_of(call, "tools", "parameters", "finish_reason", "finish_reason_raw"),
+        "tokens": fields_of(call.tokens, *_TOKENS),
         "cost": None
         if cost is None
         else {
@@ -66,9 +55,8 @@ def call_body(call: Call) -> Body:
             "lines": [{"item": item, "usd": plain(usd)} for item, usd in cost.lines],
             "reported_usd": plain(cost.reported_usd),
         },
-        "error": None if call.error is None else _error(call.error),
-        "time_to_first_token_ms": plain(call.time_to_first_token_ms),
-        "sources": dict(call.sources),
+        "error": None if call.error is None else fields_of(call.error, *_ERROR),
+        **fields_of(call, "time_to_first_token_ms", "sources"),
     }
 
 
@@ -78,29 +66,18 @@ def message_body(message: Message) -> Body:
 
 
 def tool_body(tool: Tool) -> Body:
-    return {
-        "name": tool.name,
-        "call_id": tool.call_id,
-        "type": tool.type,
-        "description": tool.description,
-        "arguments": plain(tool.arguments),
-        "result": plain(tool.result),
-    }
+    return fields_of(tool, "name", "call_id", "type", "description", "arguments", "result")
 
 
 def error_body(reading: StepReading, status: str) -> Body | None:
     """Return what went wrong: as the dialect tells it, else the message of the status."""
     error = reading.normal.error or (reading.normal.call and reading.normal.call.error)
     if error:
-        return _error(error)
+        return fields_of(error, *_ERROR)
     if status != "error":
         return None
     message = reading.stored.message.status.message or None
     return {"type": None, "message": message, "http_status": None}
-
-
-def _error(error: CallError) -> Body:
-    return {"type": error.type, "message": error.message, "http_status": error.http_status}
 
 
 def event_body(event: EventView) -> Body:
@@ -163,7 +140,7 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
         "gate": _gate(connection, step, reading),
         "replays": replays_of_step(connection, step.step_id),
         "redactions": [
-            {"rule": one.rule, "field": one.field, "count": one.count}
+            fields_of(one, "rule", "field", "count")
             for one in redactions_of(connection, "traces", step.id)
         ],
         "same_name": _compared(connection, step),
@@ -222,24 +199,12 @@ def _meaning(reading: StepReading, step: StepSkeleton) -> Body:
         "error": error_body(reading, step.status),
         "call": None if normal.call is None else call_body(normal.call),
         "tool": None if normal.tool is None else tool_body(normal.tool),
-        "input": plain(normal.input),
-        "output": plain(normal.output),
-        "query": normal.query,
+        **fields_of(normal, "input", "output", "query"),
         "documents": [
-            {
-                "id": one.id,
-                "content": one.content,
-                "score": plain(one.score),
-                "metadata": plain(one.metadata),
-            }
-            for one in normal.documents
+            fields_of(one, "id", "content", "score", "metadata") for one in normal.documents
         ],
-        "prompt": plain(normal.prompt),
-        "evaluations": plain(normal.evaluations),
-        "tags": list(normal.tags),
-        "metadata": plain(normal.metadata),
-        "conversation_id": normal.conversation_id,
-        "user_id": normal.user_id,
+        **fields_of(normal, "prompt", "evaluations", "tags", "metadata"),
+        **fields_of(normal, "conversation_id", "user_id"),
         "agent": {
             "name": normal.agent_name,
             "id": normal.agent_id,
@@ -255,9 +220,7 @@ def _payload(named: NamedPayload) -> Body:
     """Return a payload that the step names, with where its bytes are."""
     stored = named.payload
     return {
-        "name": named.name,
-        "attribute": named.attribute,
-        "ref": named.ref,
+        **fields_of(named, "name", "attribute", "ref"),
         "state": named.standing.value,
         "media_type": None if stored is None else stored.media_type,
         "size": named.size,

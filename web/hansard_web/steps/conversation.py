@@ -38,14 +38,14 @@ _INPUT, _OUTPUT = "gen_ai.input.messages_ref", "gen_ai.output.messages_ref"
 class ConversationTab:
     """A call's prompt and answer; by default only what the call before had not been sent."""
 
-    earlier: str  # "7 earlier messages"; "" for none
-    earlier_from: str  # "call 3", or "an earlier run of this conversation"
-    all_href: str | None  # shows everything; None when it does already
     messages: tuple[ShownMessage, ...]
     left_out: int  # new messages beyond what one look shows
     answers: tuple[ShownMessage, ...]
     no_answer: str  # why there is none
-    is_delta: bool  # the sender gives only what is new
+    earlier: str = ""  # "7 earlier messages"; "" for none
+    earlier_from: str = ""  # "call 3", or "an earlier run of this conversation"
+    all_href: str | None = None  # shows everything; None when it does already
+    is_delta: bool = False  # the sender gives only what is new
 
 
 def conversation_tab(
@@ -119,16 +119,8 @@ def unwritten_tab(reading: StepReading) -> ConversationTab:
     call = reading.normal.call
     messages = _unwritten(call.input if call else (), reading, _INPUT)
     answers = _unwritten(call.output if call else (), reading, _OUTPUT)
-    return ConversationTab(
-        earlier="",
-        earlier_from="",
-        all_href=None,
-        messages=tuple(messages),
-        left_out=len(call.input) - len(messages) if call else 0,
-        answers=tuple(answers),
-        no_answer=_no_answer(reading),
-        is_delta=False,
-    )
+    left_out = len(call.input) - len(messages) if call else 0
+    return ConversationTab(tuple(messages), left_out, tuple(answers), _no_answer(reading))
 
 
 def _unwritten(messages: Sequence[Message], reading: StepReading, key: str) -> list[ShownMessage]:

@@ -317,10 +317,8 @@ def _python(request: Request) -> str:
     literal = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", literal)
     if request.api == "anthropic":
         client, key, call = "Anthropic", "anthropic", "messages.create"
-        show = "print(response.model_dump_json(indent=2))"
     else:
         client, key, call = "OpenAI", "openai", "chat.completions.create"
-        show = "print(response.model_dump_json(indent=2))"
     return "\n".join(
         [
             *_comments(request),
@@ -331,7 +329,7 @@ def _python(request: Request) -> str:
             f"request = {literal}",
             "",
             f"response = client.{call}(**request)",
-            show,
+            "print(response.model_dump_json(indent=2))",
             "",
         ]
     )

@@ -24,7 +24,7 @@ from hansard_collector.dialects.engine.values import real
 from hansard_collector.otlp.json_codec import encode_json
 from hansard_collector.payloads import OF_ITEMS, NamedPayload, PayloadStanding, named_payloads
 from hansard_compiler.errors import NotFoundError
-from hansard_store.compilations.queries import ID_KEY, Compilation
+from hansard_store.compilations.queries import Compilation
 from hansard_store.content.messages import find_text
 from hansard_store.content.payloads import Payload, folder_of, peek_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
@@ -45,9 +45,9 @@ from hansard_web.annotations import panel as annotating
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.step_history import Gated, gated
 from hansard_web.capture import Uncaptured, uncaptured
-from hansard_web.compile_view.record import compilation_for
 from hansard_web.compile_view.state import parse_context_state
 from hansard_web.compile_view.view import NativeView, native_view
+from hansard_web.context.bodies import native_compilation
 from hansard_web.context.page import ContextView, context_view
 from hansard_web.diff.compaction import find_compaction, says_compaction
 from hansard_web.diff.neighbours import neighbours_of
@@ -471,8 +471,7 @@ def pane_of(
     """Read a step as far as its open tab needs it."""
     reading = read_step(connection, step.id)
     placed = place_call(connection, run=run.id, span=step.id, conversation_id=run.conversation_id)
-    named_compile = reading.view.attributes.get(ID_KEY)
-    compiled = compilation_for(connection, step, run.id, named_compile)
+    compiled = native_compilation(connection, step, reading, run=run.id, with_below=False)
     talks = placed is not None or is_unwritten(reading)
     knows = placed is not None or compiled is not None
     tab = _possible(tab, talks=talks, knows=knows)
@@ -498,7 +497,7 @@ def pane_of(
         address=address,
         address_pairs=tuple(parse_qsl(address.partition("?")[2])),
         page_href=_page_href(step, tab, compiled),
-        run_href=f"/runs/{step.run_id}?span={_key(step)}",
+        run_href=f"/runs/{step.run_id}?span={step_key(step)}",
         close_href=around.close_href,
         previous_href=around.previous_href,
         next_href=around.next_href,
@@ -629,7 +628,8 @@ def _copies(step: StepSkeleton, reading: StepReading) -> tuple[tuple[str, str], 
     return tuple((COPY_LABELS[form], f"/steps/{step.step_id}/copy/{form}") for form in FORMS)
 
 
-def _key(step: StepSkeleton) -> str:
+def step_key(step: StepSkeleton) -> str:
+    """Return a step's name in addresses of its run's page."""
     return step.span_id + (".server" if step.side else "")
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models.tasks import Decision
+from hansard_store.database.cursors import Page
 from hansard_store.detection.rules import LEVELS, RULES, adjusted_rules, rule_text
 from hansard_store.detection.scan import scan
 from hansard_store.ids import short_id
@@ -23,14 +24,16 @@ from hansard_web.cli.base import (
     Command,
     Group,
     Misused,
+    by_option,
     json_option,
+    print_answer,
     print_json,
+    print_page,
     read_config,
     setting_options,
-    user_name,
 )
 from hansard_web.cli.store import opened_service, reading
-from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
 from hansard_web.tasks import labels as words
 from hansard_web.tasks.labels import OUTCOMES
 from hansard_web.ui import format as fmt
@@ -62,37 +65,25 @@ def list_(
     with reading(data) as connection:
         page = list_tasks(connection, state=filters, level=level, limit=limit, cursor=cursor)
         items = [task_json(connection, one) for one in page.items]
-    if as_json:
-        print_json({"items": items, "next_cursor": page.next_cursor})
-        return
-    if not items and filters == "open":
+    if not items and filters == "open" and not as_json:
         click.echo("No task is open. `hansard detect` looks for what repeats.", err=True)
         return
-    print_table(
-        (
-            Column("TASK"),
-            Column("STATE"),
-            Column("LEVEL"),
-            Column("WHAT", may_cut=True),
-            Column("TIMES", is_figure=True),
-            Column("LAST (UTC)"),
-            Column("SAYS", may_cut=True),
-        ),
-        (
-            (
-                short_id(one["task_id"]),
-                _state(one),
-                one["level"],
-                one["title"],
-                f"{one['count']:,}",
-                fmt.day_time(int(one["last_ns"])),
-                one["sample"] or "",
-            )
-            for one in items
-        ),
+    print_page(Page(items, page.next_cursor), dict, _print_list, as_json=as_json)
+
+
+def _print_list(items: Sequence[Json]) -> None:
+    print_records(
+        items,
+        {
+            Column("TASK"): lambda one: short_id(one["task_id"]),
+            Column("STATE"): _state,
+            Column("LEVEL"): lambda one: one["level"],
+            Column("WHAT", may_cut=True): lambda one: one["title"],
+            Column("TIMES", is_figure=True): lambda one: f"{one['count']:,}",
+            Column("LAST (UTC)"): lambda one: fmt.day_time(int(one["last_ns"])),
+            Column("SAYS", may_cut=True): lambda one: one["sample"] or "",
+        },
     )
-    if page.next_cursor:
-        click.echo(f"more: --cursor {page.next_cursor}", err=True)
 
 
 @tasks.command()
@@ -105,11 +96,8 @@ def show(*, task_id: str, data: str | None, as_json: bool) -> None:
     Example: hansard tasks show 1f8b2c3d
     """
     with reading(data) as connection:
-        body = task_json(connection, get_task(connection, task_id))
-    if as_json:
-        print_json({"task": body})
-        return
-    _print(body)
+        body = {"task": task_json(connection, get_task(connection, task_id))}
+    print_answer(body, _print, as_json=as_json)
 
 
 def _deciding(function: Any) -> Any:
@@ -117,7 +105,7 @@ def _deciding(function: Any) -> Any:
     for add in (
         json_option,
         setting_options("data", "retention"),
-        click.option("--by", help="Who decides. Default: the user of this machine."),
+        by_option("Who decides. Default: the user of this machine."),
         click.argument("task_id"),
     ):
         function = add(function)
@@ -160,10 +148,10 @@ def done(**options: Any) -> None:
 
 
 def _decide(
-    decision: Decision, *, task_id: str, note: str | None, by: str | None, data: str | None,
+    decision: Decision, *, task_id: str, note: str | None, by: str, data: str | None,
     retention: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    fields = {"decision": decision, "note": note, "by": by or user_name()}
+    fields = {"decision": decision, "note": note, "by": by}
     with opened_service(TaskService, data, retention) as service:
         made = service.decide_json(task_id, fields)
     if not as_json:
@@ -178,7 +166,8 @@ def _state(one: Json) -> Text:
     return Text(word, style="yellow" if one["review"] else "")
 
 
-def _print(task: Json) -> None:
+def _print(body: Json) -> None:
+    task = body["task"]
     decision, done = task["decision"] or {}, task["done"] or {}
     rule = rule_text(task["rule"], threshold=task["threshold"], window_ns=int(task["window_ns"]))
     print_lines([task["title"], "", task["description"], ""])
@@ -205,9 +194,13 @@ def _print(task: Json) -> None:
         pair = f"{one['older'] or 'gone'} superseded by {one['newer'] or 'gone'}"
         print_lines([f"{one['state']}: {pair}: {one['rationale']} ({one['judge']}{score})"])
     print_lines(["", "where (the first one and the newest):"])
-    print_table(
-        (Column("WHEN (UTC)"), Column("WHAT"), Column("ID")),
-        ((fmt.day_time(int(one["ns"])), one["kind"], one["id"]) for one in task["evidence"]),
+    print_records(
+        task["evidence"],
+        {
+            Column("WHEN (UTC)"): lambda one: fmt.day_time(int(one["ns"])),
+            Column("WHAT"): lambda one: one["kind"],
+            Column("ID"): lambda one: one["id"],
+        },
     )
 
 
@@ -267,10 +260,7 @@ def detect(
                 service.look_up(found.findings) if dry_run else service.record(found.findings)
             )
         body = scan_json(connection, found, recorded)
-    if as_json:
-        print_json(body)
-        return
-    _print_found(body)
+    print_answer(body, _print_found, as_json=as_json)
 
 
 def _numbers(
@@ -289,30 +279,18 @@ def _print_found(body: Json) -> None:
     if not findings:
         click.echo("Nothing repeats.", err=True)
         return
-    print_table(
-        (
-            Column("TASK"),
-            Column("LEVEL"),
-            Column("WHAT", may_cut=True),
-            Column("TIMES", is_figure=True),
-            Column("SINCE (UTC)"),
-            Column("LAST (UTC)"),
-            Column(""),
-            Column("SAYS", may_cut=True),
-        ),
-        (
-            (
-                short_id(one["task_id"] or ""),
-                level,
-                one["title"],
-                f"{one['count']:,}",
-                fmt.day_time(int(one["first_ns"])),
-                fmt.day_time(int(one["last_ns"])),
-                OUTCOMES[one["outcome"]],
-                one["sample"] or "",
-            )
-            for level, one in findings
-        ),
+    print_records(
+        findings,
+        {
+            Column("TASK"): lambda found: short_id(found[1]["task_id"] or ""),
+            Column("LEVEL"): lambda found: found[0],
+            Column("WHAT", may_cut=True): lambda found: found[1]["title"],
+            Column("TIMES", is_figure=True): lambda found: f"{found[1]['count']:,}",
+            Column("SINCE (UTC)"): lambda found: fmt.day_time(int(found[1]["first_ns"])),
+            Column("LAST (UTC)"): lambda found: fmt.day_time(int(found[1]["last_ns"])),
+            Column(""): lambda found: OUTCOMES[found[1]["outcome"]],
+            Column("SAYS", may_cut=True): lambda found: found[1]["sample"] or "",
+        },
     )
     if body["left_off"]:
         click.echo(f"{body['left_off']:,} rarer patterns were left off", err=True)

@@ -33,7 +33,6 @@ from hansard_store.tasks.rows import (
 )
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.memory.labels import text_of, title_of
-from hansard_web.principals.dependencies import may_not_decide, must_sign_in
 from hansard_web.tasks import labels as words
 from hansard_web.tasks.api import TasksDep
 from hansard_web.ui.format import agent_words, plural
@@ -71,13 +70,10 @@ class Place:
 class Proposal:
     """A supersession that approving the task applies."""
 
-    older_href: str
+    supersession: Supersession
     older_text: str
-    newer_href: str
     newer_text: str
-    why: str
     judge: str  # with its score
-    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +128,10 @@ def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
 def _proposal(connection: apsw.Connection, one: Supersession) -> Proposal:
     score = "" if one.score is None else f", score {one.score:.2f}"
     return Proposal(
-        older_href=f"/memory/{one.older_id}",
+        supersession=one,
         older_text=_content(connection, one.older_id),
-        newer_href=f"/memory/{one.newer_id}",
         newer_text=_content(connection, one.newer_id),
-        why=one.rationale,
         judge=f"{one.judge}{score}",
-        state=one.state,
     )
 
 
@@ -244,14 +237,10 @@ class Choice:
 class Row:
     """A task as the list shows it."""
 
-    task_id: str
+    task: Task
     href: str
     mark: str
     word: str
-    title: str
-    level: str
-    count: int
-    last_ns: int
     says: str  # the newest one, as far as it is stored
 
 
@@ -270,7 +259,7 @@ class Listing:
     @property
     def first_id(self) -> str | None:
         """Return what is shown when nothing was chosen."""
-        return self.rows[0].task_id if self.rows else None
+        return self.rows[0].task.task_id if self.rows else None
 
 
 def read_state(query: Mapping[str, str]) -> TasksState:
@@ -315,14 +304,10 @@ def _choices(state: TasksState, counts: Mapping[str, int]) -> list[Choice]:
 def _row(connection: apsw.Connection, state: TasksState, task: Task) -> Row:
     mark, word = words.STATES[task.state]
     return Row(
-        task_id=task.task_id,
+        task=task,
         href=state.address(task.task_id),
         mark=mark,
         word=word,
-        title=task.title,
-        level=task.level,
-        count=task.count,
-        last_ns=task.last_ns,
         says=sample_of(connection, task.evidence[-1]) or "",
     )
 
@@ -338,8 +323,6 @@ class TasksPage:
     detail: Detail | None
     problem: str  # why a decision was not taken
     note: str  # what was written with it
-    may_not: str  # why this reader cannot decide; "" who can
-    must_sign_in: bool  # and it is that nobody is signed in
 
 
 @router.get("/tasks")
@@ -387,7 +370,5 @@ def _page(
         listing = read_listing(connection, read_state(request.query_params))
         selected = task_id or listing.first_id
         detail = read_detail(connection, selected) if selected else None
-    refused = may_not_decide(request, site.settings)
-    is_out = must_sign_in(request, site.settings)
-    page = TasksPage(listing, detail, problem, note, refused, is_out)
+    page = TasksPage(listing, detail, problem, note)
     return site.renderer.page(request, "tasks.html", here="tasks", page=page, status=status)

@@ -11,16 +11,15 @@ from starlette.requests import Request
 
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
-from hansard_compiler.transcripts.reads import active, cache_effect, check_summary, cost_of
+from hansard_compiler.transcripts.reads import cache_effect, check_summary, cost_of
 from hansard_compiler.transcripts.views import prefix_hash
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.principals.model import Scope
 from hansard_store.transcripts.queries import list_transcripts, transcript_size
 from hansard_store.transcripts.service import SqliteTranscripts
-from hansard_web.api.openapi import answers
-from hansard_web.api.parameters import Cursor, read_limit
+from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, noun_router
+from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.dependencies import principal_of
@@ -34,13 +33,13 @@ from hansard_web.transcripts.bodies import (
     SpawnBranch,
 )
 from hansard_web.transcripts.json import (
+    active_bodies,
     branch_body,
     check_body,
     conversation_body,
     cost_body,
     effect_body,
     fold_body,
-    handoff_body,
     head_body,
     item_body,
     mark_body,
@@ -49,10 +48,9 @@ from hansard_web.transcripts.json import (
     transcripts_of,
 )
 
-router = noun_router("transcripts", route_class=JsonRoute)
+router = NounRouter("transcripts", route_class=JsonRoute)
 
 _KIND = "transcript messages"
-LimitParam = Annotated[int, Depends(read_limit)]
 
 
 ConversationText = Annotated[
@@ -76,14 +74,10 @@ LogDep = Annotated[LogId, Depends(log_of)]
 TranscriptsDep = Annotated[SqliteTranscripts, Depends(_transcripts)]
 
 
-@router.get(
-    "/v1/transcripts",
-    response_class=Answer,
-    responses=answers("transcripts.schemas.TranscriptList"),
-)
+@router.get("/v1/transcripts", "transcripts.schemas.TranscriptList")
 def transcripts(
     site: SiteDep,
-    limit: LimitParam,
+    limit: Limit,
     conversation: Annotated[str | None, Query(description="gen_ai.conversation.id")] = None,
     cursor: Cursor = None,
 ) -> Answer:
@@ -92,30 +86,21 @@ def transcripts(
         page = list_transcripts(
             connection, name=conversation or None, limit=limit, cursor=cursor or None
         )
-    items = [item_body(one) for one in page.items]
-    return Answer({"items": items, "next_cursor": page.next_cursor})
+    return page_answer(page, item_body)
 
 
-@router.post(
-    "/v1/transcripts",
-    response_class=Answer,
-    responses=answers("transcripts.schemas.EnsuredConversation"),
-)
+@router.post("/v1/transcripts", "transcripts.schemas.EnsuredConversation")
 def ensure_conversation(service: TranscriptsDep, body: EnsureConversation) -> Answer:
     """Return the id of a conversation; made where there is none."""
     return Answer(conversation_body(service.ensure(body.conversation)))
 
 
-@router.get(
-    "/v1/transcripts/{log_id}",
-    response_class=Answer,
-    responses=answers("transcripts.schemas.Transcript"),
-)
+@router.get("/v1/transcripts/{log_id}", "transcripts.schemas.Transcript")
 def transcript(
     service: TranscriptsDep,
     log: LogDep,
     request: Request,
-    limit: LimitParam,
+    limit: Limit,
     view: Annotated[
         Literal["all", "active"],
         Query(description="all: everything ever, a page; active: what the next call is given"),
@@ -147,27 +132,18 @@ def transcript(
 
 
 def _active_body(service: SqliteTranscripts, log: LogId) -> Body:
-    now = active(service, log)
-    after = -1 if now.fold is None else now.fold.message_position
-    messages = service.messages(log, after=after, limit=now.head - after)
-    items = message_bodies(messages, service.marks(log))
-    front = [] if now.fold is None else [handoff_body(now.fold)]
+    now, items = active_bodies(service, log)
     return {
         **head_body(service, log, now.head),
         "view": "active",
         "open_calls": list(now.open_calls),
         "prefix_hash": prefix_hash(now.messages),
-        "items": [*front, *items],
+        "items": items,
         "next_cursor": None,
     }
 
 
-@router.post(
-    "/v1/transcripts/{log_id}",
-    response_class=Answer,
-    status_code=HTTPStatus.CREATED,
-    responses=answers("transcripts.schemas.Appended", status=201),
-)
+@router.post("/v1/transcripts/{log_id}", "transcripts.schemas.Appended", status=201)
 def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessages) -> Answer:
     """Append messages, all or none, and return them as they are stored: go on with those.
 
@@ -180,24 +156,14 @@ def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessage
     return Answer(body, status_code=HTTPStatus.CREATED)
 
 
-@router.post(
-    "/v1/transcripts/{log_id}/fold",
-    response_class=Answer,
-    status_code=HTTPStatus.CREATED,
-    responses=answers("transcripts.schemas.Folded", status=201),
-)
+@router.post("/v1/transcripts/{log_id}/fold", "transcripts.schemas.Folded", status=201)
 def fold_transcript(service: TranscriptsDep, log: LogDep, body: FoldTranscript) -> Answer:
     """Let a summary stand for all messages so far. Nothing is deleted."""
     made = service.fold(log, body.summary, expected_head=body.expected_head, actor=body.by)
     return Answer(fold_body(made), status_code=HTTPStatus.CREATED)
 
 
-@router.post(
-    "/v1/transcripts/{log_id}/redactions",
-    response_class=Answer,
-    status_code=HTTPStatus.CREATED,
-    responses=answers("transcripts.schemas.Marked", status=201),
-)
+@router.post("/v1/transcripts/{log_id}/redactions", "transcripts.schemas.Marked", status=201)
 def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> Answer:
     """Redact or supersede a message in views and prompts, or restore it; the row stays."""
     made = service.mark(
@@ -213,22 +179,14 @@ def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> 
     return Answer(body, status_code=HTTPStatus.CREATED)
 
 
-@router.post(
-    "/v1/transcripts/{log_id}/check",
-    response_class=Answer,
-    responses=answers("transcripts.schemas.FoldCheck"),
-)
+@router.post("/v1/transcripts/{log_id}/check", "transcripts.schemas.FoldCheck")
 def check_fold(service: TranscriptsDep, log: LogDep, body: CheckSummary) -> Answer:
     """Say which constraints and requests a summary does not repeat."""
     service.conversation(log)
     return Answer(check_body(check_summary(service, log, body.summary)))
 
 
-@router.get(
-    "/v1/transcripts/{log_id}/cost",
-    response_class=Answer,
-    responses=answers("transcripts.schemas.ResumeCost"),
-)
+@router.get("/v1/transcripts/{log_id}/cost", "transcripts.schemas.ResumeCost")
 def resume_cost(
     service: TranscriptsDep,
     log: LogDep,
@@ -241,11 +199,7 @@ def resume_cost(
     return Answer(cost_body(cost))
 
 
-@router.get(
-    "/v1/transcripts/{conversation_id}/stats",
-    response_class=Answer,
-    responses=answers("transcripts.schemas.TranscriptSize"),
-)
+@router.get("/v1/transcripts/{conversation_id}/stats", "transcripts.schemas.TranscriptSize")
 def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> Answer:
     """Tell how large a transcript is, and how much of it is folded."""
     conversation = ConversationId.parse(conversation_id)
@@ -253,11 +207,7 @@ def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> Answer
         return Answer(size_body(transcript_size(connection, conversation)))
 
 
-@router.get(
-    "/v1/transcripts/{log_id}/branches",
-    response_class=Answer,
-    responses=answers("transcripts.schemas.BranchList"),
-)
+@router.get("/v1/transcripts/{log_id}/branches", "transcripts.schemas.BranchList")
 def branches(service: TranscriptsDep, log: LogDep) -> Answer:
     """List the sub-agents that began in a log, in order."""
     service.conversation(log)
@@ -267,20 +217,15 @@ def branches(service: TranscriptsDep, log: LogDep) -> Answer:
 
 @router.post(
     "/v1/transcripts/{log_id}/branches",
-    response_class=Answer,
-    status_code=HTTPStatus.CREATED,
-    responses=answers("transcripts.schemas.BranchAnswer", status=201),
+    "transcripts.schemas.BranchAnswer",
+    status=201,
 )
 def spawn_branch(service: TranscriptsDep, log: LogDep, body: SpawnBranch) -> Answer:
     """Begin the log of a sub-agent, which is read and appended to by its own id."""
     return Answer(branch_body(service.spawn(log, body.name)), status_code=HTTPStatus.CREATED)
 
 
-@router.post(
-    "/v1/transcripts/{branch_id}/end",
-    response_class=Answer,
-    responses=answers("transcripts.schemas.BranchAnswer"),
-)
+@router.post("/v1/transcripts/{branch_id}/end", "transcripts.schemas.BranchAnswer")
 def end_branch(service: TranscriptsDep, branch_id: BranchText, body: EndBranch) -> Answer:
     """Say that a sub-agent ended. Appending to it resumes it."""
     return Answer(branch_body(service.end(BranchId.parse(branch_id), body.status)))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hansard_compiler.errors import HansardError
 from hansard_compiler.models.json_schema import A_NUMBER
-from hansard_compiler.transcripts import errors
 from hansard_compiler.transcripts.entry import CLIP_BYTES, MESSAGE_BYTES, MIN_CLIP_BYTES, NewMessage
 from hansard_compiler.transcripts.messages import MessageSchema
 from hansard_compiler.transcripts.views import EndStatus, MarkKind
@@ -17,25 +14,6 @@ from hansard_compiler.transcripts.views import EndStatus, MarkKind
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 By = Annotated[str, Field(max_length=4096)]
 _STEP = r"^[0-9a-f]{32}-[0-9a-f]{16}$"
-
-TRANSCRIPT_STATUSES: Final = (
-    (errors.InvalidConversationId, HTTPStatus.BAD_REQUEST),
-    (errors.InvalidMessage, HTTPStatus.BAD_REQUEST),
-    (errors.UndecodableMessage, HTTPStatus.INTERNAL_SERVER_ERROR),
-    (errors.TranscriptError, HTTPStatus.CONFLICT),
-)
-
-
-def transcript_details(error: HansardError) -> dict[str, Any]:
-    """Return what a program may want to know of a refusal; {} for another error."""
-    match error:
-        case errors.HeadStale():
-            return {"expected": error.expected, "found": error.found}
-        case errors.ResultWithoutCall():
-            return {"call_ids": list(error.call_ids)}
-        case errors.UndecodableMessage():
-            return {"log": error.log, "position": error.position}
-    return {}
 
 
 class _Body(BaseModel):

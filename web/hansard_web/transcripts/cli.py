@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -20,7 +20,7 @@ from hansard_compiler.transcripts.cost import WINDOW_TOKENS
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.errors import TranscriptError
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
-from hansard_compiler.transcripts.reads import active, cache_effect, check_summary, cost_of
+from hansard_compiler.transcripts.reads import cache_effect, check_summary, cost_of
 from hansard_compiler.transcripts.views import MarkKind
 from hansard_store.transcripts.archives import check_archive, write_archive
 from hansard_store.transcripts.queries import (
@@ -30,24 +30,25 @@ from hansard_store.transcripts.queries import (
     transcript_size,
 )
 from hansard_store.transcripts.service import SqliteTranscripts
+from hansard_web.api.values import page_body
 from hansard_web.cli.base import (
-    Command,
     Failed,
     Group,
     json_option,
+    print_answer,
     print_json,
     read_config,
     setting_options,
     user_name,
 )
 from hansard_web.cli.store import find_store, reading, use_store
-from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
 from hansard_web.transcripts.json import (
+    active_bodies,
     check_body,
     cost_body,
     effect_body,
     fold_body,
-    handoff_body,
     head_body,
     item_body,
     mark_body,
@@ -103,10 +104,15 @@ def line_of(log: LogId) -> ConversationId:
     return log
 
 
+@click.group(cls=Group)
+def transcripts() -> None:
+    """Transcripts: what was said, folds, sizes, archives, and whether every row decodes."""
+
+
 # Looking after transcripts: redact, cost, stats, archive, doctor.
 
 
-@click.command(cls=Command)
+@transcripts.command()
 @of_log
 @click.option("--position", required=True, type=click.IntRange(0))
 @click.option("--reason", required=True)
@@ -149,7 +155,7 @@ def redact(
     print_lines(lines)
 
 
-@click.command(cls=Command)
+@transcripts.command()
 @of_log
 @click.option("--model", default="", help="Whose tokens are counted.")
 @click.option("--window-tokens", default=WINDOW_TOKENS, show_default=True, type=click.IntRange(1))
@@ -173,7 +179,7 @@ def cost(*, log: str, data: str | None, model: str, window_tokens: int, as_json:
     )
 
 
-@click.command(cls=Command)
+@transcripts.command()
 @of_log
 def stats(*, log: str, data: str | None, as_json: bool) -> None:
     """Tell how large a conversation is, and how much of it is folded.
@@ -200,7 +206,7 @@ def stats(*, log: str, data: str | None, as_json: bool) -> None:
     )
 
 
-@click.command(cls=Command)
+@transcripts.command()
 @of_log
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--check", "is_check", is_flag=True, help="Compare a file with what is stored.")
@@ -223,16 +229,12 @@ def archive(*, log: str, file: Path, data: str | None, is_check: bool, as_json: 
         "sha256": made.sha256,
         "size_bytes": made.size_bytes,
     }
-    if as_json:
-        print_json(body)
-    else:
-        outcome = "is what was archived" if is_check else "is written and read back"
-        print_lines(
-            [f"{file} {outcome}: positions 0 to {made.last_position}, sha256 {made.sha256}"]
-        )
+    outcome = "is what was archived" if is_check else "is written and read back"
+    line = f"{file} {outcome}: positions 0 to {made.last_position}, sha256 {made.sha256}"
+    print_answer(body, lambda _: print_lines([line]), as_json=as_json)
 
 
-@click.command(cls=Command)
+@transcripts.command()
 @setting_options("data")
 @json_option
 def doctor(*, data: str | None, as_json: bool) -> None:
@@ -255,14 +257,6 @@ def doctor(*, data: str | None, as_json: bool) -> None:
         raise Failed(f"{len(failures) + len(found.problems)} problems")
 
 
-UPKEEP: Final = (redact, cost, stats, archive, doctor)
-
-
-@click.group(cls=Group)
-def transcripts() -> None:
-    """Transcripts: what was said, folds, sizes, archives, and whether every row decodes."""
-
-
 @transcripts.command("list")
 @setting_options("data")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 500))
@@ -275,20 +269,20 @@ def list_(*, data: str | None, limit: int, cursor: str | None, as_json: bool) ->
     """
     with reading(data) as connection:
         page = list_transcripts(connection, limit=limit, cursor=cursor)
-    items = [item_body(one) for one in page.items]
     if as_json:
-        print_json({"items": items, "next_cursor": page.next_cursor})
+        print_json(page_body(page, item_body))
         return
-    columns = [
-        Column("conversation"), Column("messages", is_figure=True), Column("folds", is_figure=True),
-        Column("bytes", is_figure=True), Column("last"), Column("began with", may_cut=True),
-    ]  # fmt: skip
-    rows = [
-        (one["conversation"], str(one["messages"]), str(one["folds"]), f"{one['size_bytes']:,}",
-         one["last_at"] or "", one["first_input"] or "")
-        for one in items
-    ]  # fmt: skip
-    print_table(columns, rows)
+    print_records(
+        map(item_body, page.items),
+        {
+            Column("conversation"): lambda one: one["conversation"],
+            Column("messages", is_figure=True): lambda one: str(one["messages"]),
+            Column("folds", is_figure=True): lambda one: str(one["folds"]),
+            Column("bytes", is_figure=True): lambda one: f"{one['size_bytes']:,}",
+            Column("last"): lambda one: one["last_at"] or "",
+            Column("began with", may_cut=True): lambda one: one["first_input"] or "",
+        },
+    )
 
 
 @transcripts.command()
@@ -305,11 +299,12 @@ def show(
     Example: hansard transcripts show support-42 --active
     """
     with opened(data, log) as (service, log_id):
-        items = _active(service, log_id) if is_active else _all(service, log_id, after, limit, raw)
-        body = {
-            **head_body(service, log_id, service.head(log_id)),
-            "items": items,
-        }
+        if is_active:
+            _, items = active_bodies(service, log_id)
+        else:
+            found = service.messages(log_id, after=after, limit=limit)
+            items = message_bodies(found, service.marks(log_id), is_raw=raw)
+        body = {**head_body(service, log_id, service.head(log_id)), "items": items}
     if as_json:
         print_json(body)
         return
@@ -318,23 +313,6 @@ def show(
         print_lines(_message_lines(one))
         if one["position"] in folded and not is_active:
             print_lines([f"── folded here: up to {one['position']} a summary stands for it ──"])
-
-
-def _all(
-    service: SqliteTranscripts, log: LogId, after: int, limit: int, is_raw: bool
-) -> list[Json]:
-    found = service.messages(log, after=after, limit=limit)
-    return message_bodies(found, service.marks(log), is_raw=is_raw)
-
-
-def _active(service: SqliteTranscripts, log: LogId) -> list[Json]:
-    now = active(service, log)
-    after = -1 if now.fold is None else now.fold.message_position
-    front = [] if now.fold is None else [handoff_body(now.fold)]
-    return [
-        *front,
-        *message_bodies(service.messages(log, after=after), service.marks(log)),
-    ]
 
 
 def _message_lines(one: Json) -> Iterator[str]:
@@ -426,10 +404,7 @@ def check(*, log: str, data: str | None, summary: str | None, as_json: bool) -> 
     text = sys.stdin.read() if summary == "-" else summary
     with opened(data, log) as (service, log_id):
         body = check_body(check_summary(service, log_id, text))
-    if as_json:
-        print_json(body)
-    else:
-        print_lines(_lost_lines(body))
+    print_answer(body, lambda body: print_lines(_lost_lines(body)), as_json=as_json)
     if not body["is_complete"]:
         raise click.exceptions.Exit(1)
 
@@ -440,7 +415,3 @@ def _lost_lines(body: Json) -> Iterator[str]:
     for one in lost:
         missing = ", ".join(one["missing"]) or "its negation"
         yield f"{one['kind']:>10}  {one['position']:>5}  {one['sentence']}  (missing: {missing})"
-
-
-for one in UPKEEP:
-    transcripts.add_command(one)

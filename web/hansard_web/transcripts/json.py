@@ -10,9 +10,10 @@ from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.cost import ResumeCost
 from hansard_compiler.transcripts.ids import BranchId, LogId
 from hansard_compiler.transcripts.messages import StoredMessage
-from hansard_compiler.transcripts.reads import CacheEffect
+from hansard_compiler.transcripts.reads import CacheEffect, active
 from hansard_compiler.transcripts.summary_check import FoldCheck
 from hansard_compiler.transcripts.views import (
+    Active,
     Branch,
     Conversation,
     Fold,
@@ -160,6 +161,15 @@ def message_bodies(
     """Return messages under the marks in force; raw, as they stand in the log."""
     shown = {} if is_raw else current_marks(marks)
     return [stored_body(one, shown.get(one.position)) for one in messages]
+
+
+def active_bodies(transcripts: SqliteTranscripts, log: LogId) -> tuple[Active, list[Body]]:
+    """Return what the next call is given, and its messages: the newest fold, and what follows."""
+    now = active(transcripts, log)
+    after = -1 if now.fold is None else now.fold.message_position
+    messages = transcripts.messages(log, after=after, limit=now.head - after)
+    front = [] if now.fold is None else [handoff_body(now.fold)]
+    return now, [*front, *message_bodies(messages, transcripts.marks(log))]
 
 
 def cost_body(cost: ResumeCost) -> Body:

@@ -31,11 +31,6 @@ class Asset:
     body: bytes
     media_type: str
 
-    @property
-    def integrity(self) -> str:
-        """The subresource integrity value for its tag."""
-        return "sha384-" + base64.b64encode(hashlib.sha384(self.body).digest()).decode()
-
 
 class Assets:
     """Every static file of the package, in memory (about 200 KiB), and their common digest."""
@@ -43,7 +38,7 @@ class Assets:
     def __init__(self) -> None:
         found = _read(files("hansard_web") / "static", "")
         self._by_path = {asset.path: asset for asset in found}
-        self._integrity = {asset.path: asset.integrity for asset in found}
+        self._integrity = {one.path: hashlib.sha384(one.body).digest() for one in found}
         digest = hashlib.sha256()
         for path in sorted(self._by_path):
             digest.update(path.encode() + b"\0" + self._by_path[path].body + b"\0")
@@ -58,7 +53,8 @@ class Assets:
         return f"/static/{self.build}/{self._by_path[path].path}"
 
     def integrity(self, path: str) -> str:
-        return self._integrity[path]
+        """Return the subresource integrity value for the tag of a file."""
+        return "sha384-" + base64.b64encode(self._integrity[path]).decode()
 
 
 @cache

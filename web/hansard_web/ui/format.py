@@ -106,6 +106,11 @@ def money(usd_nano: int) -> str:
     return f"${usd:.{places}f}"
 
 
+def natural(text: str, *, digits: int) -> int | None:
+    """Return a whole number of an address or a form; None for any other or a longer text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
 def count(number: int) -> str:
     """Return a number with thousands apart."""
     return f"{number:,}"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -29,9 +29,9 @@ from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import make_private
 from hansard_store.principals.model import Scope
 from hansard_web.approvals.page_state import Badge, read_badge
-from hansard_web.principals.dependencies import principal_of
+from hansard_web.principals.dependencies import may_not_decide, must_sign_in, principal_of
 from hansard_web.ui import format as figures
-from hansard_web.ui.assets import Assets, package_assets
+from hansard_web.ui.assets import package_assets
 from hansard_web.ui.markdown import to_html, verbatim
 
 # Compiled templates stored beside their sources, as Python keeps compiled modules.
@@ -81,6 +81,10 @@ _MODULE: Final = Markup('<script type="module" src="{}" integrity="{}"></script>
 _SCRIPT: Final = Markup('<script src="{}" integrity="{}"></script>')
 _TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 _FIGURES: Final = Path(__file__).with_name("format.py")
+_FILTERS: Final = (
+    "agent_words", "ago", "clock", "count", "day_time", "duration", "file_size", "iso_time",
+    "money", "offset", "percent", "plural", "shorten", "status_word", "tokens",
+)  # fmt: skip
 _STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
 
 
@@ -123,6 +127,8 @@ class Shell:
     places: tuple[Place, ...] = PLACES
     badge: Callable[[], Badge] = lambda: Badge(0)  # called by whole pages only
     may_decide: bool = True  # whether the reader's token may say something in a person's name
+    may_not: str = ""  # why this reader cannot decide; "" who can
+    must_sign_in: bool = False  # and it is that nobody is signed in
     principal: str = ""  # the name that decisions of this reader are stored under; "" for none
     is_open: bool = False  # anyone may decide, as the setting `decide` says
     messages: str = "markdown"  # one of MESSAGES
@@ -137,11 +143,12 @@ class Shell:
 
 
 @cache
-def make_environment(assets: Assets) -> Environment:
+def make_environment() -> Environment:
     """Return the environment of all templates: escaping on, a missing name is an error.
 
-    There is one for the same files, so a process compiles a template once.
+    There is one in a process, which so compiles a template once.
     """
+    assets = package_assets()
     environment = Environment(
         loader=PackageLoader("hansard_web"),
         autoescape=True,
@@ -151,50 +158,34 @@ def make_environment(assets: Assets) -> Environment:
         auto_reload=False,
         bytecode_cache=TemplateCache(_TEMPLATES, made_by=(Path(__file__), _FIGURES)),
     )
-    environment.filters.update(
-        agent_words=figures.agent_words,
-        ago=figures.ago,
-        clock=figures.clock,
-        count=figures.count,
-        day_time=figures.day_time,
-        duration=figures.duration,
-        file_size=figures.file_size,
-        iso_time=figures.iso_time,
-        markdown=to_html,
-        money=figures.money,
-        offset=figures.offset,
-        percent=figures.percent,
-        plural=figures.plural,
-        shorten=figures.shorten,
-        status_word=figures.status_word,
-        tokens=figures.tokens,
-        verbatim=verbatim,
-    )
+    environment.filters.update({name: getattr(figures, name) for name in _FILTERS})
+    environment.filters.update(markdown=to_html, verbatim=verbatim)
     environment.globals.update(
         asset=assets.url,
-        module=lambda path: _tag(_MODULE, assets, path),
-        script=lambda path: _tag(_SCRIPT, assets, path),
-        stylesheet=lambda path: _tag(_STYLESHEET, assets, path),
+        module=partial(_tag, _MODULE),
+        script=partial(_tag, _SCRIPT),
+        stylesheet=partial(_tag, _STYLESHEET),
     )
     return environment
 
 
 def compile_templates() -> None:
     """Compile every template into the cache, for installations that nobody may write later."""
-    environment = make_environment(package_assets())
+    environment = make_environment()
     for name in environment.list_templates(extensions=["html"]):
         environment.get_template(name)
 
 
-def _tag(shape: Markup, assets: Assets, path: str) -> Markup:
+def _tag(shape: Markup, path: str) -> Markup:
+    assets = package_assets()
     return shape.format(assets.url(path), assets.integrity(path))
 
 
 class Renderer:
     """Renders pages and fragments of one app."""
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    def __init__(self) -> None:
+        self._environment = make_environment()
 
     def page(
         self,
@@ -207,7 +198,10 @@ class Renderer:
         headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
         """Return a whole page. `here` names its place in the navigation ("" for none)."""
-        return self._answer(request, template, here=here, page=page, status=status, headers=headers)
+        body = self._environment.get_template(template).render(
+            page=page, shell=shell_of(request), here=here
+        )
+        return HTMLResponse(body, status_code=status, headers=dict(headers or {}))
 
     def fragment(
         self,
@@ -219,7 +213,7 @@ class Renderer:
     ) -> HTMLResponse:
         """Return a part of a page for htmx; no cache may store it."""
         cached = {"Cache-Control": "no-store", **(headers or {})}
-        return self._answer(request, template, here="", page=page, status=200, headers=cached)
+        return self.page(request, template, here="", page=page, headers=cached)
 
     def text(self, template: str, *, page: Any, now_ns: int | None = None) -> str:
         """Return markup for a live stream, where there is no request to take a shell from."""
@@ -231,21 +225,6 @@ class Renderer:
             now_ns=time.time_ns() if now_ns is None else now_ns,
         )
         return self._environment.get_template(template).render(page=page, shell=shell, here="")
-
-    def _answer(
-        self,
-        request: Request,
-        template: str,
-        *,
-        here: str,
-        page: Any,
-        status: int,
-        headers: Mapping[str, str] | None,
-    ) -> HTMLResponse:
-        body = self._environment.get_template(template).render(
-            page=page, shell=shell_of(request), here=here
-        )
-        return HTMLResponse(body, status_code=status, headers=dict(headers or {}))
 
 
 @cache
@@ -285,6 +264,8 @@ def shell_of(request: Request) -> Shell:
         now_ns=time.time_ns(),
         badge=lambda: read_badge(site.readers),
         may_decide=principal is None or principal.allows(Scope.DECIDE),
+        may_not=may_not_decide(request, site.settings),
+        must_sign_in=must_sign_in(request, site.settings),
         data=_folder_for_commands(site.folder.path),
         keeps_text=site.settings.retention != RetentionMode.METADATA_ONLY,
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 
 import click
 
+from hansard_store.runs.status import TokenSums
 from hansard_store.runs.usage import USAGE_GROUPS, UsageRow, list_usage
 from hansard_web.api.bodies import usage_body
 from hansard_web.api.queries import window_of
@@ -56,17 +58,12 @@ def _print_usage(by: str, rows: Sequence[UsageRow]) -> None:
                 row.key or "(none)",
                 fmt.count(row.runs),
                 fmt.count(row.model_calls),
-                *_figures(row),
+                *(
+                    "–" if one is None else fmt.count(one)
+                    for one in astuple(row.tokens or TokenSums())
+                ),
                 cost_text(row.cost_usd_nano),
             )
             for row in rows
         ),
     )
-
-
-def _figures(row: UsageRow) -> list[str]:
-    sums = row.tokens
-    if sums is None:
-        return ["–"] * 5
-    figures = (sums.input, sums.output, sums.cache_read, sums.cache_write, sums.reasoning)
-    return ["–" if figure is None else fmt.count(figure) for figure in figures]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
 from urllib.parse import urlencode
@@ -65,7 +65,7 @@ class DayChart:
 
 @dataclass(frozen=True, slots=True)
 class UsageLine:
-    """One row of a table; `bar_pct` compares its cost, or its tokens where no cost is known."""
+    """One row of a table; `bar_pct` compares its cost."""
 
     label: str
     url: str | None  # the runs behind it
@@ -117,7 +117,10 @@ def _usage_page(
         return _table(title, name, rows, url_of)
 
     return UsagePage(
-        periods=tuple(_periods(period)),
+        periods=tuple(
+            Period(label, f"/usage?since={name}", is_on=name == period)
+            for name, (label, _) in {**_PERIODS, "all": ("all time", None)}.items()
+        ),
         period=f"the last {_PERIODS[period][0]}" if period in _PERIODS else "all time",
         total=_total(by_day),
         unpriced=count_unpriced(connection, since_ns=since_ns),
@@ -125,28 +128,20 @@ def _usage_page(
         tables=(
             table("By model", "model", runs_with("model")),
             table("By agent", "agent", runs_with("agent")),
-            table("By conversation", "conversation", _conversation_url),
+            table(
+                "By conversation",
+                "conversation",
+                lambda row: conversation_href(row.key) if row.key else None,
+            ),
             _table("By day", "day", by_day[:_ROWS], _day_url, hidden=len(by_day[_ROWS:])),
         ),
     )
-
-
-def _conversation_url(row: UsageRow) -> str | None:
-    return conversation_href(row.key) if row.key else None
 
 
 def _day_url(row: UsageRow) -> str:
     day = datetime.fromisoformat(str(row.key))
     until = (day + timedelta(days=1)).date().isoformat()
     return f"/?{urlencode({'since': str(row.key), 'until': until})}"
-
-
-def _periods(chosen: str) -> list[Period]:
-    known = [(name, label) for name, (label, _) in _PERIODS.items()]
-    return [
-        Period(label, f"/usage?since={name}", is_on=name == chosen)
-        for name, label in (*known, ("all", "all time"))
-    ]
 
 
 def _total(rows: Sequence[UsageRow]) -> UsageRow:
@@ -167,11 +162,7 @@ def _add(sums: Sequence[TokenSums]) -> TokenSums:
         return sum(known) if known else None
 
     return TokenSums(
-        input=total([one.input for one in sums]),
-        output=total([one.output for one in sums]),
-        cache_read=total([one.cache_read for one in sums]),
-        cache_write=total([one.cache_write for one in sums]),
-        reasoning=total([one.reasoning for one in sums]),
+        *(total([getattr(one, field.name) for one in sums]) for field in fields(TokenSums))
     )
 
 
@@ -184,22 +175,18 @@ def _table(
     hidden: int = 0,
 ) -> UsageTable:
     shown = [row for row in rows[:_ROWS] if row.model_calls]
-    most = max((_weight(row) for row in shown), default=0) or 1
+    most = max((row.cost_usd_nano or 0 for row in shown), default=0) or 1
     lines = tuple(
         UsageLine(
             label=row.key or f"no {name} named",
             url=url_of(row),
             row=row,
-            bar_pct=round(100 * _weight(row) / most, 1),
+            bar_pct=round(100 * (row.cost_usd_nano or 0) / most, 1),
             cached_pct=_cached_pct(row.tokens),
         )
         for row in shown
     )
     return UsageTable(title, name, lines, hidden or len(rows[_ROWS:]))
-
-
-def _weight(row: UsageRow) -> int:
-    return row.cost_usd_nano or 0
 
 
 def _cached_pct(tokens: TokenSums | None) -> int | None:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config, judges_of
 from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.claims.releaser import AGENT, PROJECT
-from hansard_web.demo.coding.api_client import Api
-from hansard_web.demo.coding.golden import agent_environment
-from hansard_web.demo.story import DemoFailed
-
-Print = Callable[[str], None]
+from hansard_web.demo.coding.golden import Tell
+from hansard_web.demo.story import Api, hold, reports_of, sdk_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +34,7 @@ class Chapter:
     corrections: Sequence[str]  # ids of memories
 
 
-def play_claims(config: Config, endpoints: Endpoints, tell: Print) -> Chapter:
+def play_claims(config: Config, endpoints: Endpoints, tell: Tell) -> Chapter:
     """Let an agent claim success against the record, run a heartbeat, ask again.
 
     Raises DemoFailed where the record does not show it.
@@ -74,21 +67,10 @@ def _check(chapter: Chapter) -> None:
         "and has a receipt for the claim": len(decisions) > len(chapter.corrections),
         "it does not repeat the claim": chapter.second.said != chapter.first.said,
     }
-    wrong = [claim for claim, holds in claims.items() if not holds]
-    if wrong:
-        raise DemoFailed("this does not hold: " + "; ".join(wrong))
+    hold(claims)
 
 
 def _release(endpoints: Endpoints, name: str) -> Release:
-    """Run the agent in a process of its own, as a user would."""
-    done = subprocess.run(
-        [sys.executable, "-m", "hansard_web.demo.claims.releaser", name],
-        env=agent_environment(endpoints),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl+C is for the demo
-    )
-    if done.returncode:
-        raise DemoFailed(f"{AGENT} ended with {done.returncode}")
-    report: dict[str, Any] = json.loads(done.stdout)
-    return Release(report["run_id"], report["step_id"], report["said"], report["known"])
+    reports = reports_of("claims.releaser", name, name=AGENT, **sdk_environment(endpoints))
+    (release,) = (Release(**report) for report in reports)
+    return release

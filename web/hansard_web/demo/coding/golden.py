@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hansard_web.app.server_file import Endpoints
-from hansard_web.demo.coding.api_client import Api
 from hansard_web.demo.coding.coder import AGENT
 from hansard_web.demo.coding.reviewer import Reviewer
 from hansard_web.demo.coding.settings import Settings
-from hansard_web.demo.story import DemoFailed
+from hansard_web.demo.story import Api, DemoFailed, hold, reports_of, sdk_environment
 
 ROOMY: Final = 6_000  # tokens: what the mutated replay gives the step that had too few
 _WAIT_S: Final = 30.0
@@ -110,9 +105,7 @@ def _check(golden: Golden) -> None:
         "both made the same patch": golden.first.diff == golden.second.diff != "",
         "the second at once": len(golden.second.turns) < len(golden.first.turns),
     }
-    wrong = [claim for claim, holds in claims.items() if not holds]
-    if wrong:
-        raise DemoFailed("this does not hold: " + "; ".join(wrong))
+    hold(claims)
 
 
 _SENT_BACK: Final = 2  # the turn whose patch the reviewer sends back
@@ -129,7 +122,17 @@ def _replay(api: Api, request: dict[str, Any]) -> dict[str, Any]:
 
 def _work(endpoints: Endpoints, settings: Settings, name: str, tell: Tell) -> Work:
     work = Work()
-    for report in _run(endpoints, settings, name):
+    reports = reports_of(
+        "coding.coder",
+        str(settings.folder / name),
+        settings.provider,
+        settings.model,
+        settings.model_server or "",
+        str(settings.pace_s),
+        name=AGENT,
+        **sdk_environment(endpoints),  # and a key for a real model, which is inherited
+    )
+    for report in reports:
         if report["kind"] == "run":
             work.run_id, work.memory = report["run_id"], report["memory"]
             work.transcript = report["transcript"]
@@ -143,31 +146,3 @@ def _work(endpoints: Endpoints, settings: Settings, name: str, tell: Tell) -> Wo
         else:
             work.said, work.diff = report["said"], report["diff"]
     return work
-
-
-def _run(endpoints: Endpoints, settings: Settings, name: str) -> Iterator[dict[str, Any]]:
-    """Start the agent in a process of its own, as a user would, and yield what it tells."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "hansard_web.demo.coding.coder", str(settings.folder / name),
-         settings.provider, settings.model, settings.model_server or "", str(settings.pace_s)],
-        env=agent_environment(endpoints),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl+C is for the demo
-    ) as process:  # fmt: skip
-        assert process.stdout is not None  # requested above
-        for line in process.stdout:
-            yield json.loads(line)
-    if process.returncode:
-        raise DemoFailed(f"{AGENT} ended with {process.returncode}")
-
-
-def agent_environment(endpoints: Endpoints) -> dict[str, str]:
-    """Return what a user would set; a key for a real model is let through."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "HANSARD_"))}
-    return inherited | {
-        "HANSARD_ENDPOINT": endpoints.http,
-        "HANSARD_DATA": str(endpoints.data / "agent"),
-        "HANSARD_EXPORT_DELAY_MS": "200",
-        "NO_PROXY": "127.0.0.1,localhost",
-    }

@@ -14,8 +14,7 @@ from hansard_store.principals.errors import UnknownToken
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
 from hansard_web.app.server_file import Endpoints
-from hansard_web.demo.coding.api_client import Api
-from hansard_web.demo.story import DemoFailed
+from hansard_web.demo.story import Api, DemoFailed
 
 NAME: Final = "rosa"
 NOTE: Final = (

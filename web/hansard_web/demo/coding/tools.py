@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import hansard
@@ -93,32 +95,6 @@ DEFINITIONS: Final[Sequence[dict[str, Any]]] = tuple(
 )
 
 # What the request forbids is a rule, not a hope; and of commands only the tests run unasked.
-RULES: Final[Sequence[dict[str, Any]]] = (
-    {
-        "id": "demo.no-test-edits",
-        "name": "Tests stay as they are",
-        "description": "tests are not edited",
-        "applies_to": {"action": "do", "tool_class": "files"},
-        "conditions": {"tool.name": "apply_patch", "arguments.path": {"under": "tests"}},
-        "effect": "deny",
-        "metadata": {"version": "1"},
-    },
-    {
-        "id": "demo.commands",
-        "name": "Other commands",
-        "description": "a command that is not the tests needs approval",
-        "applies_to": {"action": "do", "tool_class": "shell"},
-        "conditions": {"not": {"arguments.command": TESTS}},
-        "effect": "require_approval",
-        "metadata": {"version": "1"},
-    },
-    {
-        "id": "demo.no-addresses",
-        "name": "No addresses of people",
-        "description": "a model does not need to know whom to write to",
-        "applies_to": {"action": "see"},
-        "conditions": {"item.kind": "summary"},
-        "effect": "redact",
-        "metadata": {"version": "1", "mask": {"patterns": ["[a-z.]+@[a-z.]+"]}},
-    },
+RULES: Final[Sequence[dict[str, Any]]] = json.loads(
+    Path(__file__).with_name("rules.json").read_text(encoding="utf-8")
 )

@@ -266,6 +266,7 @@ def _item(step: StepDiff, one: ItemDiff, names: ItemNames) -> ItemRow:
     side = one.right or one.left
     assert side is not None  # an item is a candidate on one side at least
     because = one.because
+    detail = "the same decision about other content" if one.change == "content" else ""
     compiled = (step.right if one.right else step.left).compiled
     where = "" if compiled is None else compiled.compilation.step_id
     return ItemRow(
@@ -278,21 +279,13 @@ def _item(step: StepDiff, one: ItemDiff, names: ItemNames) -> ItemRow:
         right=_verdict(one.right),
         tokens=signed(one.tokens_delta),
         kind="" if because is None else because.kind,
-        detail=_detail(one),
+        detail=detail if because is None else because.detail,
         is_verified=because is not None and because.basis == "verified",
         undone_by="" if because is None else _undone_by(because),
         score="" if not one.score_delta else _signed_points(one.score_delta),
         terms=tuple(map(_term, one.terms)),
         href=f"/steps/{where}/context?{urlencode({'item': one.item_id})}" if where else "",
     )
-
-
-def _detail(one: ItemDiff) -> str:
-    if one.because is not None:
-        return one.because.detail
-    return {
-        "content": "the same decision about other content",
-    }.get(one.change, "")
 
 
 def _undone_by(because: Because) -> str:

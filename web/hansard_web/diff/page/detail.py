@@ -12,7 +12,7 @@ from hansard_web.api.values import plain
 from hansard_web.diff.page.context import ContextView, Setting, context_view
 from hansard_web.diff.page.state import DiffState
 from hansard_web.diff.page.words import Piece, shown_pieces
-from hansard_web.diff.steps import StepDiff, StepSide, said_text
+from hansard_web.diff.steps import StepDiff, said_text
 from hansard_web.ui.format import count, file_size, shorten
 from hansard_web.ui.messages import WHO
 
@@ -187,8 +187,9 @@ def _request(one: RequestDiff) -> RequestView:
 
 def _call_settings(diff: StepDiff) -> Iterator[Setting]:
     """Yield what a call was set to, where no compile tells it."""
-    for label, pick in _OF_CALL:
-        left, right = (_picked(side, pick) for side in (diff.left, diff.right))
+    calls = [side.reading.normal.call for side in (diff.left, diff.right)]
+    for label, name in _OF_CALL:
+        left, right = (getattr(call, name, None) for call in calls)
         if left != right:
             yield Setting(label, left, right)
 
@@ -197,9 +198,3 @@ _OF_CALL: Final = (
     ("provider", "provider"), ("model asked for", "request_model"),
     ("model that served", "response_model"), ("finish reason", "finish_reason"),
 )  # fmt: skip
-
-
-def _picked(side: StepSide, name: str) -> str | None:
-    call = side.reading.normal.call
-    found = None if call is None else getattr(call, name)
-    return None if found is None else str(found)

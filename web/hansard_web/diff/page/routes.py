@@ -17,9 +17,9 @@ from hansard_store.content.messages import CallRow
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_web.app.site import SiteDep
-from hansard_web.diff.api import TIMEOUT_MS
 from hansard_web.diff.compaction import find_compaction
 from hansard_web.diff.lookup import (
+    TIMEOUT_MS,
     Comparisons,
     are_steps,
     find_run_diff,
@@ -40,24 +40,18 @@ _MOST_CALLS = 100  # offered to be compared with
 class Other:
     """A step that may be compared with the one at hand."""
 
-    name: str
+    call: CallRow
     about: str
     number: int
     href: str
     summary: str  # how its output begins, which distinguishes calls of one model
-    model: str | None
-    start_ns: int
-    tokens: int | None  # input
 
 
 @dataclass(frozen=True, slots=True)
 class PickPage:
     """The other side is chosen here."""
 
-    left: str
-    left_name: str
-    left_said: str
-    left_href: str
+    left: StepSkeleton
     others: tuple[Other, ...]
     compaction_href: str | None
     runs_href: str
@@ -147,10 +141,7 @@ def _pick_page(connection: apsw.Connection, step_id: str) -> PickPage:
     run = get_run(connection, step.run_id, now_ns=now_ns)
     found = find_compaction(connection, step, now_ns=now_ns)
     return PickPage(
-        left=step.step_id,
-        left_name=step.name,
-        left_said=step.summary or "",
-        left_href=f"/steps/{step.step_id}",
+        left=step,
         others=_others(connection, step, neighbours_of(connection, step, run=run.id)),
         compaction_href=None if found is None else DiffState(found.before, found.after).path,
         runs_href=f"/?compare={run.run_id}",
@@ -181,13 +172,4 @@ def _other(
     is_earlier = (one.sort_ns, one.span) <= (step.sort_ns, step.id)
     pair = (one.step_id, step.step_id) if is_earlier else (step.step_id, one.step_id)
     about = {around.before: "the call before it", around.after: "the call after it"}.get(one, "")
-    return Other(
-        name=one.name,
-        about=about,
-        number=number,
-        href=DiffState(*pair).path,
-        summary=summary,
-        model=one.model,
-        start_ns=one.sort_ns,
-        tokens=one.tokens_input,
-    )
+    return Other(one, about, number, DiffState(*pair).path, summary)

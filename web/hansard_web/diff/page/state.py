@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
+from hansard_web.ui.format import natural
+
 _MOST_ROW = 1_000_000
 
 
@@ -50,6 +52,5 @@ def parse_diff_state(left: str, right: str, query: Mapping[str, str]) -> DiffSta
 
 
 def _number(text: str) -> int | None:
-    if not text.isascii() or not text.isdigit() or len(text) > len(str(_MOST_ROW)):
-        return None
-    return min(int(text), _MOST_ROW)
+    found = natural(text, digits=len(str(_MOST_ROW)))
+    return None if found is None else min(found, _MOST_ROW)

@@ -78,7 +78,7 @@ def shown_steps(
     state: DiffState,
     *,
     selected: int | None,
-    most: int = WINDOW,
+    most: int,
 ) -> ShownSteps:
     """Return a window of the rows; unless everything is requested, what is the same is folded."""
     groups = _groups(steps, everything=state.everything)
@@ -88,7 +88,10 @@ def shown_steps(
     end = first + len(window)
     counts = Counter(one.state for one in steps)
     return ShownSteps(
-        tuple(_row(group, state, longest, selected) for group in window),
+        tuple(
+            _fold(group, state) if len(group) > 1 else _shown(group[0], state, longest, selected)
+            for group in window
+        ),
         len(groups),
         first,
         state.href(first=max(first - WINDOW, 0)) if first else None,
@@ -120,15 +123,6 @@ def _are_shown(steps: Sequence[AlignedStep]) -> list[bool]:
             shown[at] = True
             ancestor_depth = depth
     return shown
-
-
-def _row(
-    group: Sequence[AlignedStep], state: DiffState, longest: int, selected: int | None
-) -> ShownStep | Fold:
-    one = group[0]
-    if len(group) > 1:
-        return _fold(group, state)
-    return _shown(one, state, longest, selected)
 
 
 def _fold(group: Sequence[AlignedStep], state: DiffState) -> Fold:

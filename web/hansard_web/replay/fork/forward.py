@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import apsw
@@ -41,13 +42,13 @@ _REBUILDABLE: Final = frozenset(
 )
 
 
+@dataclass(slots=True)
 class Fork:
     """The turns of one fork, one after the other; it holds the messages of each."""
 
-    def __init__(self, request: ReplayInput, making: Making) -> None:
-        self._asked = request
-        self._making = making
-        self._past: Past = ()
+    request: ReplayInput
+    making: Making
+    past: Past = ()
 
     def after(
         self, connection: apsw.Connection, turn: Turn, reply: CallOutcome
@@ -66,19 +67,19 @@ class Fork:
             return None
         if not spoken.is_same and not calls_in(recorded):
             return Divergence("other_answer")
-        self._past = (*self._past, spoken)
+        self.past = (*self.past, spoken)
         return self._turn(connection, later)
 
     def _turn(self, connection: apsw.Connection, later: Source) -> Turn:
         """Return a later turn: exactly as recorded, unless something was changed or said anew."""
-        request, making = self._asked, self._making
-        if not request.mutations and all(one.is_same for one in self._past):
+        request, making = self.request, self.making
+        if not request.mutations and all(one.is_same for one in self.past):
             try:
                 return exact_turn(connection, later, request, making.reach)
             except NotReplayable as why:
                 if why.reason not in _REBUILDABLE or request.recorded:
                     raise
-        return changed_turn(connection, later, request, making, past=self._past)
+        return changed_turn(connection, later, request, making, past=self.past)
 
 
 def following(connection: apsw.Connection, source: Source) -> Source | None:

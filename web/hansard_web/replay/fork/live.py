@@ -181,63 +181,53 @@ def standing_at(connection: apsw.Connection, step_id: str, number: int, reach: R
     return Standing(turn, recorded_turn.adapter.resend(recorded_turn.request), step_id, number)
 
 
+@dataclass(slots=True)
 class LiveFork:
     """The live turns of one fork, from where it stands until it stops."""
 
-    def __init__(
-        self,
-        live: Live,
-        *,
-        source: Source,
-        pool: Sequence[RecordedResult],
-        run: ReplayRun,
-        note: Callable[[Live, Json | None, BaseException | None], object],
-        context: LiveContext | None = None,
-        say: Callable[[str], object] = lambda _: None,
-    ) -> None:
-        self._live = live
-        self._source = source  # the recorded call that the fork parted from
-        self._pool = pool
-        self._run = run
-        self._note = note  # called on every change, with the step that was made
-        self._context = context  # None: turns go on from the request as it was sent
-        self._say = say  # called with what could not be the same
+    live: Live
+    source: Source  # the recorded call that the fork parted from
+    pool: Sequence[RecordedResult]
+    run: ReplayRun
+    context: LiveContext | None  # None: turns go on from the request as it was sent
+    note: Callable[[Live, Json | None, BaseException | None], object]  # of every change
+    say: Callable[[str], object]  # what could not be the same
 
     def go(self, at: Standing) -> Stop:
         """Make one turn after the other. Raises what a call raises, and NotReplayable."""
-        step_id = self._run.go_live(self._source, self._live.step_id)
-        self._live = replace(self._live, step_id=step_id)
+        step_id = self.run.go_live(self.source, self.live.step_id)
+        self.live = replace(self.live, step_id=step_id)
         while True:
             calls = self._calls(at)
             if not calls:
-                return Stop(self._live, None, None)
+                return Stop(self.live, None, None)
             reason = self._missing(calls)
             if reason is not None:
                 return self._stop(reason, at, calls)
             turn = self._following(at, calls)
             estimate = turn_estimate(at.turn, at.answer)["usd"]
-            if (estimate or 0) > self._live.usd_left:
+            if (estimate or 0) > self.live.usd_left:
                 return self._stop(Reason.SPEND_LIMIT, at, calls)
             at = self._ask_next(turn, calls, at.number + 1)
 
     def _following(self, at: Standing, calls: Sequence[LiveCall]) -> Turn:
         """Return the next turn, compiled again as long as that is possible."""
-        if self._context is not None:
+        if self.context is not None:
             try:
-                return compiled_turn(at, calls, self._source, self._context)
+                return compiled_turn(at, calls, self.source, self.context)
             except NotReplayable as why:
-                self._context = None
-                self._say(f"from turn {at.number + 1} on the context was not compiled again: {why}")
-        return following_turn(at, calls, self._source)
+                self.context = None
+                self.say(f"from turn {at.number + 1} on the context was not compiled again: {why}")
+        return following_turn(at, calls, self.source)
 
     def _calls(self, at: Standing) -> list[LiveCall]:
         """Return the calls of an answer; those that are new are noted."""
-        self._live = self._live.with_calls(at.answer.call.output, at.number, self._pool)
-        self._note(self._live, None, None)
-        return self._live.of_turn(at.number)
+        self.live = self.live.with_calls(at.answer.call.output, at.number, self.pool)
+        self.note(self.live, None, None)
+        return self.live.of_turn(at.number)
 
     def _missing(self, calls: Sequence[LiveCall]) -> Reason | None:
-        if self._live.turns_left < 1:
+        if self.live.turns_left < 1:
             return Reason.TURN_LIMIT
         states = [one.state for one in calls]
         if "needed" in states:
@@ -252,38 +242,38 @@ class LiveFork:
                 reason, "more"
             ),
             "step_id": at.step_id,
-            "live_step_id": self._live.step_id,
+            "live_step_id": self.live.step_id,
             "calls": [call_body(one) for one in calls],
             "estimate": turn_estimate(at.turn, at.answer),
         }
-        return Stop(self._live, reason, ask)
+        return Stop(self.live, reason, ask)
 
     def _ask_next(self, turn: Turn, calls: Sequence[LiveCall], number: int) -> Standing:
         for call in calls:
             if call.origin != "gate":  # the program tells of its own
-                self._run.tool(call, self._source)
-        self._live = replace(
-            self._live, turns=self._live.turns + 1, turns_left=self._live.turns_left - 1
+                self.run.tool(call, self.source)
+        self.live = replace(
+            self.live, turns=self.live.turns + 1, turns_left=self.live.turns_left - 1
         )
-        self._note(self._live, None, None)
-        turn = self._run.compile(turn)
-        if self._context is not None and turn.remade is not None:
-            self._context = self._context.gone_on(turn.remade)
-        reply = self._run.ask(turn)
+        self.note(self.live, None, None)
+        turn = self.run.compile(turn)
+        if self.context is not None and turn.remade is not None:
+            self.context = self.context.gone_on(turn.remade)
+        reply = self.run.ask(turn)
         self._spend(turn, reply.answer)
-        self._note(self._live, {**reply.json(turn), "is_live": True}, reply.answer.shortfall)
+        self.note(self.live, {**reply.json(turn), "is_live": True}, reply.answer.shortfall)
         return Standing(turn, reply.answer, reply.step_id, number)
 
     def _spend(self, turn: Turn, answer: Answer) -> None:
         paid = _usd(turn, answer.call.tokens)
         if paid is None:
-            unpriced = dict.fromkeys((*self._live.unpriced, turn.render_input.model))
-            self._live = replace(self._live, unpriced=tuple(unpriced))
+            unpriced = dict.fromkeys((*self.live.unpriced, turn.render_input.model))
+            self.live = replace(self.live, unpriced=tuple(unpriced))
             return
-        self._live = replace(
-            self._live,
-            spent_usd=round(self._live.spent_usd + paid, 12),
-            usd_left=round(self._live.usd_left - paid, 12),
+        self.live = replace(
+            self.live,
+            spent_usd=round(self.live.spent_usd + paid, 12),
+            usd_left=round(self.live.usd_left - paid, 12),
         )
 
 
@@ -295,9 +285,9 @@ def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> T
         data = continued(at.turn.form, at.turn.request, at.answer.response, parts)
     except (RequestRefused, ConfigError, ValueError) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
-    render_input = replace(
-        at.turn.render_input, messages=_talk(at.turn.render_input.messages, output, parts)
-    )
+    before = at.turn.render_input
+    messages = (*before.messages, *output, Message("tool", tuple(parts)))
+    render_input = replace(before, messages=messages)
     return _turn(at, source, data, render_input, remade=None)
 
 
@@ -328,12 +318,6 @@ def _turn(
         recorded=None,
         notes=(),
     )
-
-
-def _talk(
-    before: Sequence[Message], messages: Sequence[Message], results: Sequence[ToolResultPart]
-) -> tuple[Message, ...]:
-    return (*before, *messages, Message("tool", tuple(results)))
 
 
 def turn_estimate(turn: Turn, answer: Answer) -> Json:

@@ -27,8 +27,15 @@ from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_web.replay.source import WITHHELD, Source
 from hansard_web.replay.transport.wires import PlainAnswers
 
-_OPENAI: Final = "https://api.openai.com/v1"
-_ANTHROPIC: Final = "https://api.anthropic.com"
+_BASES: Final = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+# Requests to each provider that is not named by a recorded path.
+_FORMATS: Final[Mapping[str, Any]] = {
+    "openai": OpenAIResponses,
+    "anthropic": AnthropicMessages,
+    "openai_compatible": OpenAIChat,
+    "scripted": ScriptedFormat,
+}
+_NO_MODEL_SERVER: Final = "start the server with --model-server ADDRESS"
 Address: TypeAlias = tuple[str, str, int | None, str]  # scheme, host, port, path
 # What our keys may be spent on: a record can name any path (files, fine-tuning, accounts).
 _CALLS: Final = frozenset(
@@ -136,14 +143,11 @@ def destination_for(recorded: Recorded, reach: Reach) -> Destination:
 
 def _destinations(recorded: Recorded, reach: Reach) -> list[Destination]:
     """Return the destinations that take such a request, the provider's own first."""
-    environment, provider, path = reach.environment, recorded.provider, recorded.path
+    provider, path = recorded.provider, recorded.path
     if provider == "anthropic":
-        base = environment.get("ANTHROPIC_BASE_URL") or _ANTHROPIC
         below = _below(path, "/v1/messages")
-        return (
-            [Destination("anthropic", provider, base, below)] if below in _ANTHROPIC_CALLS else []
-        )
-    own = environment.get("OPENAI_BASE_URL") or _OPENAI
+        own = Destination("anthropic", provider, _own_base(provider, reach), below)
+        return [own] if below in _ANTHROPIC_CALLS else []
     tail = _tail(path)
     if tail not in _CALLS:
         return []
@@ -151,11 +155,9 @@ def _destinations(recorded: Recorded, reach: Reach) -> list[Destination]:
         Destination("openai_compatible", provider, reach.model_server, tail)
     ]  # fmt: skip
     if provider == "openai":
-        return [Destination("openai", provider, own, tail), *local]
+        return [Destination("openai", provider, _own_base(provider, reach), tail), *local]
     if provider == "openai_compatible" and not local:
-        raise NotReplayable(
-            Reason.PROVIDER_NOT_CONFIGURED, "start the server with --model-server ADDRESS"
-        )
+        raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, _NO_MODEL_SERVER)
     return local
 
 
@@ -163,32 +165,31 @@ def offline_destination(recorded: Recorded) -> Destination:
     """Return the destination of a call that is answered from its recording."""
     if not recorded.path:
         return destination_of(recorded.provider, Reach(model_server=""))
-    family = recorded.provider if recorded.provider in ("anthropic", "scripted") else "openai"
-    if family == "scripted":
-        return Destination(family, family, None, ScriptedFormat().path)
-    if family == "anthropic":
-        return Destination(family, recorded.provider, None, _below(recorded.path, "/v1/messages"))
-    return Destination(family, recorded.provider, None, _tail(recorded.path))
+    provider = recorded.provider
+    if provider == "scripted":
+        return Destination(provider, provider, None, ScriptedFormat().path)
+    if provider == "anthropic":
+        return Destination(provider, provider, None, _below(recorded.path, "/v1/messages"))
+    return Destination("openai", provider, None, _tail(recorded.path))
 
 
 def destination_of(provider: str, reach: Reach) -> Destination:
     """Return the destination of a provider that a change names."""
-    if provider == "openai":
-        own = reach.environment.get("OPENAI_BASE_URL") or _OPENAI
-        return Destination("openai", provider, own, OpenAIResponses().path)
-    if provider == "anthropic":
-        own = reach.environment.get("ANTHROPIC_BASE_URL") or _ANTHROPIC
-        return Destination("anthropic", provider, own, AnthropicMessages().path)
+    if provider not in _FORMATS:
+        known = ", ".join(_FORMATS)
+        raise NotReplayable(Reason.PROVIDER_UNKNOWN, f"{provider!r}; there are {known}")
+    base = None
     if provider == "openai_compatible":
         if reach.model_server is None:
-            raise NotReplayable(
-                Reason.PROVIDER_NOT_CONFIGURED, "start the server with --model-server ADDRESS"
-            )
-        return Destination("openai_compatible", provider, reach.model_server, OpenAIChat().path)
-    if provider == "scripted":
-        return Destination("scripted", provider, None, ScriptedFormat().path)
-    known = "openai, anthropic, openai_compatible, scripted"
-    raise NotReplayable(Reason.PROVIDER_UNKNOWN, f"{provider!r}; there are {known}")
+            raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, _NO_MODEL_SERVER)
+        base = reach.model_server
+    elif provider != "scripted":
+        base = _own_base(provider, reach)
+    return Destination(provider, provider, base, _FORMATS[provider]().path)
+
+
+def _own_base(provider: str, reach: Reach) -> str:
+    return reach.environment.get(f"{provider.upper()}_BASE_URL") or _BASES[provider]
 
 
 def unnamed_destination(recorded: Recorded, reach: Reach) -> Destination:
@@ -220,13 +221,7 @@ def address_notes(recorded: Recorded, destination: Destination) -> list[str]:
 
 def format_for(destination: Destination, settings: Json) -> WireFormat:
     """Return how the destination's requests look; one nobody renders is sent and read as it is."""
-    kinds: Mapping[str, Any] = {
-        OpenAIResponses().path: OpenAIResponses,
-        OpenAIChat().path: OpenAIChat,
-        AnthropicMessages().path: AnthropicMessages,
-        ScriptedFormat().path: ScriptedFormat,
-    }
-    kind = kinds.get(destination.path)
+    kind = {one().path: one for one in _FORMATS.values()}.get(destination.path)
     if kind is None:
         return PlainAnswers(destination.provider, destination.path)
     known = {one.name for one in fields(kind)}
