@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -20,6 +19,7 @@ from hansard_store.audit.event_types import Actor, EventFilter, EventType, Store
 from hansard_store.errors import InvalidQueryError
 from hansard_store.steps.queries import get_step
 from hansard_web.api.queries import read_times
+from hansard_web.app.addresses import address
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.api import run_id_of
 from hansard_web.approvals.labels import clean
@@ -110,7 +110,7 @@ def events(
         chain=chain,
         problem=problem,
         is_asked=bool(filters.keys() - {"seals"}),
-        more_href=_address({**filters, "before": str(found[-1].seq)})
+        more_href=address("/events", {**filters, "before": str(found[-1].seq)})
         if len(found) == _ROWS
         else None,
         types=tuple(EventType),
@@ -118,12 +118,12 @@ def events(
         pills=(
             ("all", "/events", not filters.keys() - {"seals"}),
             *(
-                (label, _address({"type": type}), filters == {"type": type})
+                (label, address("/events", {"type": type}), filters == {"type": type})
                 for label, type in _PILLS
             ),
         ),
-        verify_href=_address({**filters, "verify": "1"}),
-        export_href=f"/v1/events?{urlencode({**filters, 'limit': '500'})}",
+        verify_href=address("/events", {**filters, "verify": "1"}),
+        export_href=address("/v1/events", {**filters, "limit": "500"}),
         seals=seals,
     )
     return site.renderer.page(request, "events.html", here="events", page=page)
@@ -181,8 +181,8 @@ def _seals(store: ApprovalService, filters: EventFilter, fields: Mapping[str, st
     return Seals(
         count=min(hidden, _MOST_SEALS),
         is_more=hidden > _MOST_SEALS,
-        show_href=_address({**fields, "seals": "1"}),
-        hide_href=_address(without) if filters.with_seals else None,
+        show_href=address("/events", {**fields, "seals": "1"}),
+        hide_href=address("/events", without) if filters.with_seals else None,
     )
 
 
@@ -251,7 +251,3 @@ def _cleaned(value: Any) -> Any:
 
 def _before(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-
-
-def _address(query: Mapping[str, str]) -> str:
-    return f"/events?{urlencode(query)}" if query else "/events"
