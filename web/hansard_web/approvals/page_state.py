@@ -19,6 +19,7 @@ OPEN: Final = "open"
 UNKNOWN: Final = "unknown"
 STATUSES: Final = (*(str(one) for one in Status), UNKNOWN, OPEN, DECIDED)
 FIELDS: Final = ("channel", "agent", "tool", "run")
+TERMINAL_STATUSES: Final = tuple(str(one) for one in Status if one in TERMINAL)
 _LONGEST: Final = 200
 
 
@@ -69,11 +70,6 @@ def read_state(query: Mapping[str, str]) -> InboxState:
     if not _is_run(fields["run"]):
         fields["run"] = ""
     return InboxState(**fields)
-
-
-def terminal() -> tuple[str, ...]:
-    """Return the statuses that end an approval, in a fixed order."""
-    return tuple(str(one) for one in Status if one in TERMINAL)
 
 
 def _is_run(text: str) -> bool:

@@ -18,10 +18,9 @@ from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.errors import InvalidQueryError
 from hansard_store.steps.queries import get_step
-from hansard_web.api.queries import read_times
+from hansard_web.api.queries import read_times, trace_id_of
 from hansard_web.app.addresses import address
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.approvals.api import run_id_of
 from hansard_web.approvals.labels import clean
 from hansard_web.approvals.worker import AccountsDep
 from hansard_web.audit.chain_state import Chain, Chains, read_chain
@@ -196,7 +195,7 @@ def _filter(site: Site, store: ApprovalService, fields: Mapping[str, str]) -> Ev
     return EventFilter(
         **plain,
         approval_id=store.approval(fields["approval"]).key if "approval" in fields else None,
-        trace_id=bytes.fromhex(run_id_of(site, fields["run"])) if "run" in fields else None,
+        trace_id=trace_id_of(fields["run"], site.readers.read) if "run" in fields else None,
         since_ns=since_ns,
         until_ns=until_ns,
         with_seals="seals" in fields,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import apsw
@@ -36,8 +36,7 @@ from hansard_store.memory.queries import MemoryFilter
 from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import get_memory, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
-from hansard_store.runs.queries import find_trace_id
-from hansard_web.api.queries import read_times, read_word
+from hansard_web.api.queries import read_times, read_word, trace_id_of
 from hansard_web.api.values import Body
 from hansard_web.memory.record import use_json, uses_of
 
@@ -181,19 +180,12 @@ def read_memory_filter(
     fresh_ns, unread_ns = read_times(fresh_since, unread_since)
     return MemoryFilter(
         **filters,
-        run=_trace_id(connection, run) if run else None,
+        run=trace_id_of(run, lambda: nullcontext(connection)) if run else None,
         approval=find_id(connection, approval).hex() if approval else None,
         min_confidence=min_confidence,
         fresh_since_ns=fresh_ns,
         unread_since_ns=unread_ns,
     )
-
-
-def _trace_id(connection: apsw.Connection, run: str) -> bytes:
-    # A run that was deleted, or has not come yet, may have left memory: its whole id will do.
-    if len(run) == 32 and all(digit in "0123456789abcdef" for digit in run):
-        return bytes.fromhex(run)
-    return find_trace_id(connection, run)
 
 
 def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> Body:
