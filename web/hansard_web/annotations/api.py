@@ -32,7 +32,7 @@ from hansard_store.annotations.queries import (
 )
 from hansard_store.annotations.service import AnnotationService
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
-from hansard_web.annotations.service import read_target
+from hansard_web.annotations.panel import read_target
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import FEW, Cursor, Limit, ScoreText, TagText, one_of
 from hansard_web.api.queries import read_word

@@ -15,7 +15,7 @@ from hansard_store.annotations.rows import Annotation
 from hansard_store.annotations.service import AnnotationService
 from hansard_web.annotations.dataset import DatasetWanted, open_dataset
 from hansard_web.annotations.labels import score_words, source_words
-from hansard_web.annotations.service import find_target, read_target
+from hansard_web.annotations.panel import find_target, read_target
 from hansard_web.api.queries import limit_of, read_word
 from hansard_web.cli.base import (
     Group,

@@ -16,8 +16,7 @@ from hansard_store.annotations.errors import AnnotationRefused, InvalidAnnotatio
 from hansard_store.annotations.queries import get_annotation
 from hansard_store.steps.queries import get_step
 from hansard_web.annotations.api import AnnotationsDep
-from hansard_web.annotations.panel import AnnotationPanel, panel_of_run, panel_of_step
-from hansard_web.annotations.service import find_target
+from hansard_web.annotations.panel import AnnotationPanel, find_target, panel_of_run, panel_of_step
 from hansard_web.app.addresses import way_back
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.worker import person

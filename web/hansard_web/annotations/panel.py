@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,7 +17,9 @@ from hansard_store.annotations.queries import (
     standing_on,
 )
 from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target
-from hansard_store.steps.queries import StepSkeleton
+from hansard_store.errors import InvalidQueryError
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.annotations.labels import (
     list_href,
     score_words,
@@ -101,6 +104,30 @@ def panel_of_step(connection: apsw.Connection, step: StepSkeleton, *, back: str)
 def target_of(step: StepSkeleton) -> Target:
     """Return a step as annotations name it."""
     return Target(bytes.fromhex(step.run_id), bytes.fromhex(step.span_id), step.side)
+
+
+# What a request names: a run, or a step.
+
+
+def find_target(
+    connection: apsw.Connection, *, run: str | None = None, step: str | None = None
+) -> tuple[str, str]:
+    """Return the field and the whole id of what is annotated; raises NotFoundError."""
+    now_ns = time.time_ns()
+    if step:
+        return "step_id", get_step(connection, step, now_ns=now_ns).step_id
+    return "run_id", get_run(connection, run or "", now_ns=now_ns).run_id
+
+
+def read_target(connection: apsw.Connection, *, run: str | None, step: str | None) -> Target | None:
+    """Return the run or step that is requested; raises NotFoundError, AmbiguousIdError."""
+    if run and step:
+        raise InvalidQueryError("step", "name a run or a step, and not both")
+    if step:
+        return target_of(get_step(connection, step, now_ns=time.time_ns()))
+    if run:
+        return Target(bytes.fromhex(get_run(connection, run, now_ns=time.time_ns()).run_id))
+    return None
 
 
 def _panel(

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeVar
 
+from apsw import Connection
+
 from hansard_store.annotations.queries import read_scores, read_tags
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import RunFilter, check_filters, parse_group, parse_kind
+from hansard_store.runs.queries import find_trace_id
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
@@ -57,6 +61,17 @@ def read_word(name: str, text: str | None, words: Sequence[_Word]) -> _Word | No
     if text and text not in words:
         raise InvalidQueryError(name, f"{name} is {text[:40]!r}; it is one of {', '.join(words)}")
     return next((known for known in words if known == text), None)
+
+
+def trace_id_of(text: str, read: Callable[[], AbstractContextManager[Connection]]) -> bytes:
+    """Return a run's id; one that is whole need not be stored: it may be deleted, or yet to come.
+
+    Raises NotFoundError, AmbiguousIdError for a beginning of one.
+    """
+    if re.fullmatch("[0-9a-f]{32}", text):
+        return bytes.fromhex(text)
+    with read() as connection:
+        return find_trace_id(connection, text)
 
 
 def read_numbered(

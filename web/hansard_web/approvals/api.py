@@ -31,12 +31,11 @@ from hansard_store.database.cursors import Page
 from hansard_store.errors import InvalidQueryError
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import ScopeMissing
-from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.parameters import Cursor, Limit, one_of
-from hansard_web.api.queries import read_word
+from hansard_web.api.queries import read_word, trace_id_of
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, NounRouter, page_answer
-from hansard_web.app.site import Site, SiteDep
+from hansard_web.app.site import SiteDep
 from hansard_web.approvals import bodies
 from hansard_web.approvals.worker import Accounts, AccountsDep
 from hansard_web.principals.dependencies import is_own_only
@@ -100,7 +99,7 @@ def list_approvals(
     filters = ApprovalFilter(
         status=tuple(str(one) for one in statuses if one),
         channel=channel or None,
-        run_id=run_id_of(site, run) if run else None,
+        run_id=trace_id_of(run, site.readers.read).hex() if run else None,
         agent=agent or None,
         tool=tool or None,
         batch_id=batch or None,
@@ -350,11 +349,3 @@ def _wait_s(text: str | None) -> float:
     if not 0 <= wait_s <= MAX_WAIT_S:
         raise InvalidQueryError("wait", f"wait is {text[:40]!r}; it is 0 to {MAX_WAIT_S:g} seconds")
     return wait_s
-
-
-def run_id_of(site: Site, text: str) -> str:
-    """Return a run's id; one that is whole need not be stored yet."""
-    if len(text) == 32 and all(one in "0123456789abcdef" for one in text):
-        return text
-    with site.readers.read() as connection:
-        return find_trace_id(connection, text).hex()

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from hansard_compiler.compile.models import Model, TopLevel
 from hansard_compiler.models.json_schema import (
     A_NUMBER,
     NOT_BLANK,
@@ -41,17 +42,7 @@ StepId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}-[0-9a-f]{16}$")]
 _SECOND_NS = 1_000_000_000
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    schema_version: Literal["1"] = "1"
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FieldInput(_Part):
+class FieldInput(Model):
     """What the proposer knows of one argument; its value is taken from the arguments."""
 
     name: str
@@ -59,19 +50,19 @@ class FieldInput(_Part):
     value: Any = None
 
 
-class ApproverInput(_Part):
+class ApproverInput(Model):
     """Somebody who is asked, and for how long before the next one is."""
 
     name: Name
     escalates_after_s: Seconds | None = None
 
 
-class ActionInput(_Part):
+class ActionInput(Model):
     tool: Name
     arguments: dict[str, Any]
 
 
-class PolicyNoteInput(_Part):
+class PolicyNoteInput(Model):
     """What the proposer's own rules said of the action."""
 
     rule_ids: list[Name] = Field(default=[], max_length=100)
@@ -88,7 +79,7 @@ _OF_CHANNEL: Final[list[Schema]] = [
 ]
 
 
-class ProposalInput(_Part):
+class ProposalInput(Model):
     """An action that is to be approved before it runs."""
 
     model_config = ConfigDict(json_schema_extra=any_of(*_OF_CHANNEL))
@@ -96,7 +87,7 @@ class ProposalInput(_Part):
     tool: Name
     arguments: dict[str, Any] = Field(description="the exact ones; secrets in them are not kept")
     description: Text | None = None
-    fields: list[FieldInput] = []
+    fields: list[FieldInput] = Field(default=[])
     flags: dict[str, Flag] = Field(default={}, description="of arguments, by name")
     effect: Literal["read", "write"] = "write"
     agent: Name | None = None
@@ -169,7 +160,7 @@ class Propose(ProposalInput):
 
     schema_version: Literal["1"] = "1"
     tool: Name | None = None  # type: ignore[assignment]  # of a batch each has its own
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default={})
     batch: list[ProposalInput] = Field(default=[], max_length=100)
 
     def proposals(self) -> list[Proposal]:
@@ -181,7 +172,7 @@ class Propose(ProposalInput):
         return [self.proposal()]
 
 
-class Approve(_Body):
+class Approve(TopLevel):
     """Edited arguments are a draft of their own, and pass policy again."""
 
     model_config = ConfigDict(
@@ -214,13 +205,13 @@ class Approve(_Body):
     )
 
 
-class Reject(_Body):
+class Reject(TopLevel):
     by: Name | None = None
     reason: Text | None = None
     revision: Annotated[int, Field(ge=1), A_NUMBER] | None = None
 
 
-class Revise(_Body):
+class Revise(TopLevel):
     by: Name | None = None
     note: Note
     revision: Annotated[int, Field(ge=1), A_NUMBER] | None = None
@@ -234,7 +225,7 @@ class Repropose(BaseModel):
     schema_version: Literal["1"] = "1"
     arguments: dict[str, Any]
     description: Text | None = None
-    fields: list[FieldInput] = []
+    fields: list[FieldInput] = Field(default=[])
     flags: dict[str, Flag] = {}
     agent: Name | None = None
     tool: Name | None = None
@@ -244,7 +235,7 @@ class Repropose(BaseModel):
         return {one.name: one.flag for one in self.fields if one.flag} | self.flags
 
 
-class ClaimBody(_Body):
+class ClaimBody(TopLevel):
     """Without arguments those of the record are answered, where it has them exactly."""
 
     arguments: dict[str, Any] | None = None
@@ -253,7 +244,7 @@ class ClaimBody(_Body):
     lease_s: Seconds = Field(default=900, description="without a result by then it is unknown")
 
 
-class Result(_Body):
+class Result(TopLevel):
     claim_id: HexId
     ok: bool | None = Field(description="null: it was cut off half-way, so nobody knows")
     result_ref: Name | None = None
@@ -266,7 +257,7 @@ class Result(_Body):
     undo: ActionInput | None = Field(default=None, description="what would undo it")
 
 
-class Settle(_Body):
+class Settle(TopLevel):
     """What a person found of an action whose outcome nobody knew."""
 
     by: Name | None = None
@@ -275,7 +266,7 @@ class Settle(_Body):
     result_ref: Name | None = Field(default=None, description="what it made, where it ran")
 
 
-class Undo(_Body):
+class Undo(TopLevel):
     by: Name | None = None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, urlencode
@@ -39,10 +40,10 @@ from hansard_web.approvals.page_state import (
     DECIDED,
     FIELDS,
     OPEN,
+    TERMINAL_STATUSES,
     UNKNOWN,
     InboxState,
     read_state,
-    terminal,
 )
 from hansard_web.approvals.worker import AccountsDep
 from hansard_web.principals.dependencies import may_not_decide, principal_of
@@ -106,7 +107,7 @@ class Inbox:
 def read_inbox(store: ApprovalService, state: InboxState) -> Inbox:
     """Return the list; those whose time is over have expired."""
     now_ns, counts, problem = store.now_ns(), store.waiting(), ""
-    make = _maker(state, now_ns)
+    make = partial(_item, state, now_ns)
     try:
         before = read_cursor(state.cursor or None)
     except InvalidQueryError as error:
@@ -123,7 +124,9 @@ def read_inbox(store: ApprovalService, state: InboxState) -> Inbox:
             for name in FIELDS
             if getattr(state, name)
         ),
-        older_href=None if older is None else state.address(status=_page_of(state), cursor=older),
+        older_href=None
+        if older is None
+        else state.address(status=state.status or DECIDED, cursor=older),
         is_bare=not shown and not state.filters,
         problem=problem,
     )
@@ -169,7 +172,7 @@ def _open_group(
 def _decided(
     store: ApprovalService, state: InboxState, make: Callable[[Approval], Item], before: int
 ) -> tuple[Group | None, str | None]:
-    statuses = terminal()
+    statuses = TERMINAL_STATUSES
     if state.status in statuses:
         statuses = (state.status,)
     elif state.status not in ("", DECIDED):
@@ -185,29 +188,21 @@ def _decided(
     return group, cursor_after(found, limit=limit)
 
 
-def _page_of(state: InboxState) -> str:
-    return state.status or DECIDED
-
-
-def _maker(state: InboxState, now_ns: int) -> Callable[[Approval], Item]:
-    def make(approval: Approval) -> Item:
-        left_ns = approval.expires_ns - now_ns
-        return Item(
-            approval=approval,
-            href=state.address(approval.approval_id),
-            standing=standing(approval, now_ns=now_ns),
-            say=one_line(approval.description, _SAY_CHARS),
-            agent=one_line(name_text(approval.agent or ""), 120),
-            left=time_left(left_ns) if approval.is_pending else "",
-            is_soon=approval.is_pending and left_ns < SOON_NS,
-            at_ns=approval.execution.finished_ns or approval.decided_ns or approval.updated_ns,
-            progress=one_line(progress_text(approval), 160) if approval.is_pending else "",
-            flagged=sum(one.flag is not None for one in approval.fields)
-            if approval.is_pending
-            else 0,
-        )
-
-    return make
+def _item(state: InboxState, now_ns: int, approval: Approval) -> Item:
+    left_ns, is_pending = approval.expires_ns - now_ns, approval.is_pending
+    flagged = sum(one.flag is not None for one in approval.fields)
+    return Item(
+        approval=approval,
+        href=state.address(approval.approval_id),
+        standing=standing(approval, now_ns=now_ns),
+        say=one_line(approval.description, _SAY_CHARS),
+        agent=one_line(name_text(approval.agent or ""), 120),
+        left=time_left(left_ns) if is_pending else "",
+        is_soon=is_pending and left_ns < SOON_NS,
+        at_ns=approval.execution.finished_ns or approval.decided_ns or approval.updated_ns,
+        progress=one_line(progress_text(approval), 160) if is_pending else "",
+        flagged=flagged if is_pending else 0,
+    )
 
 
 # Arguments as a person edits them: JSON that hides nothing, and what an edit changes.
@@ -267,55 +262,49 @@ def _escaped(found: re.Match[str]) -> str:
 _DIGITS: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What a form says; `by` is who decides."""
-
-    kind: str
-    by: str
-    note: str = ""
-    result_ref: str = ""  # of what ran, where a person settles that it did
-    revision: int | None = None  # the draft that was looked at
-    arguments: str = ""  # as edited, JSON; "" as they are
-    seen: Mapping[str, int] = field(default_factory=dict)  # of a batch: approval -> its draft
-
-
-def decide(store: ApprovalService, approval_id: str, decision: Decision) -> Approval:
+def decide(
+    store: ApprovalService,
+    approval_id: str,
+    kind: str,
+    *,
+    by: str,
+    note: str,
+    result_ref: str,
+    revision: int | None,
+    arguments: str,
+    seen: Sequence[str],
+) -> Approval:
     """Take a decision, and return the approval to show then.
 
+    `revision` is the draft that was looked at, of a batch `seen`; `arguments` as edited, or "".
     Raises ApprovalConflict (with the first decision), InvalidProposal, ActionBlocked.
     """
-    note, revision = decision.note.strip(), decision.revision
-    match decision.kind:
+    match kind:
         case "approve":
-            edited = read_arguments(decision.arguments) if decision.arguments else None
+            edited = read_arguments(arguments) if arguments else None
             return store.approve(
-                approval_id,
-                by=decision.by,
-                arguments=edited,
-                revision=revision,
-                comment=note or None,
+                approval_id, by=by, arguments=edited, revision=revision, comment=note or None
             )
         case "reject":
-            return store.reject(approval_id, by=decision.by, reason=note or None, revision=revision)
+            return store.reject(approval_id, by=by, reason=note or None, revision=revision)
         case "revise":
-            return store.revise(approval_id, note=note, by=decision.by, revision=revision)
+            return store.revise(approval_id, note=note, by=by, revision=revision)
         case "approve_batch":
-            return _approve_batch(store, approval_id, decision)
+            batch_id = store.approval(approval_id).batch_id
+            if batch_id is None:
+                raise InvalidProposal("decision", "this action was proposed alone")
+            store.approve_batch(batch_id, by=by, revisions=read_seen(seen))
+            return store.approval(approval_id)
         case "ran" | "did_not_run" as outcome:
             return store.settle_outcome(
-                approval_id,
-                outcome,
-                note=note,
-                by=decision.by,
-                result_ref=decision.result_ref or None,
+                approval_id, outcome, note=note, by=by, result_ref=result_ref or None
             )
         case "undo":
-            return store.undo(approval_id, by=decision.by).approval
-    raise InvalidProposal("decision", f"there is no decision {clean(decision.kind[:40])!r}")
+            return store.undo(approval_id, by=by).approval
+    raise InvalidProposal("decision", f"there is no decision {clean(kind[:40])!r}")
 
 
-def read_seen(texts: list[str]) -> dict[str, int]:
+def read_seen(texts: Sequence[str]) -> dict[str, int]:
     """Read which draft of which action was looked at: `ID:REVISION`."""
     found = (one.partition(":") for one in texts)
     return {
@@ -323,14 +312,6 @@ def read_seen(texts: list[str]) -> dict[str, int]:
         for approval_id, _, revision in found
         if len(approval_id) == _DIGITS and revision.isascii() and revision.isdecimal()
     }
-
-
-def _approve_batch(store: ApprovalService, approval_id: str, decision: Decision) -> Approval:
-    approval = store.approval(approval_id)
-    if approval.batch_id is None:
-        raise InvalidProposal("decision", "this action was proposed alone")
-    store.approve_batch(approval.batch_id, by=decision.by, revisions=decision.seen)
-    return store.approval(approval_id)
 
 
 router = APIRouter()
@@ -389,7 +370,8 @@ def approval(
     approval_id: str,
     edit: Annotated[str, Query()] = "",
 ) -> Response:
-    return _answer(request, site, accounts.store, state, approval_id, is_edit=bool(edit))
+    form = edit_of(accounts.store.approval(approval_id)) if edit else None
+    return _answer(request, site, accounts.store, state, approval_id, edit=form)
 
 
 @router.post("/approvals/{approval_id}", dependencies=[OwnForm])
@@ -414,17 +396,18 @@ def take_decision(
         looked = looked_at(store.approval(approval_id), arguments)
         status = HTTPStatus.UNPROCESSABLE_ENTITY if looked.problem else HTTPStatus.OK
         return _answer(request, site, store, state, approval_id, edit=looked, status=status)
-    choice = Decision(
-        kind=decision,
-        by=by.strip() or ME,
-        note=note,
-        result_ref=result_ref.strip(),
-        revision=revision,
-        arguments=arguments,
-        seen=read_seen(seen),
-    )
     try:
-        found = decide(store, approval_id, choice)
+        found = decide(
+            store,
+            approval_id,
+            decision,
+            by=by.strip() or ME,
+            note=note.strip(),
+            result_ref=result_ref.strip(),
+            revision=revision,
+            arguments=arguments,
+            seen=seen,
+        )
     except (ApprovalConflict, InvalidProposal, ActionBlocked, PrincipalError) as error:
         status, refused = _refusal(error, note)
         edit = looked_at(store.approval(approval_id), arguments) if arguments else None
@@ -502,28 +485,25 @@ def _answer(
     state: InboxState,
     approval_id: str | None = None,
     *,
-    is_edit: bool = False,
     edit: Edit | None = None,
     refused: Refused | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> Response:
-    if is_edit and approval_id is not None:
-        edit = edit_of(store.approval(approval_id))
     page = page_of(request, site, store, state, approval_id, edit=edit, refused=refused)
     return site.renderer.page(request, "approvals.html", here="approvals", page=page, status=status)
 
 
 def _refusal(error: HansardError, note: str) -> tuple[HTTPStatus, Refused]:
-    text = str(error)
-    if isinstance(error, NotAnApprover):
-        return HTTPStatus.FORBIDDEN, Refused("Not by you:", text, note)
-    if isinstance(error, ApprovalConflict):
-        return HTTPStatus.CONFLICT, Refused("Nothing was changed:", text, note)
-    if isinstance(error, PrincipalError):
-        return HTTPStatus.FORBIDDEN, Refused("Not by you:", text, note)
-    if isinstance(error, ActionBlocked):
-        return HTTPStatus.FORBIDDEN, Refused("Policy does not let this run:", text, note)
-    return HTTPStatus.UNPROCESSABLE_ENTITY, Refused("Not yet:", text, note)
+    match error:
+        case NotAnApprover() | PrincipalError():
+            status, title = HTTPStatus.FORBIDDEN, "Not by you:"
+        case ApprovalConflict():
+            status, title = HTTPStatus.CONFLICT, "Nothing was changed:"
+        case ActionBlocked():
+            status, title = HTTPStatus.FORBIDDEN, "Policy does not let this run:"
+        case _:
+            status, title = HTTPStatus.UNPROCESSABLE_ENTITY, "Not yet:"
+    return status, Refused(title, str(error), note)
 
 
 def _stream_href(state: InboxState, ask: Ask | None, *, is_busy: bool) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import urlencode
 
 import apsw
 
 from hansard_compiler.errors import HansardError
 from hansard_store.approvals.records import TERMINAL, ApprovalFilter, Status
 from hansard_store.approvals.rows import count_by_status
+from hansard_web.app.addresses import address
 from hansard_web.app.readers import Readers
 
 DECIDED: Final = "decided"
@@ -19,6 +19,7 @@ OPEN: Final = "open"
 UNKNOWN: Final = "unknown"
 STATUSES: Final = (*(str(one) for one in Status), UNKNOWN, OPEN, DECIDED)
 FIELDS: Final = ("channel", "agent", "tool", "run")
+TERMINAL_STATUSES: Final = tuple(str(one) for one in Status if one in TERMINAL)
 _LONGEST: Final = 200
 
 
@@ -46,8 +47,7 @@ class InboxState:
     def address(self, approval_id: str = "", **changes: str) -> str:
         """Return the address of the list, with an approval beside it."""
         path = f"/approvals/{approval_id}" if approval_id else "/approvals"
-        query = urlencode(replace(self, **changes).filters)
-        return f"{path}?{query}" if query else path
+        return address(path, replace(self, **changes).filters)
 
     def filter(self, **more: Any) -> ApprovalFilter:
         """Return the filter for the store; `run` is a whole id."""
@@ -70,11 +70,6 @@ def read_state(query: Mapping[str, str]) -> InboxState:
     if not _is_run(fields["run"]):
         fields["run"] = ""
     return InboxState(**fields)
-
-
-def terminal() -> tuple[str, ...]:
-    """Return the statuses that end an approval, in a fixed order."""
-    return tuple(str(one) for one in Status if one in TERMINAL)
 
 
 def _is_run(text: str) -> bool:

@@ -91,11 +91,6 @@ def draft_of_step(
     return None
 
 
-def next_draft(drafts: Sequence[DraftOutcome], at: int) -> DraftOutcome | None:
-    """Return the draft that answered the note that sent one back; None while there is none."""
-    return drafts[at + 1] if at + 1 < len(drafts) else None
-
-
 def calls_not_run(connection: apsw.Connection, run_id: str) -> dict[str, tuple[str, str]]:
     """Return the steps of a run whose call the gate did not let run: label and state, by step id.
 
@@ -190,7 +185,7 @@ def _of_draft(
     at = draft_of_step(drafts, step.step_id, named if isinstance(named, str) else None)
     one = None if at is None else drafts[at]
     if at is not None and one is not None and one.sent_back_by:
-        later = next_draft(drafts, at)
+        later = drafts[at + 1] if at + 1 < len(drafts) else None
         back = f"sent back by {one.sent_back_by} (draft {one.revision})"
         return Gated(
             states=(("requested", ""), (back, "fail"), ("not run", "todo")),

@@ -12,10 +12,10 @@ from hansard_store.approvals.json import event_json, head_json, report_json
 from hansard_store.audit.event_types import Actor, EventFilter, EventType
 from hansard_store.audit.external_events import note_event
 from hansard_web.api.parameters import Cursor, Limit, TimeText, one_of
+from hansard_web.api.queries import trace_id_of
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import Answer, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
-from hansard_web.approvals.api import run_id_of
 from hansard_web.approvals.bodies import NoteEvent
 from hansard_web.approvals.worker import AccountsDep
 from hansard_web.audit.filters import event_filter, events_page, read_anchor
@@ -47,7 +47,7 @@ def read_event_filter(
     """Return the filter of a list of events; an empty value means that it was not given."""
     return event_filter(
         find_approval=lambda text: accounts.store.approval(text).key,
-        find_run=lambda text: bytes.fromhex(run_id_of(site, text)),
+        find_run=lambda text: trace_id_of(text, site.readers.read),
         approval=approval,
         run=run,
         since=since,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ import click
 from hansard_store.approvals.json import event_json, head_json, report_json
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import EventFilter, Head, StoredEvent
-from hansard_store.runs.queries import find_trace_id
-from hansard_web.api.queries import limit_of
+from hansard_web.api.queries import limit_of, trace_id_of
 from hansard_web.api.values import dump, page_body
 from hansard_web.approvals.cli import SETTINGS, accounting, actor_text
 from hansard_web.audit.filters import event_filter, events_page, read_anchor
@@ -201,19 +201,10 @@ def _opened_events(options: dict[str, Any]) -> Iterator[tuple[ApprovalService, E
             approvals,
             event_filter(
                 find_approval=lambda text: approvals.approval(text).key,
-                find_run=lambda text: _find_run(data, text),
+                find_run=lambda text: trace_id_of(text, partial(reading, data)),
                 **filters,
             ),
         )
-
-
-def _find_run(data: str | None, text: str) -> bytes:
-    """Return a run's id; one that is whole need not be stored yet."""
-    if len(text) == 32:
-        with suppress(ValueError):
-            return bytes.fromhex(text)
-    with reading(data) as connection:
-        return find_trace_id(connection, text)
 
 
 def _about(event: StoredEvent) -> str:

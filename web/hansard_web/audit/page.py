@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -19,9 +18,9 @@ from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.errors import InvalidQueryError
 from hansard_store.steps.queries import get_step
-from hansard_web.api.queries import read_times
+from hansard_web.api.queries import read_times, trace_id_of
+from hansard_web.app.addresses import address
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.approvals.api import run_id_of
 from hansard_web.approvals.labels import clean
 from hansard_web.approvals.worker import AccountsDep
 from hansard_web.audit.chain_state import Chain, Chains, read_chain
@@ -110,7 +109,7 @@ def events(
         chain=chain,
         problem=problem,
         is_asked=bool(filters.keys() - {"seals"}),
-        more_href=_address({**filters, "before": str(found[-1].seq)})
+        more_href=address("/events", {**filters, "before": str(found[-1].seq)})
         if len(found) == _ROWS
         else None,
         types=tuple(EventType),
@@ -118,12 +117,12 @@ def events(
         pills=(
             ("all", "/events", not filters.keys() - {"seals"}),
             *(
-                (label, _address({"type": type}), filters == {"type": type})
+                (label, address("/events", {"type": type}), filters == {"type": type})
                 for label, type in _PILLS
             ),
         ),
-        verify_href=_address({**filters, "verify": "1"}),
-        export_href=f"/v1/events?{urlencode({**filters, 'limit': '500'})}",
+        verify_href=address("/events", {**filters, "verify": "1"}),
+        export_href=address("/v1/events", {**filters, "limit": "500"}),
         seals=seals,
     )
     return site.renderer.page(request, "events.html", here="events", page=page)
@@ -181,8 +180,8 @@ def _seals(store: ApprovalService, filters: EventFilter, fields: Mapping[str, st
     return Seals(
         count=min(hidden, _MOST_SEALS),
         is_more=hidden > _MOST_SEALS,
-        show_href=_address({**fields, "seals": "1"}),
-        hide_href=_address(without) if filters.with_seals else None,
+        show_href=address("/events", {**fields, "seals": "1"}),
+        hide_href=address("/events", without) if filters.with_seals else None,
     )
 
 
@@ -196,7 +195,7 @@ def _filter(site: Site, store: ApprovalService, fields: Mapping[str, str]) -> Ev
     return EventFilter(
         **plain,
         approval_id=store.approval(fields["approval"]).key if "approval" in fields else None,
-        trace_id=bytes.fromhex(run_id_of(site, fields["run"])) if "run" in fields else None,
+        trace_id=trace_id_of(fields["run"], site.readers.read) if "run" in fields else None,
         since_ns=since_ns,
         until_ns=until_ns,
         with_seals="seals" in fields,
@@ -251,7 +250,3 @@ def _cleaned(value: Any) -> Any:
 
 def _before(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-
-
-def _address(query: Mapping[str, str]) -> str:
-    return f"/events?{urlencode(query)}" if query else "/events"

@@ -187,6 +187,14 @@ def filter_options(
     return add
 
 
+def read_option(flag: str, text: str, read: Callable[[str], _Item]) -> _Item:
+    """Return what the text of an option says; raises Misused."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise Misused(f"{flag} is {text!r}; write {error}") from None
+
+
 def read_config(**arguments: str | Sequence[str] | None) -> Config:
     """Return the configuration from options, environment and file."""
     return load_config(arguments, os.environ)

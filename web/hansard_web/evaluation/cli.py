@@ -22,10 +22,10 @@ from hansard_store.evaluation.verdicts import VerdictRow, known_verdicts, memory
 from hansard_web.app.config import Config
 from hansard_web.cli.base import (
     Command,
-    Misused,
     json_option,
     print_json,
     read_config,
+    read_option,
     setting_options,
 )
 from hansard_web.cli.store import reading, use_store
@@ -47,7 +47,9 @@ def evaluate(*, window: str | None, dry_run: bool, as_json: bool, **arguments: s
     Example: hansard evaluate --window 48h --dry-run
     """
     config = read_config(**arguments)
-    window_ns = config.heartbeat_window if window is None else _window_ns(window)
+    window_ns = config.heartbeat_window
+    if window is not None:
+        window_ns = read_option("--window", window, read_duration_ns)
     folder = use_store(str(config.data))
     with nullcontext() if dry_run else hold_lock(folder.heartbeat, HeartbeatRunning):
         found = _run(folder, config, window_ns, is_dry=dry_run)
@@ -65,13 +67,6 @@ def _run(folder: DataFolder, config: Config, window_ns: int, *, is_dry: bool) ->
     if not is_dry:
         store_evaluations(folder, mode, results_of(found.new))
     return found
-
-
-def _window_ns(text: str) -> int:
-    try:
-        return read_duration_ns(text)
-    except ValueError as error:
-        raise Misused(f"--window is {text!r}; write {error}") from None
 
 
 def _json(data: str, found: Evaluated) -> Json:

@@ -12,6 +12,7 @@ from hansard_store.heartbeat import Diagnostic, cycle_json, list_cycles, list_di
 from hansard_store.times import time_text
 from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.values import stored_fields
 from hansard_web.app.site import SiteDep
 
 router = NounRouter("heartbeat")
@@ -47,12 +48,5 @@ def diagnostics(
 
 
 def _diagnostic_json(one: Diagnostic) -> Json:
-    return {
-        "time": time_text(one.time_ns),
-        "component": one.component,
-        "level": one.level,
-        "signature": one.signature,
-        "message": one.message,
-        "run_id": one.run_id,
-        "step_id": one.step_id,
-    }
+    fields = stored_fields(one, "component level signature message run_id step_id")
+    return {"time": time_text(one.time_ns), **fields}

@@ -35,6 +35,7 @@ from hansard_web.cli.base import (
     json_option,
     print_json,
     read_config,
+    read_option,
     setting_options,
 )
 from hansard_web.cli.store import find_store, reading, use_store
@@ -200,10 +201,7 @@ def _interval_s(every: str | None, *, once: bool) -> float | None:
         return None
     if once:
         raise Misused("--once and --every do not go together")
-    try:
-        return read_duration_ns(every) / 1e9
-    except ValueError as error:
-        raise Misused(f"--every is {every!r}; write {error}") from None
+    return read_option("--every", every, read_duration_ns) / 1e9
 
 
 def _run(config: Config, *, origin: Origin, as_json: bool) -> CycleResult:

@@ -76,29 +76,29 @@ def _command(config: Config) -> list[str]:
         f"import os; os.nice({_NICE}) if hasattr(os, 'nice') else None; "
         "from hansard._cli.main import main; main()"
     )
-    named = [
-        "--data", str(config.data), "--retention", config.retention, "--outbound", config.outbound,
-        "--heartbeat-window", f"{config.heartbeat_window // 10**9}s",
-        "--stale-after", f"{config.stale_after // 10**9}s",
-        *(() if config.evidence is None else ("--evidence", str(config.evidence))),
-    ]  # fmt: skip
-    for flag, value in judge_arguments(config):
-        named += [flag, value]
-    if config.scan_url is not None:
-        named += ["--scan-url", config.scan_url]
-    named += ["--report-every", f"{config.report_every // 10**9}s"]
-    named += ["--report-escalation", f"{config.report_escalation // 10**9}s"]
-    for who in config.recipients:
-        named += ["--recipients", who]
-    for rule, number in config.detect_threshold:
-        named += ["--detect-threshold", f"{rule}={number}"]
-    for rule, number in config.detect_min_cases:
-        named += ["--detect-min-cases", f"{rule}={number}"]
-    for rule, number in config.detect_window:
-        named += ["--detect-window", f"{rule}={number // 10**9}s"]
-    if config.config is not None:
-        named += ["--config", str(config.config)]
+    options: list[tuple[str, object]] = [
+        ("--data", config.data),
+        ("--retention", config.retention),
+        ("--outbound", config.outbound),
+        ("--heartbeat-window", _seconds(config.heartbeat_window)),
+        ("--stale-after", _seconds(config.stale_after)),
+        ("--evidence", config.evidence),
+        *judge_arguments(config),
+        ("--scan-url", config.scan_url),
+        ("--report-every", _seconds(config.report_every)),
+        ("--report-escalation", _seconds(config.report_escalation)),
+        *(("--recipients", who) for who in config.recipients),
+        *(("--detect-threshold", f"{rule}={most}") for rule, most in config.detect_threshold),
+        *(("--detect-min-cases", f"{rule}={least}") for rule, least in config.detect_min_cases),
+        *(("--detect-window", f"{rule}={_seconds(ns)}") for rule, ns in config.detect_window),
+        ("--config", config.config),
+    ]
+    named = [part for flag, value in options if value is not None for part in (flag, str(value))]
     return [sys.executable, "-c", script, "heartbeat", "--once", "--origin", "server", *named]
+
+
+def _seconds(nanoseconds: int) -> str:
+    return f"{nanoseconds // 10**9}s"
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Annotated, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import apsw
 from fastapi import APIRouter, Form
@@ -26,6 +26,7 @@ from hansard_store.memory.queries import Facets, Sort, facets, has_memory_of, li
 from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import get_memory
 from hansard_store.principals.authority import ME
+from hansard_web.app.addresses import address
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.memory.api import MemoryDep
 from hansard_web.memory.labels import (
@@ -68,7 +69,7 @@ class MemoryState:
     def address(self, memory_id: str = "", verb: str = "") -> str:
         """Return the page with these filters, and a record beside it; or where its form goes."""
         path = "/".join(("/memory", *(quote(one) for one in (memory_id, verb) if one)))
-        return f"{path}?{urlencode(self.fields)}" if self.fields else path
+        return address(path, self.fields)
 
     def having(self, **changes: str) -> MemoryState:
         """Return the same from its first page, with filters put on, or taken off by ""."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import apsw
@@ -36,8 +35,7 @@ from hansard_store.memory.queries import MemoryFilter
 from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import access_json, get_memory, memory_json, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
-from hansard_store.runs.queries import find_trace_id
-from hansard_web.api.queries import read_times, read_word
+from hansard_web.api.queries import read_times, read_word, trace_id_of
 from hansard_web.api.values import Body
 from hansard_web.memory.record import use_json, uses_of
 
@@ -104,57 +102,46 @@ def _in_step(
     tell: Callable[[OpenSpan, Json], None],
 ) -> Json:
     """Do it, and tell the step where the run is one that this server tells."""
-    step = _Step.begin(sidecar_service, request, attributes)
-    if step is None:
+    begun = _begun(sidecar_service, request, attributes)
+    if begun is None:
         return {**work(request), "step_id": request.step_id}
+    made, save = begun
+    step_id = f"{made.trace_id}-{made.span_id}"
+    failure: BaseException | None = None
     try:
-        result = work(request.model_copy(update={"step_id": step.step_id}))
-        tell(step.made, result)
+        result = work(request.model_copy(update={"step_id": step_id}))
+        tell(made, result)
+        return {**result, "step_id": step_id}
     except BaseException as error:
-        step.end(error)
+        failure = error
         raise
-    step.end(None)
-    return {**result, "step_id": step.step_id}
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A step of memory that this server tells."""
-
-    made: OpenSpan
-    save: Callable[[], None]
-
-    @property
-    def step_id(self) -> str:
-        return f"{self.made.trace_id}-{self.made.span_id}"
-
-    @classmethod
-    def begin(
-        cls, sidecar_service: SidecarService | None, request: MemoryActor, attributes: Attributes
-    ) -> _Step | None:
-        """Begin one; None where another program records the run, or none."""
-        if sidecar_service is None or request.run is None:
-            return None
-        try:
-            open_step = sidecar_service.place(request.run, request.step_id)
-            recording = sidecar_service.outlet.recording(open_step.resource)
-            made = recording.begin(
-                str(attributes[OPERATION_NAME]),
-                trace_id=open_step.trace_id,
-                span_id=os.urandom(8).hex(),
-                parent_span_id=open_step.span_id,
-                attributes=attributes,
-            )
-        except HansardError:
-            return None  # the SDK tells its own steps; memory goes on without
-        return cls(made, recording.save)
-
-    def end(self, error: BaseException | None) -> None:
-        if self.made.claim():
-            self.made.close(outcome_of(None, error))
+    finally:
+        if made.claim():
+            made.close(outcome_of(None, failure))
         # Memory is committed already: telling of it fails open.
         with suppress(HansardError):
-            self.save()
+            save()
+
+
+def _begun(
+    sidecar_service: SidecarService | None, request: MemoryActor, attributes: Attributes
+) -> tuple[OpenSpan, Callable[[], None]] | None:
+    """Return a step of memory, and what saves it; None where another program records the run."""
+    if sidecar_service is None or request.run is None:
+        return None
+    try:
+        place = sidecar_service.place(request.run, request.step_id)
+        recording = sidecar_service.outlet.recording(place.resource)
+        made = recording.begin(
+            str(attributes[OPERATION_NAME]),
+            trace_id=place.trace_id,
+            span_id=os.urandom(8).hex(),
+            parent_span_id=place.span_id,
+            attributes=attributes,
+        )
+    except HansardError:
+        return None  # the SDK tells its own steps; memory goes on without
+    return made, recording.save
 
 
 STATES = (
@@ -192,19 +179,12 @@ def read_memory_filter(
     fresh_ns, unread_ns = read_times(fresh_since, unread_since)
     return MemoryFilter(
         **filters,
-        run=_trace_id(connection, run) if run else None,
+        run=trace_id_of(run, lambda: nullcontext(connection)) if run else None,
         approval=find_key(connection, "approval", approval).hex() if approval else None,
         min_confidence=min_confidence,
         fresh_since_ns=fresh_ns,
         unread_since_ns=unread_ns,
     )
-
-
-def _trace_id(connection: apsw.Connection, run: str) -> bytes:
-    # A run that was deleted, or has not come yet, may have left memory: its whole id will do.
-    if len(run) == 32 and all(digit in "0123456789abcdef" for digit in run):
-        return bytes.fromhex(run)
-    return find_trace_id(connection, run)
 
 
 def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> Body:

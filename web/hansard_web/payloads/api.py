@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from http import HTTPStatus
 
 from anyio import to_thread
@@ -87,15 +86,7 @@ async def store_payload(site: SiteDep, ref: PayloadRef, request: Request) -> Ans
         raise EncodedPayloadError
     data = await _read_body(request)
     media_type = request.headers.get("content-type", "")
-    return await to_thread.run_sync(
-        partial(
-            _store,
-            site,
-            digest,
-            data,
-            media_type=media_type,
-        )
-    )
+    return await to_thread.run_sync(_store, site, digest, data, media_type)
 
 
 async def _read_body(request: Request) -> bytes:
@@ -107,7 +98,7 @@ async def _read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-def _store(site: Site, digest: bytes, data: bytes, *, media_type: str) -> Answer:
+def _store(site: Site, digest: bytes, data: bytes, media_type: str) -> Answer:
     retention = Retention.of(site.folder, site.settings.retention)
     made = prepare_payload(
         data,

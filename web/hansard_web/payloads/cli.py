@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -97,16 +97,6 @@ class StoreSource:
         return Fetched(ref, payload.ref, payload.media_type, data, is_redacted)
 
 
-@contextmanager
-def store_source(folder: DataFolder) -> Iterator[StoreSource]:
-    """Open a data folder's store read-only for the block."""
-    connection = open_store(folder)
-    try:
-        yield StoreSource(folder, connection)
-    finally:
-        connection.close()
-
-
 @dataclass(frozen=True, slots=True)
 class ServerSource:
     """The payloads of a server, wherever it is."""
@@ -123,7 +113,13 @@ class ServerSource:
         )
         try:
             with _OPENER.open(request, timeout=_ANSWER_S) as response:
-                return _fetched(ref, response.headers, response.read())
+                return Fetched(
+                    ref=ref,
+                    stored_ref=response.headers.get("Hansard-Payload", ref),
+                    media_type=response.headers.get("Content-Type", "application/octet-stream"),
+                    data=response.read(),
+                    is_redacted=response.headers.get("Hansard-Redacted") == "true",
+                )
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(ref, error) from None
@@ -154,16 +150,6 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 _OPENER: Final = urllib.request.build_opener(_NoRedirect)
-
-
-def _fetched(ref: str, headers: http.client.HTTPMessage, data: bytes) -> Fetched:
-    return Fetched(
-        ref=ref,
-        stored_ref=headers.get("Hansard-Payload", ref),
-        media_type=headers.get("Content-Type", "application/octet-stream"),
-        data=data,
-        is_redacted=headers.get("Hansard-Redacted") == "true",
-    )
 
 
 _UNKNOWN: Final = "not stored here"
@@ -275,8 +261,8 @@ def _source(data: str | None, server: str | None, token: str | None) -> Iterator
         folder = find_store(data)
     except NoStoreError as error:
         raise Failed(f"{error}; or ask a server with --server URL") from None
-    with store_source(folder) as source:
-        yield source
+    with closing(open_store(folder)) as connection:
+        yield StoreSource(folder, connection)
 
 
 def _checked(ref: str) -> str:
@@ -296,16 +282,18 @@ def _verified(source: Source, refs: Sequence[str]) -> list[Body]:
 
 
 def _verify_one(source: Source, ref: str) -> Body:
+    found = None
     try:
         found = source.fetch(ref)
+        state = found.state.value
     except NotFoundError:
-        return {"ref": ref, "state": _UNKNOWN, "stored_ref": None, "size": None}
+        state = _UNKNOWN
     except PayloadAlteredError:
-        return {"ref": ref, "state": PayloadState.ALTERED.value, "stored_ref": None, "size": None}
+        state = PayloadState.ALTERED.value
     except StoreCorruptError:
-        return {"ref": ref, "state": PayloadState.MISSING.value, "stored_ref": None, "size": None}
-    state = found.state.value
-    return {"ref": ref, "state": state, "stored_ref": found.stored_ref, "size": len(found.data)}
+        state = PayloadState.MISSING.value
+    stored_ref, size = (found.stored_ref, len(found.data)) if found else (None, None)
+    return {"ref": ref, "state": state, "stored_ref": stored_ref, "size": size}
 
 
 def _tell(

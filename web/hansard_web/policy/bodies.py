@@ -86,7 +86,7 @@ class PolicyInput(_Part):
         """Return what the rules decide; `agent` is the run's, where the context names none."""
         context = self._context(agent)
         if self.tool is not None:
-            return policy.check_tool(context, _tool_facts(self.tool))
+            return policy.check_tool(context, ToolFacts(**self.tool.model_dump()))
         assert self.item is not None
         return policy.check_item(context, ItemFacts(**self.item.model_dump()))
 
@@ -94,7 +94,7 @@ class PolicyInput(_Part):
         """Return how every rule came out, and what would be decided."""
         context = self._context(agent)
         if self.tool is not None:
-            return policy.explain_tool(context, _tool_facts(self.tool))
+            return policy.explain_tool(context, ToolFacts(**self.tool.model_dump()))
         assert self.item is not None
         return policy.explain_item(context, ItemFacts(**self.item.model_dump()))
 
@@ -111,7 +111,3 @@ class PutRules(_Part):
         Annotated[dict[str, Any] | str, Field(json_schema_extra={"format": "rule-set"})]
     ] = Field(max_length=100, json_schema_extra={"uniqueItems": True})
     version: Annotated[int, Field(ge=0), A_NUMBER] | None = None  # that they replace; or If-Match
-
-
-def _tool_facts(tool: ToolInput) -> ToolFacts:
-    return ToolFacts(**tool.model_dump())

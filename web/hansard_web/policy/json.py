@@ -17,7 +17,7 @@ from hansard_store.policy.rules import (
     find_policy,
     rule_sets_of,
 )
-from hansard_web.api.values import time_text
+from hansard_web.api.values import stored_fields, time_text
 from hansard_web.policy.service import InForce
 
 
@@ -42,9 +42,7 @@ def rules_body(current: InForce) -> Json:
 
 def _set_body(rule_set: RuleSetInput, *, source: str, path: str | None = None) -> Json:
     return {
-        "name": rule_set.read.name,
-        "version": rule_set.read.version,
-        "hash": rule_set.read.hash,
+        **stored_fields(rule_set.read, "name version hash"),
         "source": source,
         "path": path,
         "document": rule_set.document,
@@ -67,11 +65,7 @@ def rule_version_body(rule: RuleVersion) -> Json:
     return {
         "policy": rule.policy,
         "time": time_text(rule.time_ns),
-        "source": rule.source,
-        "rule_set": rule.rule_set,
-        "version": rule.version,
-        "effect": rule.effect,
-        "priority": rule.priority,
+        **stored_fields(rule, "source rule_set version effect priority"),
         "rule": rule.body,
     }
 

@@ -7,7 +7,7 @@ from hansard_compiler.compile.reasons import ReasonCode
 from hansard_store.compilations.receipts import FoundReceipt, Receipt, ReceiptFilter
 from hansard_store.content.payloads import payload_ref
 from hansard_web.api.queries import read_times
-from hansard_web.api.values import Body, time_text
+from hansard_web.api.values import Body, stored_fields
 
 _MEANINGS = {code.value: code.meaning for code in ReasonCode}
 
@@ -32,12 +32,7 @@ def receipt_filter(
 def found_body(found: FoundReceipt) -> Body:
     """Return a receipt with the compile it is of."""
     return {
-        "compilation_id": found.compilation_id,
-        "step_id": found.step_id,
-        "run_id": found.run_id,
-        "run_name": found.run_name,
-        "started_at": time_text(found.started_ns),
-        "model": found.model,
+        **stored_fields(found, "compilation_id step_id run_id run_name started_at model"),
         **receipt_body(found.receipt),
     }
 
@@ -45,16 +40,12 @@ def found_body(found: FoundReceipt) -> Body:
 def receipt_body(receipt: Receipt) -> Body:
     """Return what a compile did with one item."""
     return {
-        "item_id": receipt.item_id,
-        "kind": receipt.kind,
-        "decision": receipt.decision,
+        **stored_fields(receipt, "item_id kind decision"),
         "pass": receipt.pass_name,
         "reason": receipt.reason,
         "reason_text": reason_text(receipt.reason),
         "source": source_line(receipt),
-        "section": receipt.section,
-        "tokens_before": receipt.tokens_before,
-        "tokens_after": receipt.tokens_after,
+        **stored_fields(receipt, "section tokens_before tokens_after"),
         "score": points(receipt.score_nano),
         "missed_by_tokens": receipt.missed_tokens,
         "missed_by_score": points(receipt.missed_score_nano),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlencode
 
 import apsw
 from fastapi import APIRouter
@@ -19,6 +18,7 @@ from hansard_store.compilations.receipts import FoundReceipt, Receipt, ReceiptFi
 from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import get_memory
+from hansard_web.app.addresses import address
 from hansard_web.app.site import SiteDep
 from hansard_web.compile_view.labels import (
     DECISIONS,
@@ -95,7 +95,6 @@ def receipts(request: Request, site: SiteDep) -> Response:
 def _page(connection: apsw.Connection, fields: Mapping[str, str], *, cursor: str) -> ReceiptsPage:
     filters = {name: value for name, value in fields.items() if value}
     found, more, problem = _found(connection, filters, cursor=cursor)
-    next_query = urlencode({**filters, "cursor": more}) if more else ""
     return ReceiptsPage(
         fields=fields,
         odd_decision="" if fields["decision"] in DECISIONS else fields["decision"],
@@ -103,7 +102,7 @@ def _page(connection: apsw.Connection, fields: Mapping[str, str], *, cursor: str
         say=_say(found, has_more=bool(more)),
         problem=problem,
         rows=tuple(_row(connection, one) for one in found),
-        more_href=f"/receipts?{next_query}" if next_query else None,
+        more_href=address("/receipts", {**filters, "cursor": more}) if more else None,
         decisions=tuple(DECISIONS.items()),
         reasons=tuple(sorted(code.value for code in ReasonCode)),
         passes=tuple(name for name, _ in PASSES),

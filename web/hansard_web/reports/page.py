@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Final
@@ -218,24 +218,17 @@ def _sparks(runs: Sequence[PhaseRecord]) -> list[Spark]:
         return []
     found = []
     for label, names in _MAINTENANCE:
-        read = _reader(names)
-        values = [read(one.figures) for one in runs]
+        values = [_figure(one.figures, names) for one in runs]
         if any(value is not None for value in values):
             found.append(_spark(label, [value or 0 for value in values]))
     return found
 
 
-def _reader(names: Sequence[str]) -> Callable[[Mapping[str, Any]], int | None]:
-    def read(figures: Mapping[str, Any]) -> int | None:
-        for name in names:
-            value = figures.get(name)
-            if isinstance(value, int):
-                return int(value)
-            if isinstance(value, list):
-                return len(value)
-        return None
-
-    return read
+def _figure(figures: Mapping[str, Any], names: Sequence[str]) -> int | None:
+    """Return what a run of maintenance tells under one of its names; of a list, how many."""
+    values = (figures[name] for name in names if name in figures)
+    counts = (len(one) if isinstance(one, list) else one for one in values)
+    return next((int(one) for one in counts if isinstance(one, int)), None)
 
 
 def _spark(label: str, values: Sequence[int]) -> Spark:

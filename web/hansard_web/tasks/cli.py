@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -19,17 +19,17 @@ from hansard_store.principals.model import person_text
 from hansard_store.tasks.json import scan_json, task_json
 from hansard_store.tasks.rows import STATES, get_task, list_tasks
 from hansard_store.tasks.service import TaskService
-from hansard_web.app.config import RuleNumber, read_rule_count, read_rule_window
+from hansard_web.app.config import read_rule_count, read_rule_window
 from hansard_web.cli.base import (
     Command,
     Group,
-    Misused,
     by_option,
     json_option,
     print_answer,
     print_json,
     print_page,
     read_config,
+    read_option,
     setting_options,
 )
 from hansard_web.cli.store import opened_service, reading
@@ -247,11 +247,11 @@ def detect(
     config = read_config(data=data)
     rules = adjusted_rules(
         thresholds=dict(config.detect_threshold)
-        | dict(_numbers("--threshold", thresholds, read_rule_count)),
+        | dict(read_option("--threshold", one, read_rule_count) for one in thresholds),
         windows_ns=dict(config.detect_window)
-        | dict(_numbers("--window", windows, read_rule_window)),
+        | dict(read_option("--window", one, read_rule_window) for one in windows),
         leasts=dict(config.detect_min_cases)
-        | dict(_numbers("--min-cases", leasts, read_rule_count)),
+        | dict(read_option("--min-cases", one, read_rule_count) for one in leasts),
     )
     with reading(data) as connection:
         found = scan(connection, rules, now_ns=time.time_ns())
@@ -261,17 +261,6 @@ def detect(
             )
         body = scan_json(connection, found, recorded)
     print_answer(body, _print_found, as_json=as_json)
-
-
-def _numbers(
-    option: str, options: Sequence[str], read: Callable[[str], RuleNumber]
-) -> Iterator[RuleNumber]:
-    """Yield numbers by rule, "" for all of them."""
-    for one in options:
-        try:
-            yield read(one)
-        except ValueError as error:
-            raise Misused(f"{option} is {one!r}; write {error}") from None
 
 
 def _print_found(body: Json) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Final, Literal
-from urllib.parse import urlencode
 
 import apsw
 from fastapi import APIRouter, Form
@@ -31,6 +30,7 @@ from hansard_store.tasks.rows import (
     get_task,
     list_tasks,
 )
+from hansard_web.app.addresses import address
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.memory.labels import text_of, title_of
 from hansard_web.tasks import labels as words
@@ -214,13 +214,9 @@ class TasksState:
     def address(self, task_id: str = "", **changes: str) -> str:
         """Return the address of the list, with a task beside it."""
         changed = replace(self, **changes)
-        fields = {
-            "state": "" if changed.state == "open" else changed.state,
-            "cursor": changed.cursor,
-        }
-        query = urlencode({name: value for name, value in fields.items() if value})
         path = f"/tasks/{task_id}" if task_id else "/tasks"
-        return f"{path}?{query}" if query else path
+        state = "" if changed.state == "open" else changed.state
+        return address(path, {"state": state, "cursor": changed.cursor})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from hansard_compiler.compile.models import Model, TopLevel
 from hansard_compiler.models.json_schema import A_NUMBER
 from hansard_compiler.transcripts.entry import CLIP_BYTES, MESSAGE_BYTES, MIN_CLIP_BYTES, NewMessage
 from hansard_compiler.transcripts.messages import MessageSchema
@@ -16,22 +17,14 @@ By = Annotated[str, Field(max_length=4096)]
 _STEP = r"^[0-9a-f]{32}-[0-9a-f]{16}$"
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    schema_version: Literal["1"] = "1"
-
-
-class EnsureConversation(_Body):
+class EnsureConversation(TopLevel):
     """The conversation that spans call so: `gen_ai.conversation.id`."""
 
     conversation: Name
 
 
-class MessageInput(BaseModel):
+class MessageInput(Model):
     """A message with its parts, or in a short form: `{"role": "user", "content": "…"}`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     message: Annotated[dict[str, Any], MessageSchema()]
     message_id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
@@ -49,14 +42,14 @@ class MessageInput(BaseModel):
         )
 
 
-class AppendMessages(_Body):
+class AppendMessages(TopLevel):
     """All of these, or none."""
 
     messages: Annotated[list[MessageInput], Field(min_length=1, max_length=1000)]
     clip_bytes: Annotated[int, Field(ge=MIN_CLIP_BYTES, le=MESSAGE_BYTES), A_NUMBER] = CLIP_BYTES
 
 
-class FoldTranscript(_Body):
+class FoldTranscript(TopLevel):
     """A summary that stands for all there is; `expected_head` is the last position it has seen."""
 
     summary: Annotated[str, Field(min_length=1, max_length=MESSAGE_BYTES)]
@@ -64,7 +57,7 @@ class FoldTranscript(_Body):
     by: By = ""
 
 
-class MarkMessage(_Body):
+class MarkMessage(TopLevel):
     """What is shown in place of a message from now on; the row stays as it is."""
 
     position: Annotated[int, Field(ge=0, lt=1 << 62), A_NUMBER]
@@ -74,17 +67,17 @@ class MarkMessage(_Body):
     by: By = ""
 
 
-class CheckSummary(_Body):
+class CheckSummary(TopLevel):
     """A summary that is thought of; without one the newest fold is looked at."""
 
     summary: Annotated[str, Field(max_length=MESSAGE_BYTES)] | None = None
 
 
-class SpawnBranch(_Body):
+class SpawnBranch(TopLevel):
     """A sub-agent that begins here."""
 
     name: Name
 
 
-class EndBranch(_Body):
+class EndBranch(TopLevel):
     status: EndStatus = "done"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
@@ -24,10 +24,15 @@ from hansard_compiler.transcripts.views import (
 )
 from hansard_store.transcripts.queries import TranscriptItem, TranscriptSize
 from hansard_store.transcripts.service import SqliteTranscripts
-from hansard_web.api.values import Body, ns_text, plain, time_text
+from hansard_web.api.values import Body, plain, stored_fields
 
 if TYPE_CHECKING:
     from hansard_web.app.site import Site  # of a server, which commands do without
+
+_CREATED: Final = "created_at created_ns"
+_COST: Final = """
+    all_tokens messages estimator margin_pct window_tokens window_share break_even_turns advice
+"""
 
 
 def transcripts_of(site: Site) -> SqliteTranscripts:
@@ -44,13 +49,7 @@ def item_body(item: TranscriptItem) -> Body:
     """Return a transcript of a list."""
     return {
         **conversation_body(item.conversation),
-        "messages": item.messages,
-        "size_bytes": item.size_bytes,
-        "last_at": time_text(item.last_ns),
-        "last_ns": ns_text(item.last_ns),
-        "folds": item.folds,
-        "folded_until": item.folded_until,
-        "first_input": item.first_input,
+        **stored_fields(item, "messages size_bytes last_at last_ns folds folded_until first_input"),
     }
 
 
@@ -58,8 +57,7 @@ def conversation_body(conversation: Conversation) -> Body:
     return {
         "conversation_id": str(conversation.id),
         "conversation": conversation.name,
-        "created_at": time_text(conversation.created_ns),
-        "created_ns": ns_text(conversation.created_ns),
+        **stored_fields(conversation, _CREATED),
     }
 
 
@@ -67,11 +65,7 @@ def size_body(size: TranscriptSize) -> Body:
     return {
         **item_body(size.item),
         "roles": dict(size.roles),
-        "branches": size.branches,
-        "marked": size.marked,
-        "archives": size.archives,
-        "folded_bytes": size.folded_bytes,
-        "payload_bytes": size.payload_bytes,
+        **stored_fields(size, "branches marked archives folded_bytes payload_bytes"),
     }
 
 
@@ -82,8 +76,7 @@ def stored_body(one: StoredMessage, mark: Mark | None = None) -> Body:
         "position": one.position,
         "message_id": one.id,
         "message": plain(veiled(one.body, mark)),
-        "created_at": time_text(one.created_ns),
-        "created_ns": ns_text(one.created_ns),
+        **stored_fields(one, _CREATED),
         "content_version": one.schema_version,
         "step_id": f"{one.trace_id}-{one.span_id}" if has_step else None,
         "mark": None if mark is None else mark_body(mark),
@@ -96,8 +89,7 @@ def handoff_body(fold: Fold) -> Body:
         "position": None,
         "message_id": None,
         "message": handoff(fold),
-        "created_at": time_text(fold.created_ns),
-        "created_ns": ns_text(fold.created_ns),
+        **stored_fields(fold, _CREATED),
         "content_version": None,
         "step_id": None,
         "mark": None,
@@ -109,20 +101,15 @@ def fold_body(fold: Fold) -> Body:
         "position": fold.message_position,
         "summary": fold.summary,
         "by": fold.actor,
-        "created_at": time_text(fold.created_ns),
-        "created_ns": ns_text(fold.created_ns),
+        **stored_fields(fold, _CREATED),
     }
 
 
 def mark_body(mark: Mark) -> Body:
     return {
-        "position": mark.position,
-        "kind": mark.kind,
-        "reason": mark.reason,
+        **stored_fields(mark, "position kind reason"),
         "by": mark.actor,
-        "superseded_by": mark.superseded_by,
-        "created_at": time_text(mark.created_ns),
-        "created_ns": ns_text(mark.created_ns),
+        **stored_fields(mark, f"superseded_by {_CREATED}"),
     }
 
 
@@ -131,12 +118,7 @@ def branch_body(branch: Branch) -> Body:
         "branch_id": str(branch.id),
         "conversation_id": str(branch.conversation),
         "parent": str(branch.parent),
-        "parent_position": branch.parent_position,
-        "name": branch.name,
-        "messages": branch.messages,
-        "ended": branch.ended,
-        "created_at": time_text(branch.created_ns),
-        "created_ns": ns_text(branch.created_ns),
+        **stored_fields(branch, f"parent_position name messages ended {_CREATED}"),
     }
 
 
@@ -173,22 +155,11 @@ def active_bodies(transcripts: SqliteTranscripts, log: LogId) -> tuple[Active, l
 
 
 def cost_body(cost: ResumeCost) -> Body:
-    return {
-        "tokens": cost.tokens,
-        "all_tokens": cost.all_tokens,
-        "messages": cost.messages,
-        "estimator": cost.estimator,
-        "margin_pct": cost.margin_pct,
-        "window_tokens": cost.window_tokens,
-        "window_share": cost.window_share,
-        "break_even_turns": cost.break_even_turns,
-        "advice": cost.advice,
-        "reason": cost.why,
-    }
+    return {"tokens": cost.tokens, **stored_fields(cost, _COST), "reason": cost.why}
 
 
 def effect_body(effect: CacheEffect) -> Body:
-    return {"cold_tokens": effect.cold_tokens, "folds_over": effect.folds_over}
+    return stored_fields(effect, "cold_tokens folds_over")
 
 
 def check_body(check: FoldCheck) -> Body:
@@ -198,14 +169,7 @@ def check_body(check: FoldCheck) -> Body:
         "is_complete": check.is_whole,
         "is_truncated": check.is_cut,
         "lost": [
-            {
-                "kind": one.kind,
-                "position": one.position,
-                "role": one.role,
-                "sentence": one.sentence,
-                "missing": list(one.missing),
-                "is_negation_lost": one.is_negation_lost,
-            }
+            stored_fields(one, "kind position role sentence missing is_negation_lost")
             for one in check.lost
         ],
     }

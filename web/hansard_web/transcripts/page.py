@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
-from urllib.parse import urlencode
 
 import apsw
 from fastapi import APIRouter, Path, Query
@@ -40,6 +39,7 @@ from hansard_store.transcripts.queries import (
 )
 from hansard_store.transcripts.rows import read_rows
 from hansard_store.transcripts.service import SqliteTranscripts
+from hansard_web.app.addresses import address
 from hansard_web.app.site import SiteDep
 from hansard_web.runs.conversations import conversation_href
 from hansard_web.transcripts.api import need_admin
@@ -109,8 +109,7 @@ class _Address:
             "raw": "1" if made.raw else "",
             "cost": "1" if made.cost else "",
         }
-        query = urlencode({name: value for name, value in parameters.items() if value})
-        return f"/transcripts/{made.log}{'?' + query if query else ''}"
+        return address(f"/transcripts/{made.log}", parameters)
 
 
 @router.get("/transcripts/{log_id}")
@@ -125,10 +124,10 @@ def transcript(
 ) -> Response:
     if raw:
         need_admin(request)
-    address = _Address(parse_log_id(log_id), view, at, raw, cost)
+    wanted = _Address(parse_log_id(log_id), view, at, raw, cost)
     service = transcripts_of(site)
     with site.readers.read() as connection:
-        page = _page(connection, service, address)
+        page = _page(connection, service, wanted)
     return site.renderer.page(request, "transcript.html", here="transcripts", page=page)
 
 
@@ -331,10 +330,10 @@ class TranscriptsPage:
 def transcripts(request: Request, site: SiteDep, cursor: Annotated[str, Query()] = "") -> Response:
     with site.readers.read() as connection:
         found = list_transcripts(connection, limit=_ROWS, cursor=cursor or None)
-    more = urlencode({"cursor": found.next_cursor}) if found.next_cursor else ""
+    more = found.next_cursor
     page = TranscriptsPage(
         rows=tuple(_row(item) for item in found.items),
-        more_href=f"/transcripts?{more}" if more else None,
+        more_href=address("/transcripts", {"cursor": more}) if more else None,
         is_first=not cursor,
     )
     return site.renderer.page(request, "transcripts.html", here="transcripts", page=page)
