@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+import hansard
 from hansard_store.replays import ReplayRow, add_replay, change_replay
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings, parse_token
@@ -19,7 +20,7 @@ from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.provider import json_reply
 from tests.web.html import parse
 from tests.web.replay.replay_pages import Pages, acts, chips, flips
-from tests.web.replay.stage import ITEMS, MEMORY, SCRIPT, Stage, item, staging
+from tests.web.replay.stage import ITEMS, MEMORY, NOW, SCRIPT, Stage, item, staging
 from tests.web.replay.test_replay_forward import recorded_run, saying
 from tests.web.replay.test_replay_refusals import FOREIGN, _with_secret, tell
 
@@ -49,6 +50,20 @@ def at(step_id: str, *changes: Json, **more: str) -> str:
 
 
 # ---- acts
+
+
+def test_a_compile_that_no_call_used_says_that_no_request_is_made(
+    pages: Pages, stage: Stage
+) -> None:
+    with stage.program():
+        compiled = hansard.compile_step(
+            inputs=ITEMS, model="scripted-1", provider=stage.adapter("scripted"),
+            token_budget=600, response_reserve=100, now=NOW,
+        )  # fmt: skip
+
+    page = pages.get(f"/replay/{compiled.recorded.step_id}")
+
+    assert "No request: only the compile is made again" in page.one(class_="replay-preview").text
 
 
 def test_a_step_shows_what_can_be_done_with_it_and_what_is_true_of_that(

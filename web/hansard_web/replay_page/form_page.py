@@ -115,7 +115,7 @@ def preview_view(body: Body) -> PreviewView:
         flips=tuple(flips[:_MOST_FLIPS]),
         more=max(len(flips) - _MOST_FLIPS, 0),
         request=_request(request),
-        paths=path_rows((diff["json"] or {"changes": []})["changes"]),
+        paths=path_rows(((diff or {}).get("json") or {"changes": []})["changes"]),
         notes=tuple(map(sentence, (*body["notes"], *body["omitted"]))),
         needs_script=body["provider"] == "scripted" and _is_not_set_up(body),
         basis=BASES[body["basis"]],
