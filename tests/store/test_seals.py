@@ -24,7 +24,7 @@ from hansard_store.audit.sealer import MOST_ROWS, adopt, seal
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.database.transactions import begin_repair, transaction
+from hansard_store.database.transactions import begin_first, transaction
 from tests.store.by_hand import triggers_dropped
 from tests.store.empty import empty_store
 from tests.store.killed_seals import found
@@ -616,7 +616,7 @@ def test_a_table_that_a_migration_altered_is_sealed_again(store: DataFolder) -> 
     assert found(store)[0]
 
     connection = _own(store)
-    begin_repair(connection)  # as a migration, before its schema is that of its version
+    begin_first(connection)  # as a migration, before its schema is that of its version
     adopt(connection, store.key(), ["task"])
     connection.execute("COMMIT")
     connection.close()
