@@ -160,7 +160,7 @@ def _joined(names: Any) -> str | None:
 
 
 def _other_version(version: str) -> str:
-    return f"told in version {version!r} of hansard.*, read as version {SCHEMA_VERSION!r}"
+    return f"sent in version {version!r} of hansard.*, read as version {SCHEMA_VERSION!r}"
 
 
 # ---- columns

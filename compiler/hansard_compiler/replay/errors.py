@@ -27,7 +27,7 @@ class Reason(Code):
     NO_RECORDING = "no_recording", "the answer was not recorded, or its bytes are not here"
     # the provider
     PROVIDER_UNKNOWN = "provider_unknown", "no adapter speaks to this provider at this path"
-    PROVIDER_NOT_CONFIGURED = "provider_not_configured", "the server was not told how to reach it"
+    PROVIDER_NOT_CONFIGURED = "provider_not_configured", "the server has no address and key for it"
     KEY_MISSING = "key_missing", "there is no key for the provider in the environment"
     PACKAGE_MISSING = "package_missing", "the provider's package is not installed"
     OTHER_ADDRESS = "other_address", "the call went to another address than is configured here"

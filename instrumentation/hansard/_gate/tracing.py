@@ -60,8 +60,8 @@ class Mirror:
 
     def event(self, name: str, **attributes: object) -> None:
         """Add an event; attributes that are None or empty are left out."""
-        told = {key: one for key, one in attributes.items() if one not in (None, [], "")}
-        self._observed.add_event(name, {_key(key): one for key, one in told.items()})
+        present = {key: one for key, one in attributes.items() if one not in (None, [], "")}
+        self._observed.add_event(name, {_key(key): one for key, one in present.items()})
 
     def decided(self, approval: Mapping[str, Any]) -> None:
         """Record who decided, and how."""

@@ -30,7 +30,7 @@ _RESTORE = f"{ADD} ON CONFLICT (annotation_id) DO NOTHING"
 # The step by the name it has elsewhere: `.server` only where a CLIENT span has its id, too.
 _SHARED = shared_side("annotation")
 SELECT: Final = f"SELECT id, {_COLUMNS}, {_SHARED} FROM annotation"
-# A score has one author on a thing, a tag is there once, whoever added it.
+# A score has one author on a thing, a tag is there once, with any number of authors.
 _SAME = f"""
 {SELECT} INDEXED BY annotation_step
 WHERE trace_id = :trace AND span_id = :span AND side = :side AND kind = :kind AND name = :name

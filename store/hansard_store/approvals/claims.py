@@ -1,4 +1,4 @@
-"""The one run of an approved action: claimed before it begins, told when it ended.
+"""The one run of an approved action: claimed before it begins, reported when it ended.
 
 It knows nothing of the audit log. Writing happens inside the caller's transaction.
 """
@@ -88,7 +88,7 @@ def end_claim(
     error: str | None,
     now_ns: int,
 ) -> bool:
-    """Tell how it ended, also where that was believed unknown; False when it was told before."""
+    """Record how it ended, also where that was unknown; False when it was recorded before."""
     parameters = {
         "claim": claim_key(claim_id),
         "state": "done" if is_ok else "failed",

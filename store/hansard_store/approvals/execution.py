@@ -143,7 +143,7 @@ def finish(
 
 
 def _told_already(approval: Approval) -> ClaimRefused:
-    message = f"how {short_id(approval.approval_id)} ended was told already"
+    message = f"how {short_id(approval.approval_id)} ended was reported already"
     return ClaimRefused("already_finished", message, state=approval.execution.state)
 
 

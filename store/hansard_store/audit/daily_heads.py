@@ -1,6 +1,6 @@
 """Heads of the audit log as they were day by day, in files beside the database.
 
-A chain whose end was cut off is sound, and shorter. Whoever has the file of the database in hand
+A chain whose end was cut off is sound, and shorter. Someone with the file of the database in hand
 can cut it, and what is stored elsewhere tells. A file a day, `heads/2026-11-22`, holds `SEQ:HASH`
 as `hansard events head` prints it: to be copied to where others cannot change it. Where a clock was
 set back, days come again: the second file of one is `2026-11-22.2`.

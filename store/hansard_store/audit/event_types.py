@@ -61,7 +61,7 @@ class Content:
     """What an event refers to: a draft or a note, without secrets.
 
     The reference is a hash over salt and value: it binds the content, and says nothing of it to
-    whoever has the event alone.
+    a reader of the event alone.
     """
 
     name: str

@@ -280,12 +280,12 @@ class AuditService:
         **at: Any,
     ) -> int:
         call_id = None if call_id is None else self.keeper.clean_text(call_id)
-        told = {"call_id": call_id, "effect": effect, "approval_id": approval_id, **body}
+        details = {"call_id": call_id, "effect": effect, "approval_id": approval_id, **body}
         contents = [] if error is None else [self._error(error)]
         subject = f"call:{call_id}" if call_id else f"tool:{tool}"
         return self._write(
             lambda work: work.tell(
-                type, who, action=tool, subject=subject, body=told, contents=contents, **at
+                type, who, action=tool, subject=subject, body=details, contents=contents, **at
             ),
             in_full=effect != "read",
         )

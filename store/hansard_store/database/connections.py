@@ -113,7 +113,7 @@ def without_foreign_keys(connection: apsw.Connection) -> Iterator[None]:
     """Leave foreign keys unchecked in this block, which must begin outside a transaction.
 
     For deleting rows that others refer to by columns without an index: the check would read whole
-    tables under the write lock. Whoever uses it has made sure by other means.
+    tables under the write lock. The caller has made sure by other means.
     """
     connection.pragma("foreign_keys", value=False)
     try:

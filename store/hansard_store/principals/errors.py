@@ -95,8 +95,8 @@ class TokenNameConfusable(PrincipalError):
 
     def __init__(self, name: str, other: str) -> None:
         super().__init__(
-            f"{name!r} is read as {other!r}, a token in force: who decided could not be told apart;"
-            " choose another name"
+            f"{name!r} is read as {other!r}, a token in force: who decided could not be"
+            " distinguished; choose another name"
         )
 
 

@@ -1,7 +1,7 @@
 """Archives: the folded part of a transcript as a file, read back before it is reported as written.
 
 JSON lines: the first says what it is, each other one is a message as it is stored. The rows stay:
-nothing of a transcript is ever removed. Whoever holds the file can prove it with `check_archive`.
+nothing of a transcript is ever removed. A holder of the file can prove it with `check_archive`.
 """
 
 from __future__ import annotations

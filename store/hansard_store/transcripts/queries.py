@@ -77,7 +77,7 @@ HAVING count(*) <> max(position) + 1
 _AHEAD = """
 SELECT {owner}, max(message_position) FROM {checkpoint} AS fold GROUP BY {owner}
 HAVING max(message_position) > coalesce(
-  (SELECT max(position) FROM {message} AS told WHERE told.{owner} = fold.{owner}), -1)
+  (SELECT max(position) FROM {message} AS message WHERE message.{owner} = fold.{owner}), -1)
 """
 _NEEDED = "SELECT DISTINCT payload FROM transcript_payload"
 

@@ -600,4 +600,4 @@ def test_a_replay_without_its_script_is_refused_and_the_refusal_is_recorded(
     assert newest["state"] == "refused"
     assert f"/replays/{newest['replay_id']}" in answer.text
     refused = pages.get(f"/replays/{newest['replay_id']}")
-    assert "Nothing was sent: the server was not told how to reach it" in refused.text
+    assert "Nothing was sent: the server has no address and key for it" in refused.text

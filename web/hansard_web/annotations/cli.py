@@ -228,7 +228,7 @@ def _print(items: Sequence[Annotation]) -> None:
     print_records(
         items,
         {
-            Column("ANNOTATION"): lambda one: (one.annotation_id or "told")[:12],
+            Column("ANNOTATION"): lambda one: (one.annotation_id or "sent")[:12],
             Column("ON"): lambda one: (
                 one.step_id[:8] + "…" + one.step_id[32:] if one.step_id else one.run_id[:12]
             ),

@@ -45,7 +45,7 @@ class DatasetMessage(_Part):
 
 
 class DatasetLine(_Part):
-    """A marked step; or a marked run, told by its first prompt and its last answer."""
+    """A marked step; or a marked run, given by its first prompt and its last answer."""
 
     schema_version: Literal["1"]
     run_id: str
@@ -56,11 +56,11 @@ class DatasetLine(_Part):
     model: str | None
     started_at: str | None
     input: list[DatasetMessage] | Any = Field(
-        description="messages of a model call; of a tool its name and arguments; else what it told"
+        description="messages of a model call; of a tool its name and arguments; else its input"
     )
     tools: list[dict[str, Any]] = Field(description="what the model was offered")
     output: list[DatasetMessage] | Any = Field(
-        description="messages of a model call; of a tool its result; else what it told"
+        description="messages of a model call; of a tool its result; else its output"
     )
     expected: str | None = Field(description="the newest expected output of a score or a note")
     tags: list[str]

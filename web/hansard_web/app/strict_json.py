@@ -64,7 +64,7 @@ def _check(value: Any) -> None:
                 _check_text(one)
             elif isinstance(one, float) and math.isinf(one):
                 raise InvalidBody(
-                    "a number is too large to be told from others"
+                    "a number is too large to be distinguished from others"
                 )  # 1e999 and 1e1000
         level = below
 

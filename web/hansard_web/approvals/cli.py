@@ -146,7 +146,7 @@ def list_(
     *, status: str, run: str | None, batch: str | None, execution: Any, limit: str,
     cursor: str | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """List approvals, the newest first: those that wait, unless told otherwise.
+    """List approvals, the newest first: those that are pending, unless filtered.
 
     Example: hansard approvals list --status all --agent clerk
     """
@@ -307,7 +307,7 @@ def _show(found: Sequence[Approval]) -> None:
 
 @approvals.command()
 @click.argument("approval_id")
-@click.option("--reason", "--note", help="Why; the agent is told.")
+@click.option("--reason", "--note", help="Why; the agent receives it.")
 @_revision
 @_deciding
 def reject(

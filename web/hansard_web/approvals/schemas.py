@@ -91,7 +91,7 @@ class ApprovalItem(Body):
     arguments: dict[str, Any]
     arguments_hash: str
     is_redacted: bool
-    must_repropose: bool = Field(description="only whoever has the exact arguments can run it")
+    must_repropose: bool = Field(description="only a caller with the exact arguments can run it")
     description: str
     fields: list[ShownField]
     effect: Literal["read", "write"]

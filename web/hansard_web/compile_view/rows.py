@@ -282,7 +282,7 @@ _GROUPINGS: Final[Mapping[str, _Grouping]] = {
     "reason": _Grouping(lambda one: one.reason, meaning),
     "pass": _Grouping(
         lambda one: one.pass_name or "",
-        lambda key: f"Pass {pass_words(key)}" if key else "No pass told",
+        lambda key: f"Pass {pass_words(key)}" if key else "No pass recorded",
         (*PASS_NUMBERS,),
     ),
     "kind": _Grouping(lambda one: one.kind or "", lambda key: kind_words(key).capitalize()),

@@ -149,7 +149,7 @@ class Replay(Arguments):
 
 class Result(Arguments):
     call_id: Text
-    result: Any = Field(description="as the model is told it: text or JSON")
+    result: Any = Field(description="as the model receives it: text or JSON")
     is_error: bool = False
 
 

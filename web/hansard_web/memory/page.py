@@ -294,7 +294,7 @@ def _more(state: MemoryState, cursor: str | None) -> str | None:
 
 
 router = APIRouter()
-_NO_REASON: Final = "Say why, in up to 2,000 characters: whoever looks at it later will ask."
+_NO_REASON: Final = "Say why, in up to 2,000 characters: later readers will ask."
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def explain_policy(policy: PolicyDeciderDep, body: PolicyInput) -> Answer:
 
 @router.get("/v1/policy/rules", "policy.schemas.Rules")
 def rules_in_force(policy: PolicyDeciderDep) -> Answer:
-    """Return the rule sets in force; the ETag is the version that whoever replaces them names."""
+    """Return the rule sets in force; the ETag is the version to name when they are replaced."""
     return _rules_answer(policy.rules.shown())
 
 

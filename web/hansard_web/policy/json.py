@@ -1,4 +1,4 @@
-"""Policy as the API and the command line tell it."""
+"""Policy as the API and the command line return it."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Budget(Body):
 
 
 class ItemCounts(Body):
-    """`total` as told; the others of the receipts that are stored."""
+    """`total` as sent; the others of the receipts that are stored."""
 
     total: int
     receipts: int
@@ -88,7 +88,7 @@ class CompilationSummary(Body):
     hash: str | None
     stable_prefix_hash: str | None
     volatile_suffix_hash: str | None
-    recorded_schema_version: str = Field(description="of hansard.*, as the sender told it")
+    recorded_schema_version: str = Field(description="of hansard.*, as the sender wrote it")
     counter: str | None = Field(description="how tokens were counted")
     ports: list[str] = Field(description="what shaped the compile beside its request")
     budget: Budget

@@ -88,7 +88,7 @@ class ResultInput(Model):
     """What a tool call of a live fork came to."""
 
     call_id: Id
-    result: Any = Field(description="as the model is told it: text or JSON")
+    result: Any = Field(description="as the model receives it: text or JSON")
     is_error: bool = False
     origin: Literal["gate", "hand"] = Field(
         default="hand", description="gate: the program's own tool ran, behind its gate"

@@ -1,4 +1,4 @@
-"""Runs, steps and tool calls, told over HTTP by programs without the SDK."""
+"""Runs, steps and tool calls, recorded over HTTP by programs without the SDK."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class ToolResult(BaseModel):
     call_id: CallId | None = None
     step_id: str | None = None
     name: Name | None = None
-    arguments: Any = None  # of a call that was not told before
+    arguments: Any = None  # of a call that was not recorded before
     result: Any = None
     status: EndStatus | None = None
     error: str | Failure | None = None

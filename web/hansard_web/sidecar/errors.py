@@ -117,7 +117,7 @@ class RequestRejected(SidecarError):
 
 
 class VersionRequired(SidecarError):
-    """Whoever replaces rules says which."""
+    """A request that replaces rules names the version it replaces."""
 
     code = "version_required"
 

@@ -205,7 +205,7 @@ class Recording:
         """Write payloads, then spans, and return when they are committed.
 
         Raises StoreBusyError when that cannot be now; what was written of it is known when it is
-        told again.
+        sent again.
         """
         waiting = [self._submit(Signal.LOGS, body) for body in self._payload_requests()]
         self.payloads.found.clear()  # a recording may be saved more than once

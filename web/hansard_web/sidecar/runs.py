@@ -331,7 +331,7 @@ class ToolSteps:
         """Begin a call that only its result tells of."""
         if result.name is None:
             raise InvalidQueryError(
-                "call_id", "no open tool call has this call_id; with a name, it is told as one"
+                "call_id", "no open tool call has this call_id; with a name, it is recorded as one"
             )
         end_ns = _ns_of(result.ended_at) or time.time_ns()
         start_ns = max(end_ns - round((result.duration_ms or 0) * 1e6), 0)

@@ -52,7 +52,7 @@ class EndedRun(_Named):
 
 
 class CalledTool(Answer, CallMade):
-    """A tool call that was told."""
+    """A tool call that was recorded."""
 
     run_id: str
 

@@ -57,7 +57,7 @@ def tasks() -> None:
 def list_(
     *, data: str | None, state: Any, level: Any, limit: int, cursor: str | None, as_json: bool
 ) -> None:
-    """List tasks, the last opened first: those that are open, unless told otherwise.
+    """List tasks, the last opened first: those that are open, unless filtered.
 
     Example: hansard tasks list --state all --level action
     """

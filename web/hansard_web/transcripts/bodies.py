@@ -1,4 +1,4 @@
-"""Transcripts as programs tell them: bodies of the API, and what they become."""
+"""Transcripts as programs send them: bodies of the API, and what they become."""
 
 from __future__ import annotations
 

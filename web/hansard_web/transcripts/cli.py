@@ -377,7 +377,7 @@ def fold(
 ) -> None:
     """Let a summary stand for all messages so far. Nothing is deleted.
 
-    What constraints and requests the summary lost is told with it.
+    Prints which constraints and requests the summary lost.
 
     Example: hansard transcripts fold support-42 --summary - < summary.txt
     """
