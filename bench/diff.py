@@ -18,7 +18,7 @@ from bench.compile import compile_of
 from bench.figures import Figure, below
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.requests import Encoding, IngestRequest, Sender, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, RequestSender, Signal
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.diff import (
@@ -38,7 +38,7 @@ from hansard_web.diff.runs import compare_runs
 _STEPS = 5_000
 _CALLS = 3
 _LIKELY = "one in 20 differs"
-_SENDER = Sender("127.0.0.1:4000", "bench/1.0", "grpc")
+_SENDER = RequestSender("127.0.0.1:4000", "bench/1.0", "grpc")
 _NAMES = ("chat", "read_file", "run_tests", "apply_patch", "search_code")
 
 

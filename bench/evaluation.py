@@ -15,7 +15,7 @@ from typing import Any, Final
 from bench.figures import Figure, at_least, below
 from hansard.adapters.claims import load_sets
 from hansard_collector.evaluation.claims import Claim, claims_of, tools_of
-from hansard_collector.evaluation.outcomes import Execution
+from hansard_collector.evaluation.outcomes import ToolExecution
 from hansard_collector.evaluation.topics import Lexicon, lexicon_of
 from hansard_collector.evaluation.verdicts import judge_claim
 from hansard_store.evaluation.verdicts import VERDICTS
@@ -91,10 +91,12 @@ def judged(one: dict[str, Any]) -> str:
     return next((verdict for verdict in order if verdict in verdicts), "unknown")
 
 
-def executions_of(rows: list[Any]) -> list[Execution]:
+def executions_of(rows: list[Any]) -> list[ToolExecution]:
     """Return labelled executions in their order."""
     found = []
     for at, (tool, arguments, status, result) in enumerate(rows, start=1):
         ended = None if status == "open" else at * 10
-        found.append(Execution(f"step-{at}", tool, status, at * 10 - 5, ended, arguments, result))
+        found.append(
+            ToolExecution(f"step-{at}", tool, status, at * 10 - 5, ended, arguments, result)
+        )
     return found

@@ -17,7 +17,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from bench.figures import Figure, below, percentile
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
-from hansard_collector.pipeline.requests import Encoding, IngestRequest, Sender, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, RequestSender, Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.compilations.queries import ID_KEY
 from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
@@ -30,7 +30,7 @@ _WARM = 30
 _FILES = 3_000  # that compiles choose from
 _NO_ID = "hansard.compilation.other"  # under it nobody finds a compilation
 _START_NS = 1_780_000_000 * 10**9
-_SENDER = Sender("127.0.0.1:4000", "bench/1.0", "grpc")
+_SENDER = RequestSender("127.0.0.1:4000", "bench/1.0", "grpc")
 _ASKED = (
     ("one file, excluded by budget", ReceiptFilter(source="src/7.py", reason="over_budget")),
     ("all that policy cut out", ReceiptFilter(decision="redact")),

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from bench.figures import Figure, at_least, below
 from hansard_store.detection.failed_steps import signature_of
-from hansard_store.detection.rules import RULES, Rule
+from hansard_store.detection.rules import RULES, DetectionRule
 from hansard_store.detection.scan import scan
 
 PAIRS: Final = (
@@ -77,7 +77,7 @@ def run() -> list[Figure]:
     return [*found, *map(_of_rule, RULES)]
 
 
-def _of_rule(rule: Rule) -> Figure:
+def _of_rule(rule: DetectionRule) -> Figure:
     return Figure(f"rule {rule.name}", rule.threshold, rule.unit.strip() or "times",
                   note=f"{rule.level}: {rule.applied}")  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from bench.figures import Figure, at_least
 from hansard._hooks.escalation import evaluate
-from hansard._hooks.event import Event
+from hansard._hooks.event import HookEvent
 from hansard._hooks.settings import DEFAULT_THRESHOLD, load_hook_settings
 
 FIXTURE: Final = (
@@ -72,7 +72,7 @@ def scored() -> Iterator[Scored]:
         row = json.loads(line)
         tool = row.get("tool", "Bash")
         given = row.get("input", {"command": row.get("command")})
-        found = evaluate(Event({"tool_name": tool, "tool_input": given}), settings)
+        found = evaluate(HookEvent({"tool_name": tool, "tool_input": given}), settings)
         yield Scored(
             row["label"],
             row["half"],

@@ -23,9 +23,9 @@ from typing import Any, Final
 from bench.figures import Figure, at_least, percentile
 from hansard_collector.interests.finder import supporting
 from hansard_collector.interests.phrases import PhraseExtractor
-from hansard_collector.interests.topics import Entry, Extractor, roots
+from hansard_collector.interests.topics import Extractor, TopicEntry, roots
 from hansard_collector.judges import Choice, JudgeSettings, judges_from
-from hansard_collector.judges.calls import Usage
+from hansard_collector.judges.calls import JudgeUsage
 
 FIXTURE: Final = (
     Path(__file__).parent.parent.parent / "tests" / "fixtures" / "heartbeat" / "interests.jsonl"
@@ -47,7 +47,7 @@ class Group:
 
     name: str
     half: str
-    entries: Sequence[Entry]
+    entries: Sequence[TopicEntry]
     labels: Sequence[Sequence[str]]  # each topic by several names
 
 
@@ -105,7 +105,7 @@ def groups() -> list[Group]:
     for line in FIXTURE.read_text(encoding="utf-8").splitlines():
         told = json.loads(line)
         entries = [
-            Entry(f"{number:032x}", one["type"], one["subject"], one["text"])
+            TopicEntry(f"{number:032x}", one["type"], one["subject"], one["text"])
             for number, one in enumerate(told["entries"])
             if "origin" not in one
         ]
@@ -132,7 +132,7 @@ def is_label(topic: str, names: Sequence[str]) -> bool:
     return any(one <= said or 2 * len(one & said) >= len(one | said) for one in wanted)
 
 
-def _figures(name: str, half: str, score: Score, *, usage: Usage | None) -> list[Figure]:
+def _figures(name: str, half: str, score: Score, *, usage: JudgeUsage | None) -> list[Figure]:
     what = f"{name}, {half}"
     is_scripted = usage is not None
     note = f"{score.right} of {score.topics} topics"

@@ -13,7 +13,7 @@ from bench.figures import Figure
 from bench.quality.conflicts import HALVES, Half, of_half
 from hansard_compiler.compile.config import BM25, EMBEDDINGS, PIECES
 from hansard_compiler.compile.errors import ScorerUnavailable
-from hansard_compiler.compile.ports import Relevance
+from hansard_compiler.compile.ports import RelevancePort
 from hansard_compiler.relevance import scorer_named
 
 SCORERS: Final = (BM25, PIECES, EMBEDDINGS)
@@ -48,7 +48,7 @@ def _figures(name: str) -> list[Figure]:
     return figures
 
 
-def answers_found(rate: Relevance, half: Half) -> Found:
+def answers_found(rate: RelevancePort, half: Half) -> Found:
     """Rate the documents of every question of a half; what rates 0 is not found."""
     first = three = questions = 0
     for one in of_half("paraphrases/questions.jsonl", half):

@@ -16,7 +16,7 @@ from bench.figures import Figure, at_least
 from bench.quality import paraphrases
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.items import MICRO
-from hansard_compiler.compile.ports import Ports, Relevance
+from hansard_compiler.compile.ports import Ports, RelevancePort
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.relevance import Bm25, Pieces
 from hansard_compiler.tokens.estimators import estimator_for
@@ -47,7 +47,7 @@ def run() -> list[Figure]:
     return [*figures, *paraphrases.run()]
 
 
-def recall(domain: str, relevance: Relevance, *, share: int = _THIRD) -> float:
+def recall(domain: str, relevance: RelevancePort, *, share: int = _THIRD) -> float:
     """Return the share of relevant items that go in, over all questions of a domain."""
     data = _read(domain)
     wanted = found = 0
@@ -66,7 +66,7 @@ def word_overlap(query: str, texts: Sequence[str]) -> Sequence[int]:
 
 
 def _compile(
-    items: Sequence[Any], asked: str, relevance: Relevance, *, share: int
+    items: Sequence[Any], asked: str, relevance: RelevancePort, *, share: int
 ) -> CompileResult:
     counter = estimator_for("local", "bench")
     # One kind for all: budget classes would choose by kind, and that is not what is measured.

@@ -59,7 +59,7 @@ from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import DigestMismatchError, InvalidQueryError, StoreBusyError
 from hansard_store.ingest.derived_rows import SpanProjection
-from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.ingest.writer import IngestWriter, WriteBatch
 
 NO_DIGEST = f"a payload without {semconv.PAYLOAD_DIGEST}=sha256:<64 hex digits>"
 NO_BYTES = "a payload whose body is no bytes"
@@ -275,7 +275,9 @@ _SpanKey = tuple[bytes, bytes]  # trace id, span id
 class PayloadJoiner:
     """The payloads and the spans with references of one transaction."""
 
-    def __init__(self, connection: apsw.Connection, batch: Batch, messages: MessageCache) -> None:
+    def __init__(
+        self, connection: apsw.Connection, batch: WriteBatch, messages: MessageCache
+    ) -> None:
         self._connection = connection
         self._batch = batch
         self._messages = messages

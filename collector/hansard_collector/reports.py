@@ -47,7 +47,7 @@ class Briefing:
     trends: Sequence[Trend] = ()
     recipients: Sequence[str] = ()
     escalate_ns: int = 0
-    unread: Sequence[Waiting] = ()  # older reports
+    unread: Sequence[PendingWork] = ()  # older reports
 
 
 def render(state: SystemState, briefing: Briefing, *, clean: Clean) -> str:
@@ -290,7 +290,7 @@ def _age(length_ns: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingWork:
     """An unacknowledged report, and who it waits for now."""
 
     report: Report
@@ -301,13 +301,13 @@ class Waiting:
 
 def waiting_for(
     report: Report, recipients: Sequence[str], *, escalate_ns: int, now_ns: int
-) -> Waiting | None:
+) -> PendingWork | None:
     """Return who a report waits for; None once one of those it waited for acknowledged it.
 
     Where recipients are configured, an acknowledgement by another person does not count.
     """
     if not recipients:
-        return None if report.read_by else Waiting(report, "", (), None)
+        return None if report.read_by else PendingWork(report, "", (), None)
     turns = max(now_ns - report.written_ns, 0) // escalate_ns
     at = min(turns, len(recipients) - 1)
     reached = recipients[: at + 1]
@@ -315,12 +315,12 @@ def waiting_for(
         return None
     is_last = at == len(recipients) - 1
     passes_ns = None if is_last else report.written_ns + (at + 1) * escalate_ns
-    return Waiting(report, recipients[at], tuple(recipients[:at]), passes_ns)
+    return PendingWork(report, recipients[at], tuple(recipients[:at]), passes_ns)
 
 
 def pending(
     reports: Sequence[Report], recipients: Sequence[str], *, escalate_ns: int, now_ns: int
-) -> list[Waiting]:
+) -> list[PendingWork]:
     """Return the reports that wait for a recipient, in the order of the input."""
     found = (
         waiting_for(one, recipients, escalate_ns=escalate_ns, now_ns=now_ns) for one in reports
@@ -344,7 +344,7 @@ class ReportSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenReport:
     """A report that was written, and the state that it shows."""
 
     report: Report
@@ -354,7 +354,7 @@ class Written:
     escalated: int  # of these, the ones that passed to a later recipient
 
 
-def write_report(folder: DataFolder, settings: ReportSettings, *, now_ns: int) -> Written:
+def write_report(folder: DataFolder, settings: ReportSettings, *, now_ns: int) -> WrittenReport:
     """Write a report on the state of a store. Raises ReportsUnusable, StoreError."""
     reports = Reports(folder)
     unread = pending(
@@ -367,7 +367,9 @@ def write_report(folder: DataFolder, settings: ReportSettings, *, now_ns: int) -
     redactor = Redactor(folder.key())
     text = render(state, briefing, clean=lambda words: redactor.redact_text(words).text)
     report = reports.add(text, now_ns=now_ns)
-    return Written(report, text, state, len(unread), sum(bool(one.passed_over) for one in unread))
+    return WrittenReport(
+        report, text, state, len(unread), sum(bool(one.passed_over) for one in unread)
+    )
 
 
 def recorded_trends(connection: apsw.Connection, *, now_ns: int) -> list[Trend]:

@@ -26,11 +26,11 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from hansard_collector.timed_response import TimedResponse
-from hansard_compiler.classifier import Classifier, Question, WordOverlap
+from hansard_compiler.classifier import Classifier, ClassifierQuestion, WordOverlap
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.providers.transport.failures import CallFailed
 from hansard_store.memory.records import Memory
-from hansard_store.stories.rows import AlreadyProcessed, Judged, Story
+from hansard_store.stories.rows import AlreadyProcessed, JudgedStory, Story
 from hansard_store.stories.service import StoryService
 
 
@@ -46,7 +46,7 @@ class SourceUnavailable(ScanError):
     code = "source_unavailable"
 
 
-class InvalidResponse(ScanError):
+class InvalidScannerResponse(ScanError):
     """A response that is invalid, or larger than any valid one."""
 
     code = "invalid_response"
@@ -142,13 +142,15 @@ class HackerNews:
         """
         item: _Item = self._get(f"item/{story_id}.json", _ITEM, most_bytes=_STORY_BYTES)
         if str(item.id) != story_id:
-            raise InvalidResponse(f"asked for item {story_id}, and was answered item {item.id}")
+            raise InvalidScannerResponse(
+                f"asked for item {story_id}, and was answered item {item.id}"
+            )
         title = _one_line(item.title)
         if not title:
-            raise InvalidResponse(f"item {story_id} has no title")
+            raise InvalidScannerResponse(f"item {story_id} has no title")
         url = item.url or _DISCUSSION + story_id
         if not _is_link(url):
-            raise InvalidResponse(f"item {story_id} has an address that is none of the web")
+            raise InvalidScannerResponse(f"item {story_id} has an address that is none of the web")
         return Story(self.name, story_id, title, url, item.score)
 
     def _get(self, path: str, form: TypeAdapter[Any], *, most_bytes: int) -> Any:
@@ -159,7 +161,7 @@ class HackerNews:
         except ValidationError as error:
             found = error.errors(include_input=False, include_url=False, include_context=False)[0]
             where = ".".join(map(str, found["loc"])) or "the answer"
-            raise InvalidResponse(f"{path}: {where}: {found['msg']}") from None
+            raise InvalidScannerResponse(f"{path}: {where}: {found['msg']}") from None
 
 
 def _one_line(title: str) -> str:
@@ -215,7 +217,9 @@ def fetch(url: str, *, timeout_s: float, most_bytes: int) -> bytes:
     except OSError as error:
         raise SourceUnavailable(f"{host} cannot be reached: {error}") from None
     except HTTPException as error:
-        raise InvalidResponse(f"{host} does not speak HTTP: {type(error).__name__}") from None
+        raise InvalidScannerResponse(
+            f"{host} does not speak HTTP: {type(error).__name__}"
+        ) from None
     finally:
         connection.close()
 
@@ -225,10 +229,10 @@ def _body(response: HTTPResponse, host: str, *, most_bytes: int) -> bytes:
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
         raise SourceUnavailable(f"{host} answered {status}")
     if status != HTTPStatus.OK:
-        raise InvalidResponse(f"{host} answered {status}; expected 200")
+        raise InvalidScannerResponse(f"{host} answered {status}; expected 200")
     body = response.read(most_bytes + 1)
     if len(body) > most_bytes:
-        raise InvalidResponse(f"{host} answered more than {most_bytes:,} bytes")
+        raise InvalidScannerResponse(f"{host} answered more than {most_bytes:,} bytes")
     return body
 
 
@@ -358,12 +362,12 @@ class Scanner:
                 yield Scanned(story_id, "failed", story, error=error)
 
     def _one(self, story: Story, labels: Mapping[str, Memory]) -> Scanned:
-        verdict = self.classifier(Question("topic", story.title, tuple(labels)))
+        verdict = self.classifier(ClassifierQuestion("topic", story.title, tuple(labels)))
         if verdict.label not in (None, *labels) or not 0 <= verdict.score <= 1:
             raise InvalidVerdict(self.classifier.name)
         interest = labels[verdict.label] if verdict.label is not None else None
         number = None if interest is None else interest.id
-        judged = Judged(story, number, self.classifier.name, verdict.score, self.threshold)
+        judged = JudgedStory(story, number, self.classifier.name, verdict.score, self.threshold)
         note = None if self.is_dry else self.service.record(judged, interest)
         return Scanned(
             story.story_id,

@@ -34,7 +34,7 @@ from hansard_collector.pipeline.requests import (
     Ingest,
     IngestRequest,
     IngestResult,
-    Sender,
+    RequestSender,
     Signal,
 )
 from hansard_compiler.errors import HansardError
@@ -58,7 +58,7 @@ Restore = Callable[[Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class _Problem:
     """Something in a file that was not imported."""
 
     where: str  # file, and line if it has lines
@@ -73,7 +73,7 @@ class Imported:
     accepted: int = 0  # items, those among them that were known before
     rejected: int = 0
     annotations: int = 0  # that were not known before
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[_Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _submit(
     underway: deque[tuple[_Part, Future[IngestResult]]],
     imported: Imported,
 ) -> Future[IngestResult]:
-    sender = Sender(address=part.where, user_agent="hansard import", transport="import")
+    sender = RequestSender(address=part.where, user_agent="hansard import", transport="import")
     request = IngestRequest(part.signal, part.encoding, part.body, sender, time.time_ns())
     while True:
         try:
@@ -148,20 +148,20 @@ def _restore(part: _Annotations, restore: Restore | None, imported: Imported) ->
         try:
             imported.annotations += restore(annotation if isinstance(annotation, dict) else {})
         except HansardError as error:
-            imported.problems.append(Problem(part.where, f"an annotation is left out: {error}"))
+            imported.problems.append(_Problem(part.where, f"an annotation is left out: {error}"))
 
 
 def _settle(part: _Part, future: Future[IngestResult], imported: Imported) -> None:
     try:
         result = future.result()
     except MalformedRequest as error:
-        imported.problems.append(Problem(part.where, str(error)))
+        imported.problems.append(_Problem(part.where, str(error)))
         return
     imported.requests += 1
     imported.accepted += result.accepted
     imported.rejected += result.rejected
     if result.message:
-        imported.problems.append(Problem(part.where, result.message))
+        imported.problems.append(_Problem(part.where, result.message))
 
 
 # ---- what is in a file
@@ -176,9 +176,9 @@ def _parts_of(path: Path, imported: Imported) -> Iterator[_Part | _Annotations]:
             elif begin:
                 yield from _protobuf_parts(path, file.read())
     except (OSError, EOFError, zstandard.ZstdError) as error:
-        imported.problems.append(Problem(str(path), f"cannot be read: {error}"))
+        imported.problems.append(_Problem(str(path), f"cannot be read: {error}"))
     except MalformedRequest as error:
-        imported.problems.append(Problem(str(path), str(error)))
+        imported.problems.append(_Problem(str(path), str(error)))
 
 
 def _opened(path: Path) -> BufferedReader:
@@ -219,7 +219,7 @@ def _line(
     try:
         yield from _requests_of(where, document, line)
     except MalformedRequest as error:
-        imported.problems.append(Problem(where, str(error)))
+        imported.problems.append(_Problem(where, str(error)))
 
 
 def _parsed(text: bytes) -> Any:

@@ -22,7 +22,7 @@ REVERSIBLE: Final = "reversible"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ClassifierQuestion:
     """A text to be classified. Secrets have been removed from it: a classifier may be remote."""
 
     task: Task
@@ -33,7 +33,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClassifierVerdict:
     """The verdict on one question."""
 
     label: str | None  # one of the question's; None: none of them fits
@@ -48,7 +48,7 @@ class Classifier(Protocol):
     def name(self) -> str:
         """Its name and version, for the record of each call."""
 
-    def __call__(self, question: Question) -> Verdict: ...
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class WordOverlap:
 
     name: str = "word-overlap/1"
 
-    def __call__(self, question: Question) -> Verdict:
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
         """Return the nearest label; of equally near ones that with more words, then the first."""
         if question.task != "topic":
-            return Verdict(None, 0.0, "this classifier knows topics only")
+            return ClassifierVerdict(None, 0.0, "this classifier knows topics only")
         text_words = frozenset(_words(question.text))
         nearest, best = None, (0.0, 0)
         for label in question.labels:
@@ -73,7 +73,7 @@ class WordOverlap:
             common = len(label_words & text_words)
             if common and (common / len(label_words), common) > best:
                 nearest, best = label, (common / len(label_words), common)
-        return Verdict(nearest, best[0])
+        return ClassifierVerdict(nearest, best[0])
 
 
 def _words(text: str) -> Iterator[str]:

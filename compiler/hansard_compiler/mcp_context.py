@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from hansard_compiler.canonical import canonical_json, stable_hash
 from hansard_compiler.compile.config import Sensitivity
-from hansard_compiler.compile.errors import InvalidInput, Problem
+from hansard_compiler.compile.errors import CompileProblem, InvalidInput
 from hansard_compiler.compile.models import ContextItem, Json, item_hash, parse
 
 # Reading the protocol's JSON: what is missing or of another type is named.
@@ -28,7 +28,7 @@ def text_at(value: Mapping[str, Any], name: str, what: str) -> str:
     """Return a text that must be there; raises InvalidInput."""
     found = value.get(name) if isinstance(value, Mapping) else None
     if not isinstance(found, str) or not found:
-        raise InvalidInput(what, [Problem(name, "a text is expected")])
+        raise InvalidInput(what, [CompileProblem(name, "a text is expected")])
     return found
 
 
@@ -119,7 +119,9 @@ def prompt_asset(
     filled = dict(values or {})
     missing = [one.name for one in arguments if one.is_required and one.name not in filled]
     if missing:
-        raise InvalidInput("Prompt", [Problem(f"arguments.{one}", "is needed") for one in missing])
+        raise InvalidInput(
+            "Prompt", [CompileProblem(f"arguments.{one}", "is needed") for one in missing]
+        )
     messages = tuple(_message(one) for one in _list(got, "messages"))
     digest = "sha256:" + stable_hash([list(one) for one in messages]).hex()
     path = f"prompt/{name}" + (f"?{stable_hash(filled).hex()[:8]}" if filled else "")
@@ -150,14 +152,16 @@ def _arguments(listed: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
 def _list(value: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     found = value.get(name)
     if not isinstance(found, Sequence) or isinstance(found, str):
-        raise InvalidInput("Prompt", [Problem(name, "a list is expected")])
+        raise InvalidInput("Prompt", [CompileProblem(name, "a list is expected")])
     return found
 
 
 def _message(message: Mapping[str, Any]) -> tuple[str, str]:
     role = message.get("role")
     if role not in _KINDS:
-        raise InvalidInput("Prompt", [Problem("messages.role", "user or assistant is expected")])
+        raise InvalidInput(
+            "Prompt", [CompileProblem("messages.role", "user or assistant is expected")]
+        )
     content = message.get("content")
     parts: Sequence[Any] = content if isinstance(content, list) else [content]
     return str(role), "\n".join(_text(part) for part in parts)
@@ -166,7 +170,7 @@ def _message(message: Mapping[str, Any]) -> tuple[str, str]:
 def _text(part: Any) -> str:
     """Return the text of a part; of media that it is there, and what it is."""
     if not isinstance(part, Mapping):
-        raise InvalidInput("Prompt", [Problem("messages.content", "an object is expected")])
+        raise InvalidInput("Prompt", [CompileProblem("messages.content", "an object is expected")])
     if part.get("type") == "text":
         return text_at(part, "text", "Prompt")
     resource: Json = dict(mapping_at(part, "resource"))
@@ -189,7 +193,7 @@ _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _OWN_HOSTS: Final = frozenset({"", "localhost"})
 
 
-class Boundary(StrEnum):
+class McpBoundary(StrEnum):
     """Why a place is not of the workspace."""
 
     OUTSIDE = "outside_roots"
@@ -199,16 +203,16 @@ class Boundary(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class _Refusal:
     """A place that was refused, and why."""
 
     uri: str
-    reason: Boundary
+    reason: McpBoundary
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class McpWorkspace:
     """Folders that candidates may come from; `schemes` are permitted beside files."""
 
     roots: tuple[str, ...]
@@ -222,7 +226,7 @@ class Workspace:
         *,
         resolve: Resolve,
         schemes: Iterable[str] = (),
-    ) -> Workspace:
+    ) -> McpWorkspace:
         """Return the workspace of `roots/list`; raises InvalidInput for a root that is no folder.
 
         `resolve` follows symlinks: `os.path.realpath`. Without any root nothing is inside.
@@ -231,41 +235,43 @@ class Workspace:
         for root in roots:
             uri = text_at(root, "uri", "Root")
             path = file_path(uri)
-            if isinstance(path, Refusal):
-                raise InvalidInput("Root", [Problem("uri", path.detail)])
+            if isinstance(path, _Refusal):
+                raise InvalidInput("Root", [CompileProblem("uri", path.detail)])
             folders.append(resolve(path))
         return cls(tuple(folders), resolve, frozenset(one.lower() for one in schemes))
 
-    def refusal(self, uri: str) -> Refusal | None:
+    def refusal(self, uri: str) -> _Refusal | None:
         """Return why a place is refused; None where it is of the workspace."""
         scheme = _SCHEME.match(uri)
         if scheme is not None and scheme[1].lower() in self.schemes - {"file"}:
             return None
         path = file_path(uri)
-        if isinstance(path, Refusal):
+        if isinstance(path, _Refusal):
             return path
         real = self.resolve(path)
         if any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots):
             return None
         led = "" if real == path else f", which leads to {real}"
-        return Refusal(uri, Boundary.OUTSIDE, f"{path}{led} is outside of the workspace")
+        return _Refusal(uri, McpBoundary.OUTSIDE, f"{path}{led} is outside of the workspace")
 
 
-def file_path(uri: str) -> str | Refusal:
+def file_path(uri: str) -> str | _Refusal:
     """Return the absolute path of a file: URI, decoded once."""
     scheme = _SCHEME.match(uri)
     if scheme is None or scheme[1].lower() != "file":
-        return Refusal(uri, Boundary.NO_FILE, "only file: URIs are places of a workspace")
+        return _Refusal(uri, McpBoundary.NO_FILE, "only file: URIs are places of a workspace")
     match = _FILE.fullmatch(uri)
     if match is None:
-        return Refusal(uri, Boundary.UNCLEAR, "the URI has no absolute path, or more than one")
+        return _Refusal(uri, McpBoundary.UNCLEAR, "the URI has no absolute path, or more than one")
     if (match[1] or "").lower() not in _OWN_HOSTS:
-        return Refusal(uri, Boundary.OTHER_HOST, "the file is another machine's")
+        return _Refusal(uri, McpBoundary.OTHER_HOST, "the file is another machine's")
     path = _decoded(match[2])
     if path is None:
-        return Refusal(uri, Boundary.UNCLEAR, "the path is encoded in a way that hides what it is")
+        return _Refusal(
+            uri, McpBoundary.UNCLEAR, "the path is encoded in a way that hides what it is"
+        )
     if ".." in path.split("/"):
-        return Refusal(uri, Boundary.UNCLEAR, "the path goes up with ..")
+        return _Refusal(uri, McpBoundary.UNCLEAR, "the path goes up with ..")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     return "/" + "/".join(parts)
 
@@ -313,7 +319,7 @@ def resource_items(
     read: Mapping[str, Any] | None,
     *,
     now: str,
-    workspace: Workspace | None = None,
+    workspace: McpWorkspace | None = None,
     trust: float = 0.5,
     sensitivity: Sensitivity = "internal",
 ) -> list[ContextItem]:
@@ -328,10 +334,12 @@ def resource_items(
     if refused is not None:
         return [_refused_item(server, listed, refused, now=now)]
     if read is None:
-        raise InvalidInput("Resource", [Problem("contents", "the resource was not read")])
+        raise InvalidInput("Resource", [CompileProblem("contents", "the resource was not read")])
     contents = read.get("contents")
     if not isinstance(contents, Sequence) or isinstance(contents, str) or not contents:
-        raise InvalidInput("Resource", [Problem("contents", "a list of contents is expected")])
+        raise InvalidInput(
+            "Resource", [CompileProblem("contents", "a list of contents is expected")]
+        )
     more = {"trust_score": trust, "sensitivity": sensitivity}
     items = []
     for part in contents:
@@ -388,14 +396,14 @@ def _content(part: Mapping[str, Any]) -> tuple[str, Json | str]:
         return ("file" if is_file else "retrieval_doc"), text
     if isinstance(blob, str):
         return "artifact", _described(part, blob)
-    raise InvalidInput("Resource", [Problem("contents", "each has a text or a blob")])
+    raise InvalidInput("Resource", [CompileProblem("contents", "each has a text or a blob")])
 
 
 def _described(part: Mapping[str, Any], blob: str) -> Json:
     try:
         data = base64.b64decode(blob, validate=True)
     except ValueError:
-        raise InvalidInput("Resource", [Problem("contents.blob", "is no base64")]) from None
+        raise InvalidInput("Resource", [CompileProblem("contents.blob", "is no base64")]) from None
     return {
         "media_type": optional_text(part, "mimeType") or "application/octet-stream",
         "size_bytes": len(data),
@@ -411,7 +419,7 @@ def _priority(notes: Mapping[str, Any]) -> float:
 
 
 def _refused_item(
-    server: str, listed: Mapping[str, Any], refused: Refusal, *, now: str
+    server: str, listed: Mapping[str, Any], refused: _Refusal, *, now: str
 ) -> ContextItem:
     return parse(
         ContextItem,
@@ -463,7 +471,7 @@ def tool_specs(
         original = text_at(tool, "name", "Tool")
         name = _name(server, original)
         if name in made:
-            raise InvalidInput("Tool", [Problem("name", f"{original!r} stands twice")])
+            raise InvalidInput("Tool", [CompileProblem("name", f"{original!r} stands twice")])
         claims_read = mapping_at(tool, "annotations").get("readOnlyHint") is True
         made[name] = McpTool(
             name=name,
@@ -484,7 +492,9 @@ def tool_specs(
 def _schema(tool: Mapping[str, Any]) -> Json:
     schema = tool.get("inputSchema")
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
-        raise InvalidInput("Tool", [Problem("inputSchema", "a schema of an object is expected")])
+        raise InvalidInput(
+            "Tool", [CompileProblem("inputSchema", "a schema of an object is expected")]
+        )
     return {"properties": {}, **schema}
 
 

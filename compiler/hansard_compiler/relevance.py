@@ -19,8 +19,8 @@ from hansard_compiler.compile.config import BM25, EMBEDDINGS, PIECES, Relevance,
 from hansard_compiler.compile.errors import ScorerUnavailable
 from hansard_compiler.compile.items import MICRO
 from hansard_compiler.compile.passes.layout import latest_user_request
-from hansard_compiler.compile.ports import Relevance as Scorer
-from hansard_compiler.compile.state import Guarded, State
+from hansard_compiler.compile.ports import RelevancePort as Scorer
+from hansard_compiler.compile.state import CompileState, Guarded
 from hansard_compiler.redaction.prefilter import pattern_set
 from hansard_compiler.words import WORD, is_dense, stem, terms, terms_of
 
@@ -188,7 +188,7 @@ __all__ = ["Bm25", "scorer_named"]
 _QUERY_KINDS = frozenset({"task"})
 
 
-def query_of(state: State, guarded: Mapping[str, Guarded]) -> str:
+def query_of(state: CompileState, guarded: Mapping[str, Guarded]) -> str:
     """Return what relevance is measured against, without secrets: a compressor gets it too."""
     latest = latest_user_request(state.live)
     requests = [

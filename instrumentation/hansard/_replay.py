@@ -40,7 +40,7 @@ from hansard.errors import (
     UnknownTool,
 )
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 
 _CUT: Final = re.compile("‹(?:redacted|withheld|masked)|\\[(?:secret|withheld): ")
 _PENDING: Final = "pending"
@@ -376,5 +376,5 @@ def _step_id(step: str | Step | ModelAnswer) -> str:
     elif isinstance(step, Step):
         step = step.step_id or ""
     if not isinstance(step, str) or not step:
-        raise NotReplayable(Reason.NOT_RECORDED, "the call was not recorded")
+        raise NotReplayable(ReplayReason.NOT_RECORDED, "the call was not recorded")
     return step

@@ -24,10 +24,10 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 from hansard import approvals
 from hansard._gate.arguments import Json
 from hansard._gate.execution import run, run_all_approved
-from hansard._gate.flow import Flow, Step, adrive, can_wait, drive, may_be_async
+from hansard._gate.flow import Flow, FlowStep, adrive, can_wait, drive, may_be_async
 from hansard._gate.gate import Gate, Tools
 from hansard._gate.interruption import may_have_run
-from hansard._gate.pending import Turn
+from hansard._gate.pending import PendingTurn
 from hansard._runtime.durations import Duration
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.serialization import safe_repr, safe_str
@@ -121,7 +121,7 @@ def _count(approval: Json) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation(Generic[V]):
+class _Evaluation(Generic[V]):
     """The verdict of an evaluator on an answer; `was_skipped` if it was not called."""
 
     verdict: V | None = None
@@ -158,7 +158,7 @@ class ChatGate:
             expires_in_s=expires_in_s,
             **options,
         )
-        self.last_evaluation: Evaluation[bool] | None = None
+        self.last_evaluation: _Evaluation[bool] | None = None
         self._is_batching = batch
         # The draft of each approval that was shown; None before the first message of this process.
         self._shown: dict[str, int] | None = None
@@ -394,16 +394,16 @@ class ChatGate:
         self.gate.note(message)
         self._shown = {}  # nothing that the agent is about to propose was shown
         with self.gate.turn() as turn, self.gate.batch() if self._is_batching else nullcontext():
-            answer = yield Step(partial(self._agent, message))
+            answer = yield FlowStep(partial(self._agent, message))
             if not (yield from self._is_good(turn, message, answer)):
-                answer = yield Step(partial(self._agent, message))
+                answer = yield FlowStep(partial(self._agent, message))
         waiting = (yield from self._pending()) if turn.is_pending else []
         if waiting:
             yield from self._ask(answer, waiting)
         else:
             yield from self._say(answer)
 
-    def _is_good(self, turn: Turn, message: str, answer: str) -> Flow[bool]:
+    def _is_good(self, turn: PendingTurn, message: str, answer: str) -> Flow[bool]:
         if self._evaluator is None:
             return True
         judged = yield from evaluate(self.gate, turn, self._evaluator, message, answer)
@@ -419,7 +419,7 @@ class ChatGate:
         # Before the question is sent: its answer may come while `ask` still waits for the channel.
         self._shown = {one["approval_id"]: one["revision"] for one in waiting}
         try:
-            yield Step(lambda: self.channel.ask(question))
+            yield FlowStep(lambda: self.channel.ask(question))
         except BaseException:
             self._shown = before  # it may not have been shown
             raise
@@ -430,7 +430,7 @@ class ChatGate:
         except GateError as error:
             # The person gets the message all the same.
             yield from note_failure(self.gate, "message", error)
-        yield Step(lambda: self.channel.send(text))
+        yield FlowStep(lambda: self.channel.send(text))
 
     # ---- the store
 
@@ -449,7 +449,7 @@ class ChatGate:
 
     def _stored(self, ask: Callable[[], T]) -> Flow[T]:
         """Call the store of decisions; in a thread if it is a server and an event loop runs."""
-        made: T = yield Step(ask, not self.gate.decisions.is_local)
+        made: T = yield FlowStep(ask, not self.gate.decisions.is_local)
         return made
 
 
@@ -478,8 +478,8 @@ def _line(approval: Json) -> str:
 
 
 def evaluate(
-    gate: Gate, turn: Turn, evaluator: Callable[..., V | Awaitable[V]], *arguments: Any
-) -> Flow[Evaluation[V]]:
+    gate: Gate, turn: PendingTurn, evaluator: Callable[..., V | Awaitable[V]], *arguments: Any
+) -> Flow[_Evaluation[V]]:
     """Evaluate an answer; raises nothing but AwaitRequired.
 
     An answer that requests a confirmation is not evaluated: it has done nothing yet, so it would
@@ -487,21 +487,21 @@ def evaluate(
     records the failure.
     """
     if turn.is_pending:
-        return Evaluation(was_skipped=True)
+        return _Evaluation(was_skipped=True)
     try:
-        return Evaluation((yield Step(partial(evaluator, *arguments))))
+        return _Evaluation((yield FlowStep(partial(evaluator, *arguments))))
     except AwaitRequired:
         raise
     except Exception as error:
         yield from note_failure(gate, "evaluator", error)
-        return Evaluation(error=error)
+        return _Evaluation(error=error)
 
 
 def note_failure(gate: Gate, what: str, error: BaseException) -> Flow[None]:
     """Record a failure as an event; if that fails, too, log a warning."""
     event = {"type": "failure", "action": what, "error": type(error).__name__, "agent": gate.agent}
     try:
-        yield Step(lambda: gate.decisions.note(event), not gate.decisions.is_local)
+        yield FlowStep(lambda: gate.decisions.note(event), not gate.decisions.is_local)
     except GateError as trouble:
         warn_once(
             f"gate {what}",

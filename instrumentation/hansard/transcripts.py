@@ -29,7 +29,13 @@ from hansard_compiler.errors import NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS, ResumeCost
-from hansard_compiler.transcripts.entry import CLIP_BYTES, AnyMessage, Entry, NewMessage, enter
+from hansard_compiler.transcripts.entry import (
+    CLIP_BYTES,
+    AnyMessage,
+    NewMessage,
+    TranscriptEntry,
+    enter,
+)
 from hansard_compiler.transcripts.errors import (
     HeadStale,
     InvalidConversationId,
@@ -337,14 +343,14 @@ class LocalTranscripts:
             self._refuse_orphans(log, to, entries)
             return [decode(log, self._add(log, to, entry)) for entry in entries]
 
-    def _refuse_other(self, log: LogId, entry: Entry) -> None:
+    def _refuse_other(self, log: LogId, entry: TranscriptEntry) -> None:
         known = self._by_id.get(entry.id)
         if known is not None:
             where, row = known
             if (where, row.role, row.content) != (log, entry.role, entry.content):
                 raise MessageIdUsed(entry.id.hex())
 
-    def _refuse_orphans(self, log: LogId, to: _Log, entries: Sequence[Entry]) -> None:
+    def _refuse_orphans(self, log: LogId, to: _Log, entries: Sequence[TranscriptEntry]) -> None:
         bodies = to.unfolded(log)
         for entry in entries:
             if entry.id not in self._by_id:
@@ -352,7 +358,7 @@ class LocalTranscripts:
                 refuse_orphans(body, reversed(bodies))
                 bodies.append(body)
 
-    def _add(self, log: LogId, to: _Log, entry: Entry) -> Row:
+    def _add(self, log: LogId, to: _Log, entry: TranscriptEntry) -> Row:
         if entry.id in self._by_id:
             return self._by_id[entry.id][1]
         row = Row(

@@ -48,7 +48,7 @@ class LedgerCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedItem:
     """Something that was not stored, with the message that its sender received."""
 
     sender: SenderKey
@@ -100,7 +100,7 @@ class LedgerBatch:
     )
     addresses: dict[SenderKey, str] = field(default_factory=dict)
     dialects: dict[SenderKey, str] = field(default_factory=dict)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[RefusedItem] = field(default_factory=list)
 
     def of(self, sender: SenderKey, signal: str, *, address: str) -> LedgerCount:
         """Return the count to add to, of a sender and a signal."""
@@ -120,7 +120,7 @@ class LedgerBatch:
         if self.refusals:
             connection.execute(_FORGET, (_KEPT_REFUSALS,))
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: RefusedItem) -> None:
         """Note a refusal, so that /health can tell it."""
         sender = self._clean(refusal.sender)
         message = self.redact(refusal.message)[:_MESSAGE_CHARS]

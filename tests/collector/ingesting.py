@@ -28,7 +28,7 @@ from hansard_collector.pipeline.requests import (
     Encoding,
     IngestRequest,
     IngestResult,
-    Sender,
+    RequestSender,
     Signal,
 )
 from hansard_compiler.redaction.redactor import Redactor
@@ -38,7 +38,7 @@ from hansard_store.maintenance import rebuild_state
 from tests.store.empty import empty_store
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "otlp"
-SENDER = Sender("127.0.0.1:4000", "test-exporter/1.0", "http")
+SENDER = RequestSender("127.0.0.1:4000", "test-exporter/1.0", "http")
 TRACE = bytes(range(16))
 LEDGER = (
     "received", "stored", "duplicate", "rejected", "opened", "deleted", "requests", "refused",
@@ -66,10 +66,12 @@ class Ingesting:
         self.db.close()
         self.pipeline.close()
 
-    def send(self, message: Message, *, sender: Sender = SENDER) -> IngestResult:
+    def send(self, message: Message, *, sender: RequestSender = SENDER) -> IngestResult:
         return self.send_bytes(_SIGNALS[type(message)], message.SerializeToString(), sender=sender)
 
-    def send_bytes(self, signal: Signal, body: bytes, *, sender: Sender = SENDER) -> IngestResult:
+    def send_bytes(
+        self, signal: Signal, body: bytes, *, sender: RequestSender = SENDER
+    ) -> IngestResult:
         request = IngestRequest(signal, Encoding.PROTOBUF, body, sender, time.time_ns())
         return self.pipeline.submit(request).result(60)
 

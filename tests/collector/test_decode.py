@@ -12,9 +12,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hansard_collector.errors import MalformedRequest
 from hansard_collector.otlp.signals import CONTRACTS
 from hansard_collector.pipeline.decoding import decode_request
-from hansard_collector.pipeline.requests import Encoding, IngestRequest, Sender, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, RequestSender, Signal
 
-SENDER = Sender(address="127.0.0.1:53122", user_agent="test", transport="http")
+SENDER = RequestSender(address="127.0.0.1:53122", user_agent="test", transport="http")
 
 
 def request_of(

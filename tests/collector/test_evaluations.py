@@ -10,7 +10,7 @@ from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.rows import MOST_SCORES, scores_of
 from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_store.annotations.queries import read_scores, standing_on
-from hansard_store.annotations.rows import Annotation, Target
+from hansard_store.annotations.rows import Annotation, AnnotationTarget
 from hansard_store.annotations.service import AnnotationService
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.runs.filters import RunFilter
@@ -40,7 +40,7 @@ BY_PEOPLE = {
 def told(ingesting: Ingesting, number: int | None = None) -> list[tuple[Any, ...]]:
     """Return name, value, label, text, source and author of what stands on a span, or the run."""
     place = b"" if number is None else span_id(number)
-    found = standing_on(ingesting.db, Target(TRACE, place), limit=99)
+    found = standing_on(ingesting.db, AnnotationTarget(TRACE, place), limit=99)
     return [_said(one) for one in reversed(found)]
 
 

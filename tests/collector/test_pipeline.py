@@ -23,7 +23,7 @@ from hansard_collector.pipeline.requests import (
     IngestRequest,
     IngestResult,
     RefusedRequest,
-    Sender,
+    RequestSender,
     Signal,
 )
 from hansard_store.database.connections import open_for_accountability
@@ -302,7 +302,7 @@ def test_senders_are_told_apart_by_service_transport_and_exporter(ingesting: Ing
     ingesting.send(traces([span(1)], service="a"))
     ingesting.send(traces([span(2)], service="b"))
     ingesting.send(
-        traces([span(3)], service="b"), sender=Sender("unix", "test-exporter/1.0", "grpc")
+        traces([span(3)], service="b"), sender=RequestSender("unix", "test-exporter/1.0", "grpc")
     )
 
     assert ingesting.all("SELECT service, transport, address FROM sender ORDER BY id") == [

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_collector.derived_context.alignment import common_subsequence
-from hansard_collector.derived_context.origins import Evidence, Origin, Sent, squeezed
+from hansard_collector.derived_context.origins import Origin, OriginEvidence, Sent, squeezed
 from hansard_collector.derived_context.provenance import (
     Candidate,
-    Change,
+    ItemChange,
     best_baseline,
     compare,
     estimated_tokens,
@@ -50,7 +50,7 @@ LISTS = st.lists(MESSAGES, max_size=12)
 def test_a_call_against_itself_is_all_kept_and_breaks_nothing(messages: list[Sent]) -> None:
     comparison = compare(messages, messages)
 
-    assert [row.change for row in comparison.rows] == [Change.KEPT] * len(messages)
+    assert [row.change for row in comparison.rows] == [ItemChange.KEPT] * len(messages)
     assert all(row.same_bytes for row in comparison.rows)
     assert comparison.cache_break is None
 
@@ -66,8 +66,8 @@ def test_every_message_of_both_calls_stands_in_exactly_one_row(
         range(len(previous))
     )
     for row in rows:
-        assert (row.current is None) == (row.change is Change.DROPPED)
-        assert (row.previous is None) == (row.change is Change.ADDED)
+        assert (row.current is None) == (row.change is ItemChange.DROPPED)
+        assert (row.previous is None) == (row.change is ItemChange.ADDED)
 
 
 @given(LISTS, LISTS)
@@ -77,7 +77,7 @@ def test_as_many_messages_are_kept_from_either_side(
     there = compare(previous, current)
     back = compare(current, previous)
 
-    assert there.count(Change.KEPT) == back.count(Change.KEPT)
+    assert there.count(ItemChange.KEPT) == back.count(ItemChange.KEPT)
 
 
 @given(LISTS, LISTS)
@@ -85,7 +85,7 @@ def test_kept_and_reordered_messages_say_the_same_on_both_sides(
     previous: list[Sent], current: list[Sent]
 ) -> None:
     for row in compare(previous, current).rows:
-        if row.change in (Change.KEPT, Change.REORDERED):
+        if row.change in (ItemChange.KEPT, ItemChange.REORDERED):
             assert row.previous is not None
             assert row.current is not None
             assert previous[row.previous].match_hash == current[row.current].match_hash
@@ -99,7 +99,9 @@ def test_messages_put_behind_a_prompt_break_no_cache(
     comparison = compare(previous, previous + added)
 
     assert comparison.cache_break is None
-    assert [row.change for row in comparison.rows[len(previous) :]] == [Change.ADDED] * len(added)
+    assert [row.change for row in comparison.rows[len(previous) :]] == [ItemChange.ADDED] * len(
+        added
+    )
 
 
 @given(LISTS, LISTS)
@@ -177,7 +179,7 @@ def test_a_result_cut_after_its_first_part_is_truncated() -> None:
 
     row = compare(previous, current).rows[1]
 
-    assert row.change is Change.TRUNCATED
+    assert row.change is ItemChange.TRUNCATED
     assert row.cut is not None
     assert (row.cut.kept, row.cut.characters) == ("beginning", 4000)
 
@@ -216,7 +218,7 @@ def test_same_words_in_another_form_are_kept_but_break_the_cache() -> None:
 
     comparison = compare(previous, current)
 
-    assert [row.change for row in comparison.rows] == [Change.KEPT, Change.KEPT]
+    assert [row.change for row in comparison.rows] == [ItemChange.KEPT, ItemChange.KEPT]
     assert [row.same_bytes for row in comparison.rows] == [False, True]
     assert comparison.cache_break is not None
     assert comparison.cache_break.position == 0
@@ -239,13 +241,13 @@ def test_a_changed_tool_list_is_rewritten_however_much_it_changed() -> None:
 
     comparison = compare(previous, current)
 
-    assert comparison.rows[0].change is Change.REWRITTEN
+    assert comparison.rows[0].change is ItemChange.REWRITTEN
     assert comparison.rows[0].origin == Origin("tool list")
 
 
 def test_origins_are_what_hashes_ids_and_equal_texts_show_and_nothing_else() -> None:
     answer = sent("I will look.", "assistant")
-    evidence = Evidence(
+    evidence = OriginEvidence(
         outputs={answer.match_hash: Origin("output", "t-a", "chat")},
         ran={"c1": Origin("result", "t-b", "read_file")},
         asks={"c9": Origin("output", "t-c", "chat")},
@@ -304,4 +306,4 @@ def test_a_thousand_equal_messages_are_laid_side_by_side_without_looking_at_ever
 
     comparison = compare(previous, current)
 
-    assert comparison.count(Change.KEPT) == 999
+    assert comparison.count(ItemChange.KEPT) == 999

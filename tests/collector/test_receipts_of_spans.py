@@ -17,7 +17,7 @@ from hansard_collector.derivation.rebuild import rebuild
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_store.compilations.queries import compilation_of_span, compilations_with_id
-from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import collect_garbage
@@ -53,7 +53,7 @@ def large() -> CompileResult:
     return compiled([item(f"doc-{at}", content=f"word {at}") for at in range(WHOLE)], budget=5_000)
 
 
-def stored(ingesting: Ingesting) -> list[Receipt]:
+def stored(ingesting: Ingesting) -> list[StoredReceipt]:
     """Return the receipts of the one compile that is stored."""
     return receipts_of(ingesting.db, ingesting.one("SELECT span FROM compilation"))
 
@@ -71,7 +71,7 @@ def told_by(result: CompileResult) -> list[Any]:
     ]  # fmt: skip
 
 
-def kept_of(receipts: list[Receipt]) -> list[Any]:
+def kept_of(receipts: list[StoredReceipt]) -> list[Any]:
     return [
         (
             one.item_id, one.kind, one.decision, one.pass_name, one.reason,

@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import Signal
-from hansard_compiler.redaction.metadata_keys import Kind, kind_of
+from hansard_compiler.redaction.metadata_keys import KeyKind, kind_of
 from hansard_compiler.redaction.metadata_only import is_code_name
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
@@ -255,8 +255,8 @@ def test_other_texts_are_no_code_names(text: str) -> None:
 
 
 def test_keys_are_matched_whole_and_indices_are_digits() -> None:
-    assert kind_of("gen_ai.prompt.3.role") is Kind.NAME
-    assert kind_of("gen_ai.prompt.x.role") is Kind.CONTENT
-    assert kind_of("xgen_ai.request.model") is Kind.CONTENT
-    assert kind_of("gen_ai.request.model.x") is Kind.CONTENT
-    assert kind_of("gen_ai.usage." + "x" * 300) is Kind.CONTENT
+    assert kind_of("gen_ai.prompt.3.role") is KeyKind.NAME
+    assert kind_of("gen_ai.prompt.x.role") is KeyKind.CONTENT
+    assert kind_of("xgen_ai.request.model") is KeyKind.CONTENT
+    assert kind_of("gen_ai.request.model.x") is KeyKind.CONTENT
+    assert kind_of("gen_ai.usage." + "x" * 300) is KeyKind.CONTENT

@@ -20,7 +20,7 @@ from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.pipeline.group_commit import Job
 from hansard_collector.pipeline.requests import Encoding, IngestRequest, IngestResult, Signal
 from hansard_collector.pipeline.validation import ItemLimits
-from hansard_collector.receivers.export_response import Reason, Refusal, submit
+from hansard_collector.receivers.export_response import ExportRefusal, RejectReason, submit
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.database.transactions import transaction
 from hansard_store.ingest.otlp_records import restore_span
@@ -428,7 +428,7 @@ def test_a_request_that_finds_a_full_queue_is_not_held() -> None:
 
     refusals = [submit(Full(), request(traces([span(1)]))) for _ in range(10)]
 
-    assert {one.reason for one in refusals if isinstance(one, Refusal)} == {Reason.BUSY}
+    assert {one.reason for one in refusals if isinstance(one, ExportRefusal)} == {RejectReason.BUSY}
     assert alive(IngestRequest) == before
 
 

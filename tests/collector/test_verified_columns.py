@@ -28,7 +28,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.garbage import collect_garbage
-from hansard_store.verification.integrity import Finding, verify_store
+from hansard_store.verification.integrity import IntegrityFinding, verify_store
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.test_order import SESSIONS
@@ -111,7 +111,7 @@ def _another(value: Any, kind: str) -> Any:
     return f"{value or ''}x"
 
 
-def _named(found: Iterable[Finding]) -> set[tuple[str, str]]:
+def _named(found: Iterable[IntegrityFinding]) -> set[tuple[str, str]]:
     """Return (table, column) of each difference that names its column."""
     return {
         (one.table, column)

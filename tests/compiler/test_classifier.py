@@ -6,13 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.classifier import Classifier, Question, Verdict, WordOverlap
+from hansard_compiler.classifier import (
+    Classifier,
+    ClassifierQuestion,
+    ClassifierVerdict,
+    WordOverlap,
+)
 
 SEARCH, TRACING = "SQLite full text search", "OpenTelemetry"
 
 
-def topic(text: str, labels: list[str]) -> Verdict:
-    return WordOverlap()(Question("topic", text, labels))
+def topic(text: str, labels: list[str]) -> ClassifierVerdict:
+    return WordOverlap()(ClassifierQuestion("topic", text, labels))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,7 @@ def topic(text: str, labels: list[str]) -> Verdict:
 def test_the_nearest_label_is_the_one_most_of_whose_words_are_said(
     text: str, label: str | None, score: float
 ) -> None:
-    assert topic(text, [SEARCH, TRACING]) == Verdict(label, score)
+    assert topic(text, [SEARCH, TRACING]) == ClassifierVerdict(label, score)
 
 
 def test_a_name_is_one_word() -> None:
@@ -48,7 +53,7 @@ def test_of_labels_as_near_the_one_that_says_more_is_taken_then_the_first() -> N
 
 @pytest.mark.parametrize("labels", [[], [""], ["of the and"], ["…"]])
 def test_labels_without_words_are_near_nothing(labels: list[str]) -> None:
-    assert topic("of the and … nothing", labels) == Verdict(None, 0.0)
+    assert topic("of the and … nothing", labels) == ClassifierVerdict(None, 0.0)
 
 
 @given(st.text(max_size=60), st.lists(st.text(max_size=30), max_size=5))
@@ -65,15 +70,15 @@ def test_a_function_with_a_name_is_a_classifier() -> None:
     class First:
         name = "first/1"
 
-        def __call__(self, question: Question) -> Verdict:
-            return Verdict(question.labels[0], 1.0)
+        def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
+            return ClassifierVerdict(question.labels[0], 1.0)
 
     classifier: Classifier = First()
 
-    assert classifier(Question("topic", "anything", ["a", "b"])).label == "a"
+    assert classifier(ClassifierQuestion("topic", "anything", ["a", "b"])).label == "a"
 
 
 def test_the_classifier_of_topics_answers_nothing_of_other_tasks() -> None:
-    question = Question("irreversible", "rm -rf /", ["irreversible", "reversible"])
+    question = ClassifierQuestion("irreversible", "rm -rf /", ["irreversible", "reversible"])
 
     assert WordOverlap()(question).label is None

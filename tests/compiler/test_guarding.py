@@ -9,7 +9,7 @@ import pytest
 
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.errors import CompileError, RequiredOverBudget, RequiredWithheld
-from hansard_compiler.compile.ports import Subject, TokenCounter, Verdict
+from hansard_compiler.compile.ports import PolicyVerdict, Subject, TokenCounter
 from tests.compiler.compiling import compiled, item, ports, reasons, request
 
 CANARY = "AKIA" + "QXZ7PLMW2K4TBN3V"  # put together here, so that no scanner takes it for a key
@@ -206,15 +206,15 @@ class _Says:
     def __init__(self, effects: dict[str, Any]) -> None:
         self._effects = effects
 
-    def decide(self, subject: Subject) -> Verdict:
+    def decide(self, subject: Subject) -> PolicyVerdict:
         effect = self._effects.get(subject.item_id, "allow")
-        if isinstance(effect, Verdict):
+        if isinstance(effect, PolicyVerdict):
             return effect
-        return Verdict(effect=effect, rule_ids=(f"rule-{effect}",))
+        return PolicyVerdict(effect=effect, rule_ids=(f"rule-{effect}",))
 
 
 class _Raises:
-    def decide(self, subject: Subject) -> Verdict:
+    def decide(self, subject: Subject) -> PolicyVerdict:
         raise KeyError(CANARY)
 
 
@@ -274,7 +274,7 @@ def test_content_that_a_rule_redacts_whole_leaves_only_its_links() -> None:
         item("answer", "tool_result", {"role": "tool", "parts": [answer]}),
         item("note", content="inner words"),
     ]
-    redact = Verdict(effect="redact", rule_ids=("r1",))
+    redact = PolicyVerdict(effect="redact", rule_ids=("r1",))
 
     result = _under(_Says({"call": redact, "answer": redact, "note": redact}), items)
 
@@ -310,8 +310,8 @@ def test_personal_data_is_cut_for_an_external_provider_and_kept_for_a_local_one(
 
 
 def test_named_kinds_of_personal_data_can_be_cut() -> None:
-    verdict = Verdict(effect="redact", rule_ids=("r",), redact=("pii",))
-    unknown = Verdict(effect="redact", rule_ids=("r",), redact=("no such rule",))
+    verdict = PolicyVerdict(effect="redact", rule_ids=("r",), redact=("pii",))
+    unknown = PolicyVerdict(effect="redact", rule_ids=("r",), redact=("no such rule",))
     items = [item("a", content="mail ada@example.org now"), item("b", content="mail bob@x.org now")]
 
     result = _under(_Says({"a": verdict, "b": unknown}), items)

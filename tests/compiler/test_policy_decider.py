@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hansard_compiler.compile.engine import compile_context
-from hansard_compiler.compile.ports import PolicyDecider, Subject, Verdict
+from hansard_compiler.compile.ports import PolicyDecider, PolicyVerdict, Subject
 from hansard_compiler.policy.decider import RuleDecider
 from hansard_compiler.policy.files import shipped_rule_set
 from hansard_compiler.providers.adapter import request_bytes
@@ -40,7 +40,7 @@ def test_a_compile_gets_a_verdict_for_each_item_and_every_check_is_kept() -> Non
 
     verdicts = [asked.decide(SUBJECT), asked.decide(replace(SUBJECT, sensitivity="public"))]
 
-    assert verdicts == [Verdict("deny", ("no",), 500_000), Verdict("allow")]
+    assert verdicts == [PolicyVerdict("deny", ("no",), 500_000), PolicyVerdict("allow")]
     assert [check.effect for check in decider.checks] == ["deny", "allow"]
 
 

@@ -16,7 +16,7 @@ from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.compile.record import stored_request
 from hansard_compiler.models.runs import ReplayRecipe
 from hansard_compiler.providers.from_telemetry import mutate_messages, rebuilt_from
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.requests import item_ids, mutate_request
 from hansard_compiler.replay.spread import Repeat, range_of, spread_of
@@ -65,7 +65,7 @@ def test_a_change_that_cannot_be_meant_names_its_place(given_list: list[Any], to
     with pytest.raises(NotReplayable, match=told) as refused:
         parse_mutations(given_list)
 
-    assert refused.value.reason is Reason.MUTATION_INVALID
+    assert refused.value.reason is ReplayReason.MUTATION_INVALID
 
 
 # ---- compiles

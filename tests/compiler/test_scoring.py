@@ -13,7 +13,7 @@ from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.compile.passes.score import SUBTRACTED, TERMS, decimal_text
-from hansard_compiler.compile.ports import Subject, Verdict
+from hansard_compiler.compile.ports import PolicyVerdict, Subject
 from tests.compiler.compiling import compiled, item, ports, request
 
 _NONE = dict.fromkeys(TERMS, 0.0)
@@ -175,8 +175,8 @@ def test_risk_takes_away() -> None:
 class _Prefers:
     """A policy that gives one item priority."""
 
-    def decide(self, subject: Subject) -> Verdict:
-        return Verdict(priority_micro=400_000 if subject.item_id == "b" else 0)
+    def decide(self, subject: Subject) -> PolicyVerdict:
+        return PolicyVerdict(priority_micro=400_000 if subject.item_id == "b" else 0)
 
 
 @pytest.mark.covers("CP-10")

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from hansard_compiler.replay.errors import Reason
+from hansard_compiler.replay.errors import ReplayReason
 from hansard_compiler.replay.mutations import Mutation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ def test_the_program_prints_what_the_page_says() -> None:
 def test_every_reason_is_listed_with_its_meaning() -> None:
     listed = re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGE.partition("## Reasons")[2], re.MULTILINE)
 
-    assert listed == [(one.value, one.meaning) for one in Reason]
+    assert listed == [(one.value, one.meaning) for one in ReplayReason]
 
 
 def test_every_change_is_listed() -> None:

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 import hansard
-from hansard._gate.flow import Step, _in_a_thread, adrive, in_thread
+from hansard._gate.flow import FlowStep, _in_a_thread, adrive, in_thread
 from tests.instrumentation.gating.gates import desk
 
 
@@ -52,7 +52,7 @@ async def handled(work: Callable[[], Awaitable[Any]]) -> str:
 
 
 def slow_flow() -> Any:
-    yield Step(fail, is_slow=True)
+    yield FlowStep(fail, is_slow=True)
 
 
 def without_a_loop() -> str:

@@ -13,8 +13,8 @@ import grpc
 import pytest
 
 from hansard._config.settings import load_settings
-from hansard._export.otlp.exporter import GrpcSender, Outcome, make_sender
-from hansard._export.spool import Kind
+from hansard._export.otlp.exporter import ExportOutcome, GrpcSender, make_sender
+from hansard._export.spool import SpoolKind
 from tests.instrumentation.faulty import closed_port
 from tests.journeys.processes import spans
 
@@ -55,13 +55,13 @@ def sending(data: Path, port: int) -> Iterator[GrpcSender]:
 @pytest.mark.parametrize(
     ("code", "details", "outcome"),
     [
-        (grpc.StatusCode.INVALID_ARGUMENT, "not protobuf", Outcome.REFUSED),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, "message larger than max", Outcome.REFUSED),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, "quota", Outcome.LATER),
-        (grpc.StatusCode.UNAVAILABLE, "busy", Outcome.LATER),
-        (grpc.StatusCode.UNAUTHENTICATED, "who?", Outcome.LATER),
-        (grpc.StatusCode.UNIMPLEMENTED, "no logs", Outcome.NOT_RECEIVED),
-        (grpc.StatusCode.INTERNAL, "a bug", Outcome.DOUBTFUL),
+        (grpc.StatusCode.INVALID_ARGUMENT, "not protobuf", ExportOutcome.REFUSED),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "message larger than max", ExportOutcome.REFUSED),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "quota", ExportOutcome.LATER),
+        (grpc.StatusCode.UNAVAILABLE, "busy", ExportOutcome.LATER),
+        (grpc.StatusCode.UNAUTHENTICATED, "who?", ExportOutcome.LATER),
+        (grpc.StatusCode.UNIMPLEMENTED, "no logs", ExportOutcome.NOT_RECEIVED),
+        (grpc.StatusCode.INTERNAL, "a bug", ExportOutcome.DOUBTFUL),
     ],
 )
 def test_a_code_says_whether_the_batch_is_worth_another_attempt(
@@ -69,11 +69,11 @@ def test_a_code_says_whether_the_batch_is_worth_another_attempt(
     caplog: pytest.LogCaptureFixture,
     code: grpc.StatusCode,
     details: str,
-    outcome: Outcome,
+    outcome: ExportOutcome,
 ) -> None:
     with aborting(code, details) as port, sending(tmp_path, port) as sender:
         answers = [
-            sender.send(Kind.TRACES, spans(1)) for _ in range(2)
+            sender.send(SpoolKind.TRACES, spans(1)) for _ in range(2)
         ]  # the second line is a repeat
 
     assert [answer.outcome for answer in answers] == [outcome, outcome]
@@ -87,7 +87,7 @@ def test_a_program_that_logs_nothing_leaves_it_in_doubt(tmp_path: Path) -> None:
     try:
         code = grpc.StatusCode.INVALID_ARGUMENT
         with aborting(code, "no") as port, sending(tmp_path, port) as sender:
-            assert sender.send(Kind.TRACES, spans(1)).outcome is Outcome.DOUBTFUL
+            assert sender.send(SpoolKind.TRACES, spans(1)).outcome is ExportOutcome.DOUBTFUL
     finally:
         logging.disable(logging.NOTSET)
 
@@ -97,7 +97,7 @@ def test_lines_of_the_programs_own_exporters_pass(
 ) -> None:
     code = grpc.StatusCode.INVALID_ARGUMENT
     with aborting(code, "no") as port, sending(tmp_path, port) as sender:
-        sender.send(Kind.TRACES, spans(1))
+        sender.send(SpoolKind.TRACES, spans(1))
         logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter").error("of its own")
 
     assert caplog.messages == ["of its own"]
@@ -111,7 +111,7 @@ def test_a_batch_that_comes_after_the_sender_was_closed_is_sent_later(
     endpoint = f"http://127.0.0.1:{closed_port()}"
     settings = {"data": tmp_path, "endpoint": endpoint, "protocol": protocol}
     sender = make_sender(load_settings(settings, {}))
-    sender.send(Kind.TRACES, spans(1))
+    sender.send(SpoolKind.TRACES, spans(1))
     sender.close()
 
-    assert sender.send(Kind.TRACES, spans(1)).outcome is Outcome.LATER
+    assert sender.send(SpoolKind.TRACES, spans(1)).outcome is ExportOutcome.LATER

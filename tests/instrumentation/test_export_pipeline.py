@@ -17,12 +17,12 @@ from opentelemetry.trace import Tracer
 
 from hansard import semconv
 from hansard._config.settings import load_settings
-from hansard._export.dropped import Reason, load_losses
+from hansard._export.dropped import DropReason, load_losses
 from hansard._export.otlp.batches import encode
-from hansard._export.otlp.exporter import Answer, HttpSender
+from hansard._export.otlp.exporter import ExportResponse, HttpSender
 from hansard._export.otlp.log_records import make_record
 from hansard._export.processor import SpanPipeline
-from hansard._export.spool import Kind, files_of, process_folders, refused_files
+from hansard._export.spool import SpoolKind, files_of, process_folders, refused_files
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.collectors import Collector, collecting
@@ -264,7 +264,7 @@ def test_two_programs_that_start_at_once_replay_once(program: MakeProgram) -> No
 def test_an_endpoint_without_logs_still_gets_its_spans(program: MakeProgram) -> None:
     with collecting(lambda path, _body: "404" if path == "/v1/logs" else "200") as collector:
         made = program(collector.url)
-        made.pipeline.spool.lose("spans", Reason.QUEUE_FULL, 1)
+        made.pipeline.spool.lose("spans", DropReason.QUEUE_FULL, 1)
         made.spans("a")
         made.flush()
         made.spans("b")
@@ -280,7 +280,7 @@ def test_log_records_of_the_sdk_go_the_same_way(program: MakeProgram) -> None:
     with collecting(switch) as collector:
         made = program(collector.url)
         record = make_record(made.pipeline._resource, "hansard.keepalive", b"\0\xff", {})
-        made.pipeline.spool.add(Kind.LOGS, encode(Kind.LOGS, [record]), items=1)
+        made.pipeline.spool.add(SpoolKind.LOGS, encode(SpoolKind.LOGS, [record]), items=1)
         made.flush()
         assert [name.rpartition(".")[2] for name in spooled(made.data)] == ["logs"]
 
@@ -373,7 +373,7 @@ def test_an_error_of_the_sdk_itself_loses_no_batch(
     failures = iter([True])
     send = HttpSender.send
 
-    def fail_once(self: HttpSender, kind: Kind, items: Sequence[Any]) -> Answer:
+    def fail_once(self: HttpSender, kind: SpoolKind, items: Sequence[Any]) -> ExportResponse:
         if next(failures, False):
             raise RuntimeError("no")
         return send(self, kind, items)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hansard._export.spool import Kind, files_of, process_folders
+from hansard._export.spool import SpoolKind, files_of, process_folders
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
 from tests.collector.payload_maker import SECRET, kept_in_files, kept_in_tables
@@ -70,7 +70,7 @@ def only_step(server: Serving) -> Any:
 def waiting(data: Path) -> list[str]:
     """Return the references of what dead processes left, which stays theirs."""
     found = [file for path in process_folders(data / "spool") for file in files_of(path)]
-    packs = [file for file in found if file.kind is Kind.PAYLOADS]
+    packs = [file for file in found if file.kind is SpoolKind.PAYLOADS]
     return [one.ref for pack in packs for one in pack.read_payloads()]
 
 

@@ -26,11 +26,11 @@ from hansard._export.backoff import may_retry
 from hansard._export.dropped import Losses, Sender
 from hansard._export.orphaned_spools import OrphanedSpools, forward
 from hansard._export.otlp.batches import Courier
-from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
+from hansard._export.otlp.exporter import ACCEPTED, ExportOutcome, ExportResponse
 from hansard._export.otlp.log_records import encode_payloads, payload_records
 from hansard._export.payloads import PayloadWriter
 from hansard._export.processor import SpanPipeline
-from hansard._export.spool import FOLDER, RECORD_BYTES, Payload, Spool
+from hansard._export.spool import FOLDER, RECORD_BYTES, Spool, SpooledPayload
 from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.config import Config
@@ -75,12 +75,12 @@ class Agent:
     def put(self, *data: bytes, media_type: str = "application/json") -> list[str]:
         return [self.payloads.put(one, media_type=media_type) for one in data]
 
-    def send(self) -> Answer:
+    def send(self) -> ExportResponse:
         """Send what dead processes left, and what waits here."""
         orphans = OrphanedSpools(self.spool.root)
         answer = orphans.all(self.courier)
         orphans.leave()
-        while answer.outcome is Outcome.ACCEPTED and (pack := self.spool.first_pack()):
+        while answer.outcome is ExportOutcome.ACCEPTED and (pack := self.spool.first_pack()):
             answer = forward(self.courier, self.spool, pack)
             self.spool.release()
             answer = answer if may_retry(answer, pack.kind) else ACCEPTED
@@ -144,7 +144,7 @@ def test_exact_bytes_arrive_and_leave_the_spool(
     refs = agent.put(*data)
     assert agent.waiting == 5
 
-    assert agent.send().outcome is Outcome.ACCEPTED
+    assert agent.send().outcome is ExportOutcome.ACCEPTED
     assert agent.waiting == 0
     assert [one for one in agent.settings.data.rglob("*") if one.is_file()] == [
         *agent.settings.data.rglob("lock")
@@ -167,11 +167,11 @@ def test_what_a_dead_process_left_is_sent_by_the_next_one(
     gone = make_agent(endpoint="http://127.0.0.1:1")
     data = b"said before the end", b"large before the end " * 100_000
     refs = gone.put(*data)
-    assert gone.send().outcome is Outcome.LATER
+    assert gone.send().outcome is ExportOutcome.LATER
     gone.close()
 
     later = make_agent(**endpoints(server)["http"])
-    assert later.send().outcome is Outcome.ACCEPTED
+    assert later.send().outcome is ExportOutcome.ACCEPTED
     assert [stored(server, ref)[0] for ref in refs] == list(data)
 
 
@@ -182,7 +182,7 @@ def test_what_another_process_sent_meanwhile_is_done(server: Server, make_agent:
     one.send()
 
     assert other.waiting == 1
-    assert other.send().outcome is Outcome.ACCEPTED
+    assert other.send().outcome is ExportOutcome.ACCEPTED
     assert other.waiting == 0
     assert other.lost() == {}
 
@@ -198,7 +198,7 @@ def test_a_torn_file_is_counted_and_no_other_one_suffers(
         waiting.path.write_bytes(data[:-5] + b"else\n")
     [good] = agent.put(b"whole")
 
-    assert agent.send().outcome is Outcome.ACCEPTED
+    assert agent.send().outcome is ExportOutcome.ACCEPTED
     assert agent.lost() == {"spool file unreadable": 2}
     assert stored(server, good)[0] == b"whole"
 
@@ -214,10 +214,10 @@ def test_the_token_is_sent_along(
     with running(load_config(arguments, {})) as guarded:
         wrong = make_agent(endpoint=guarded.endpoints.http, token="wrong-token-12345")
         wrong.put(b"x" * size)
-        assert wrong.send().outcome is Outcome.LATER
+        assert wrong.send().outcome is ExportOutcome.LATER
 
         right = make_agent(endpoint=guarded.endpoints.http, token="let-me-in-please")
-        assert right.send().outcome is Outcome.ACCEPTED
+        assert right.send().outcome is ExportOutcome.ACCEPTED
         assert right.waiting == 0
 
 
@@ -303,7 +303,7 @@ def test_a_collector_in_between_is_sent_large_ones_as_records(make_agent: MakeAg
         agent.put(LARGE, LARGE + b"again")
         answer = agent.send()
 
-        assert answer.outcome is Outcome.ACCEPTED
+        assert answer.outcome is ExportOutcome.ACCEPTED
         assert [len(one.body.bytes_value) for one in end.records()] == [len(LARGE), len(LARGE) + 5]
         # It is asked for an upload once, and not for each payload.
         assert len([path for path, _ in end.requests if path.startswith("/v1/payloads")]) == 1
@@ -316,7 +316,7 @@ def test_what_no_door_takes_is_counted_and_the_setting_is_named(
     with other_end(OtherEnd()) as end:
         agent = make_agent(endpoint=end.url)
         agent.put(b"x" * (17 << 20), b"small enough")
-        assert agent.send().outcome is Outcome.ACCEPTED
+        assert agent.send().outcome is ExportOutcome.ACCEPTED
 
         assert [one.body.bytes_value for one in end.records()] == [b"small enough"]
     assert agent.lost() == {"not received there": 1}
@@ -340,14 +340,14 @@ def test_what_cannot_be_taken_now_waits(make_agent: MakeAgent, status: int) -> N
     with other_end(end):
         agent = make_agent(endpoint=end.url)
         agent.put(SMALL)
-        assert agent.send().outcome is Outcome.LATER
+        assert agent.send().outcome is ExportOutcome.LATER
         large = make_agent(endpoint=end.url, data=str(agent.settings.data / "large"))
         large.put(LARGE)
-        assert large.send().outcome is Outcome.LATER
+        assert large.send().outcome is ExportOutcome.LATER
 
         assert agent.waiting == large.waiting == 1
         end.logs = end.uploads = 200
-        assert agent.send().outcome is large.send().outcome is Outcome.ACCEPTED
+        assert agent.send().outcome is large.send().outcome is ExportOutcome.ACCEPTED
         assert large.waiting == 0
 
 
@@ -358,13 +358,13 @@ def test_what_is_refused_for_good_is_counted_and_the_next_is_sent(
     with other_end(OtherEnd(logs=400, uploads=400)) as end:
         agent = make_agent(endpoint=end.url)
         agent.put(data)
-        assert agent.send().outcome is Outcome.ACCEPTED
+        assert agent.send().outcome is ExportOutcome.ACCEPTED
 
         assert agent.lost() == {"refused by the collector": 1}
         assert agent.waiting == 0
         end.logs = 200
         agent.put(b"the next")
-        assert agent.send().outcome is Outcome.ACCEPTED
+        assert agent.send().outcome is ExportOutcome.ACCEPTED
 
 
 def test_an_upload_that_breaks_the_other_end_every_time_is_given_up(
@@ -375,7 +375,7 @@ def test_an_upload_that_breaks_the_other_end_every_time_is_given_up(
         agent.put(LARGE)
         outcomes = [agent.send().outcome for _ in range(3)]
 
-    assert outcomes == [Outcome.DOUBTFUL, Outcome.DOUBTFUL, Outcome.ACCEPTED]
+    assert outcomes == [ExportOutcome.DOUBTFUL, ExportOutcome.DOUBTFUL, ExportOutcome.ACCEPTED]
     assert agent.lost() == {"refused by the collector": 1}
 
 
@@ -447,13 +447,13 @@ def test_records_arrive_however_they_are_compressed(
     data = f"said with {compression}; ".encode() * 100
     [ref] = agent.put(data)
 
-    assert agent.send().outcome is Outcome.ACCEPTED
+    assert agent.send().outcome is ExportOutcome.ACCEPTED
     assert stored(server, ref)[0] == data
 
 
 def test_records_are_encoded_as_the_stock_encoder_does() -> None:
     payloads = [
-        Payload(ref_of(data), media_type, data)
+        SpooledPayload(ref_of(data), media_type, data)
         for data, media_type in [(b"", "text/plain"), (b"\xff\x00", "image/png"), (SMALL, "")]
     ]
 
@@ -470,7 +470,7 @@ def test_records_are_encoded_as_the_stock_encoder_does() -> None:
 def test_nobody_at_the_other_end_keeps_everything(make_agent: MakeAgent) -> None:
     agent = make_agent(endpoint="http://127.0.0.1:1")
     agent.put(SMALL, LARGE)
-    assert agent.send().outcome is Outcome.LATER
+    assert agent.send().outcome is ExportOutcome.LATER
 
     assert agent.waiting == 2
     assert agent.lost() == {}

@@ -22,9 +22,17 @@ from hansard._config.settings import Settings, load_settings
 from hansard._export.dropped import Losses, Sender
 from hansard._export.orphaned_spools import OrphanedSpools
 from hansard._export.otlp.batches import Courier, encode
-from hansard._export.otlp.exporter import Outcome
+from hansard._export.otlp.exporter import ExportOutcome
 from hansard._export.payloads import MAX_BYTES, PayloadWriter
-from hansard._export.spool import FOLDER, Kind, Payload, Spool, SpoolFile, files_of, process_folders
+from hansard._export.spool import (
+    FOLDER,
+    Spool,
+    SpooledPayload,
+    SpoolFile,
+    SpoolKind,
+    files_of,
+    process_folders,
+)
 from hansard._runtime.recorder import Recorder
 from hansard._tracing.observation import INLINE_BYTES, put_content
 from hansard_compiler.redaction.redactor import Redactor
@@ -64,10 +72,10 @@ def packs(path: Path) -> list[SpoolFile]:
     """Return the packs of a data folder, of living and of dead processes, the oldest first."""
     folders = process_folders(path / FOLDER)
     found = [file for folder in folders for file in files_of(folder)]
-    return [file for file in found if file.kind is Kind.PAYLOADS]
+    return [file for file in found if file.kind is SpoolKind.PAYLOADS]
 
 
-def waiting(path: Path) -> list[Payload]:
+def waiting(path: Path) -> list[SpooledPayload]:
     """Return what waits in the spool, as it is on disk."""
     return [one for file in packs(path) for one in file.read_payloads()]
 
@@ -280,7 +288,7 @@ def sent_by_the_next(path: Path) -> Collector:
     with collecting(lambda path, _: "404" if path.startswith("/v1/payloads") else "200") as made:
         courier = Courier(load_settings({"data": path, "endpoint": made.url}, {}), Resource({}))
         orphans = OrphanedSpools(path / FOLDER)
-        assert orphans.all(courier).outcome is Outcome.ACCEPTED
+        assert orphans.all(courier).outcome is ExportOutcome.ACCEPTED
         orphans.leave()
         courier.close()
     return made
@@ -320,7 +328,7 @@ def test_payloads_of_an_earlier_version_are_sent_before_the_spans_that_name_them
     spans = spool_of(tmp_path)
     span: Any = TracerProvider(shutdown_on_exit=False).get_tracer("agent").start_span("call")
     span.end()
-    spans.add(Kind.TRACES, encode(Kind.TRACES, [span]), items=1)
+    spans.add(SpoolKind.TRACES, encode(SpoolKind.TRACES, [span]), items=1)
     spans.leave()
 
     collector = sent_by_the_next(tmp_path)

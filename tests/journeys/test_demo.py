@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from hansard_web.app.server_file import Endpoints
-from hansard_web.demo.agent import Report, ScriptedModel, load_script
+from hansard_web.demo.agent import DemoReport, ScriptedModel, load_script
 from hansard_web.demo.story import DemoFailed, Seen, check
 from tests.journeys.demo_story import Story
 from tests.journeys.processes import environment, hansard, serving
@@ -153,7 +153,7 @@ def test_a_new_clock_in_the_instructions_breaks_the_prompt_cache_once(
 def test_a_run_that_is_not_there_as_counted_fails_the_demo(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         endpoints = Endpoints(server.http, server.grpc, None, tmp_path)
-        invented = Seen("support-desk", "grpc", Report("0" * 31 + "1", "support-desk", None))
+        invented = Seen("support-desk", "grpc", DemoReport("0" * 31 + "1", "support-desk", None))
 
         with pytest.raises(DemoFailed, match="GET /v1/runs/0000"):
             check(endpoints, [invented])

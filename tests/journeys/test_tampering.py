@@ -23,7 +23,7 @@ from hansard_store.audit.hash_chain import chained_row
 from hansard_store.audit.schedule import SealSchedule
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.verification.integrity import Finding, verify_store
+from hansard_store.verification.integrity import IntegrityFinding, verify_store
 from tests.collector.ingesting import log, logs, metrics, span, traces
 from tests.demo_store import demo_store
 from tests.journeys.processes import Serving, hansard, serving
@@ -141,7 +141,7 @@ def _tamper(folder: DataFolder, sql: str) -> None:
     assert changed > 0, "nothing was there to be altered"
 
 
-def _found(folder: DataFolder, *, is_deep: bool) -> list[Finding]:
+def _found(folder: DataFolder, *, is_deep: bool) -> list[IntegrityFinding]:
     found = verify_store(folder).findings
     return found + (verify_derived(folder) if is_deep else [])
 

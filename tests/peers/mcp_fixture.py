@@ -24,10 +24,10 @@ from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
-from hansard_web.mcp.api_client import Api, Refused, app_client
+from hansard_web.mcp.api_client import ApiClient, ApiRefused, app_client
 from hansard_web.mcp.arguments import Arguments
 from hansard_web.mcp.server import called
-from hansard_web.mcp.tools import Tool
+from hansard_web.mcp.tools import ToolEntry
 
 PNG: Final = (  # one pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4"
@@ -169,12 +169,12 @@ class Empty(Arguments):
     """No arguments."""
 
 
-async def fail(_: Api, __: Empty) -> Json:
-    raise Refused("on_purpose", "this tool intentionally returns an error for testing")
+async def fail(_: ApiClient, __: Empty) -> Json:
+    raise ApiRefused("on_purpose", "this tool intentionally returns an error for testing")
 
 
 # A tool as the product's are, so that its error is made as theirs.
-FAILING: Final = Tool("test_error_handling", "Fail", "Answers an error.", Empty, fail)
+FAILING: Final = ToolEntry("test_error_handling", "Fail", "Answers an error.", Empty, fail)
 
 
 async def list_tools(_: Context, __: Any) -> types.ListToolsResult:
@@ -190,7 +190,7 @@ async def list_tools(_: Context, __: Any) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[*listed, failing])
 
 
-def calling(api: Api) -> Callable[[Context, types.CallToolRequestParams], Awaitable[Any]]:
+def calling(api: ApiClient) -> Callable[[Context, types.CallToolRequestParams], Awaitable[Any]]:
     async def call_tool(
         context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
@@ -314,7 +314,7 @@ async def complete(_: Context, params: types.CompleteRequestParams) -> types.Com
     return types.CompleteResult(completion=completion)
 
 
-def make_fixture(api: Api) -> Server[Any]:
+def make_fixture(api: ApiClient) -> Server[Any]:
     """Return the suite's server, to stand where the product's would."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MCPDeprecationWarning)  # the suite still asks for logging
@@ -351,7 +351,7 @@ def main(data: str) -> None:
     folder = DataFolder(Path(data))
     open_for_ingest(folder).close()
     app = create_app(folder, None, WebSettings())
-    app.state.mcp = make_fixture(Api(app_client(app), folder.key()))
+    app.state.mcp = make_fixture(ApiClient(app_client(app), folder.key()))
     Announcing(uvicorn.Config(app, port=0, log_level="warning")).run()
 
 

@@ -17,9 +17,9 @@ from hansard_store.approvals.errors import ActionBlocked, ClaimRefused
 from hansard_store.approvals.records import (
     PENDING,
     Action,
+    ApprovalClaim,
     ApprovalFilter,
     Approver,
-    Claim,
     PolicyNote,
     Status,
 )
@@ -104,7 +104,7 @@ def _half_approved(desk: ApprovalService, clock: Clock) -> str:
     return found
 
 
-def _claimed(desk: ApprovalService, clock: Clock) -> Claim:
+def _claimed(desk: ApprovalService, clock: Clock) -> ApprovalClaim:
     return desk.claim(_approved(desk, clock))
 
 

@@ -23,9 +23,9 @@ from hansard_compiler.transcripts.ids import ConversationId
 from hansard_store.audit.event_types import EventFilter, EventType
 from hansard_store.audit.events import read_events, verify_events
 from hansard_store.database.readers import open_reader
-from hansard_store.detection.rules import RULES, Finding, Occurrence
+from hansard_store.detection.rules import RULES, DetectionFinding, Occurrence
 from hansard_store.memory.service import MemoryService
-from hansard_store.stories.rows import Judged, Story
+from hansard_store.stories.rows import JudgedStory, Story
 from hansard_store.stories.service import StoryService
 from hansard_store.tasks.service import TaskService
 from hansard_store.transcripts.service import SqliteTranscripts
@@ -145,12 +145,12 @@ def _calling(made: Books) -> ConversationId:
     return talk
 
 
-def _finding(first: int = 1) -> list[Finding]:
+def _finding(first: int = 1) -> list[DetectionFinding]:
     seen = [
         Occurrence(number, NOW - HOUR + number * MINUTE, "step", f"{RUN}-{number:016x}")
         for number in range(first, first + 5)
     ]
-    return [Finding(RULES[0], "tool", "run_tests", "refused", seen)]
+    return [DetectionFinding(RULES[0], "tool", "run_tests", "refused", seen)]
 
 
 def _task(made: Books) -> str:
@@ -165,8 +165,8 @@ def _interest(made: Books) -> Any:
     return found
 
 
-def _judged(interest: Any) -> Judged:
-    return Judged(_STORY, interest=interest.id, classifier="some/1", score=0.9, threshold=0.6)
+def _judged(interest: Any) -> JudgedStory:
+    return JudgedStory(_STORY, interest=interest.id, classifier="some/1", score=0.9, threshold=0.6)
 
 
 _T = EventType

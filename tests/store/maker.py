@@ -24,7 +24,7 @@ from hansard_store.database.readers import open_reader
 from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, TextProjection, Usage
 from hansard_store.ingest.logs import ReceivedLog
 from hansard_store.ingest.span_input import ReceivedSpan
-from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.ingest.writer import IngestWriter, WriteBatch
 from hansard_store.search.attributes import resource_tokens_of, tokens_of
 from hansard_store.steps.flags import SpanFlag
 from tests.store.empty import empty_store
@@ -92,14 +92,14 @@ class StoreMaker:
         self.writer = IngestWriter(self.ingest, derived_version=1)
         self.db: apsw.Connection = open_reader(self.folder)
         self.now_ns = NOW
-        self._batch: Batch | None = None
+        self._batch: WriteBatch | None = None
 
     def close(self) -> None:
         self.db.close()
         self.ingest.close()
 
     @contextmanager
-    def batch(self) -> Iterator[Batch]:
+    def batch(self) -> Iterator[WriteBatch]:
         """Put all spans made in this block into one transaction."""
         if self._batch is not None:
             yield self._batch

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hansard_compiler.models.tasks import Decide, Decision
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.detection.rules import RULES, Rule
+from hansard_store.detection.rules import RULES, DetectionRule
 from hansard_store.detection.scan import Scan, scan
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.tasks.rows import Task, get_task, list_tasks
-from hansard_store.tasks.service import Recorded, TaskService
+from hansard_store.tasks.service import RecordedDecision, TaskService
 from tests.store.maker import NOW, SECOND, StoreMaker
 
 HOUR_S = 3_600
@@ -73,10 +73,10 @@ class TaskMaker:
         for number in range(times):
             self.fail(message, **{"ago_s": 60.0 * (times - number), **more})  # type: ignore[arg-type]
 
-    def scan(self, wanted: tuple[Rule, ...] = RULES) -> Scan:
+    def scan(self, wanted: tuple[DetectionRule, ...] = RULES) -> Scan:
         return scan(self.store.db, wanted, now_ns=self.now_ns)
 
-    def detect(self, wanted: tuple[Rule, ...] = RULES) -> list[Recorded]:
+    def detect(self, wanted: tuple[DetectionRule, ...] = RULES) -> list[RecordedDecision]:
         """Look, and record what was found."""
         return self.book.record(self.scan(wanted).findings)
 

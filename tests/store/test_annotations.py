@@ -35,7 +35,7 @@ from hansard_store.annotations.queries import (
     read_tags,
     standing_on,
 )
-from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target
+from hansard_store.annotations.rows import MOST_ENDED, Annotation, AnnotationTarget
 from hansard_store.annotations.service import MOST_OF_TARGET, AnnotationService
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.readers import open_reader
@@ -93,7 +93,7 @@ def states(store: StoreMaker, run: str = "r") -> list[tuple[str, float | None, s
 
 def every(store: StoreMaker, run: str = "r") -> list[Annotation]:
     """Return what was ever said of a run itself, in order."""
-    target = Target(trace_id(run))
+    target = AnnotationTarget(trace_id(run))
     said = (*standing_on(store.db, target, limit=100), *ended_on(store.db, target, limit=100))
     return sorted(said, key=lambda one: one.id)
 
@@ -138,13 +138,13 @@ def test_of_what_is_replaced_again_and_again_the_newest_are_kept_and_the_others_
     for number in range(MOST_ENDED + 6):
         say("score", **score(number), **place)
 
-    target = Target(trace_id("r"), span_id("a") if step_id else b"")
+    target = AnnotationTarget(trace_id("r"), span_id("a") if step_id else b"")
     ended = ended_on(marked.db, target, limit=1_000)
     assert [one.row.value for one in (ended[0], ended[-1])] == [MOST_ENDED + 4, 5]
     assert [one.row.value for one in standing_on(marked.db, target, limit=9)] == [MOST_ENDED + 5]
     assert (len(ended), count_pruned(marked.db, target)) == (MOST_ENDED, 5)
-    assert count_pruned(marked.db, Target(trace_id("r")), with_steps=True) == 5
-    assert count_pruned(marked.db, Target(trace_id("other")), with_steps=True) == 0
+    assert count_pruned(marked.db, AnnotationTarget(trace_id("r")), with_steps=True) == 5
+    assert count_pruned(marked.db, AnnotationTarget(trace_id("other")), with_steps=True) == 0
 
 
 def test_what_people_took_back_is_not_pushed_out_by_what_programs_replace(
@@ -158,9 +158,9 @@ def test_what_people_took_back_is_not_pushed_out_by_what_programs_replace(
         tag = say("tag", tag=f"t{number % 7}")
         book.withdraw(tag.annotation_id or "", Withdraw(), by="noor")
 
-    ended = ended_on(marked.db, Target(trace_id("r")), limit=1_000)
+    ended = ended_on(marked.db, AnnotationTarget(trace_id("r")), limit=1_000)
     assert len(ended) == 2 * MOST_ENDED
-    assert count_pruned(marked.db, Target(trace_id("r"))) == 2 + 3
+    assert count_pruned(marked.db, AnnotationTarget(trace_id("r"))) == 2 + 3
 
 
 def test_what_stands_word_for_word_is_not_written_again(marked: StoreMaker, say: Say) -> None:
@@ -332,8 +332,8 @@ def test_no_query_reads_a_whole_table(marked: StoreMaker, plans: QueryPlans, say
         list_runs(marked.db, wanted, now_ns=NOW)
         run_facets(marked.db, wanted, now_ns=NOW)
         marked_targets(marked.db, conditions, limit=5)
-        standing_on(marked.db, Target(trace_id("r")), limit=5)
-        ended_on(marked.db, Target(trace_id("r")), limit=5)
+        standing_on(marked.db, AnnotationTarget(trace_id("r")), limit=5)
+        ended_on(marked.db, AnnotationTarget(trace_id("r")), limit=5)
         annotations_in_run(marked.db, trace_id("r"), limit=5)
         list_annotations(marked.db, kind="tag", name="golden", limit=5)
         known_names(marked.db, "score", limit=5)
@@ -381,10 +381,10 @@ def test_pages_joined_are_the_whole_list(marked: StoreMaker, say: Say) -> None:
             break
 
     assert found == ["t4", "t3", "t2", "t1", "t0"]
-    of_run = list_annotations(marked.db, target=Target(trace_id("r")), limit=9).items
+    of_run = list_annotations(marked.db, target=AnnotationTarget(trace_id("r")), limit=9).items
     assert [one.row.name for one in of_run] == ["t4", "t2", "t0"]
     with_steps = list_annotations(
-        marked.db, target=Target(trace_id("r")), with_steps=True, limit=9
+        marked.db, target=AnnotationTarget(trace_id("r")), with_steps=True, limit=9
     ).items
     assert len(with_steps) == 5
     with pytest.raises(InvalidCursorError):
@@ -395,13 +395,13 @@ def test_marked_things_come_each_once_whatever_the_page(marked: StoreMaker, say:
     for place in ({"run_id": RUN}, {"step_id": STEP}, {"run_id": OTHER}):
         for tag in ("a", "b"):
             say("tag", tag=tag, **place)
-    found: list[Target] = []
+    found: list[AnnotationTarget] = []
     while some := marked_targets(marked.db, (), after=found[-1] if found else None, limit=1):
         found += some
 
     assert len(found) == len(set(found)) == 3
     only = marked_targets(marked.db, mark_conditions(("a", "b"), ()), run=trace_id("r"), limit=9)
-    assert only == [Target(trace_id("r")), Target(trace_id("r"), span_id("a"))]
+    assert only == [AnnotationTarget(trace_id("r")), AnnotationTarget(trace_id("r"), span_id("a"))]
 
 
 # ---- what becomes of them with the store
@@ -509,7 +509,7 @@ def test_an_export_brings_no_secret_as_what_was_removed(
 
     assert book.restore({**told, **own, "state": "withdrawn", "ended": ended})
 
-    [kept] = ended_on(marked.db, Target(trace_id("r")), limit=9)
+    [kept] = ended_on(marked.db, AnnotationTarget(trace_id("r")), limit=9)
     assert list(kept.row.removed) == told["removed"]
     assert kept.row.ended_by == "half ?"
 
@@ -519,11 +519,11 @@ def test_no_history_hides_what_stands(marked: StoreMaker, say: Say) -> None:
     for number in range(12):
         say("score", by="loop", **score(number / 100))
 
-    standing = standing_on(marked.db, Target(trace_id("r")), limit=2)
+    standing = standing_on(marked.db, AnnotationTarget(trace_id("r")), limit=2)
 
     assert [one.row.kind for one in standing] == ["score", "note"]
     assert standing[1].annotation_id == said.annotation_id
-    assert len(ended_on(marked.db, Target(trace_id("r")), limit=99)) == 11
+    assert len(ended_on(marked.db, AnnotationTarget(trace_id("r")), limit=99)) == 11
 
 
 @pytest.mark.parametrize("by", ["x" * 257, "half \ud800"])

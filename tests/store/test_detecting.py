@@ -11,7 +11,13 @@ import pytest
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.readers import open_reader
-from hansard_store.detection.rules import LEVELS, RULES, Finding, adjusted_rules, rule_named
+from hansard_store.detection.rules import (
+    LEVELS,
+    RULES,
+    DetectionFinding,
+    adjusted_rules,
+    rule_named,
+)
 from hansard_store.detection.scan import MOST_FINDINGS, scan
 from hansard_store.errors import InvalidQueryError
 from hansard_store.steps.flags import SpanFlag
@@ -49,7 +55,7 @@ def reader(desk: ApprovalService, tmp_path: Path) -> Iterator[apsw.Connection]:
     connection.close()
 
 
-def patterns(findings: Sequence[Finding]) -> list[tuple[str, str, int]]:
+def patterns(findings: Sequence[DetectionFinding]) -> list[tuple[str, str, int]]:
     return [(one.rule.name, one.subject, len(one.occurrences)) for one in findings]
 
 

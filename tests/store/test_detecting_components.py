@@ -10,7 +10,12 @@ import pytest
 
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor
-from hansard_store.detection.rules import Finding, Rule, adjusted_rules, rule_named
+from hansard_store.detection.rules import (
+    DetectionFinding,
+    DetectionRule,
+    adjusted_rules,
+    rule_named,
+)
 from hansard_store.detection.scan import scan
 from hansard_store.heartbeat import EVALUATED, WARNED, CycleLog, PhaseRecord
 from hansard_store.principals.model import CLAIMED
@@ -76,7 +81,7 @@ class System:
             **more,
         )
 
-    def found(self, rule: Rule, **changed: Mapping[str, int]) -> list[Finding]:
+    def found(self, rule: DetectionRule, **changed: Mapping[str, int]) -> list[DetectionFinding]:
         rules = adjusted_rules(**changed)
         found = scan(self.failing.store.db, rules, now_ns=self.now_ns).findings
         return [one for one in found if one.rule.name == rule.name]

@@ -20,7 +20,7 @@ from hansard_store.database.compression import pack, pack_all
 from hansard_store.ingest.derived_rows import SpanProjection, TextProjection
 from hansard_store.ingest.otlp_records import large_values, restore_span
 from hansard_store.ingest.span_input import ReceivedSpan
-from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.ingest.writer import IngestWriter, WriteBatch
 from hansard_store.verification.integrity import verify_store
 from tests.store.maker import NOW, StoreMaker, call, message, span_id, trace_id
 
@@ -60,7 +60,7 @@ class Writing:
         with self._writer.batch(now_ns=NOW) as batch:
             self.add(batch, some)
 
-    def add(self, batch: Batch, some: Sequence[Told]) -> None:
+    def add(self, batch: WriteBatch, some: Sequence[Told]) -> None:
         resource, scope = self._store._envelopes("svc")
         made = [self._made(one, resource, scope) for one in some]
         batch.expect([value for span, _ in made for value in span.large], [p for _, p in made])

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hansard_store.ledger import QUARTER_NS, Refusal, SenderKey
+from hansard_store.ledger import QUARTER_NS, RefusedItem, SenderKey
 from tests.store.maker import StoreMaker
 
 SENDER = SenderKey("shop", "http", "exporter/1.0")
 OUTCOMES = ("stored", "duplicate", "rejected", "opened", "deleted")
 
 
-def refusal(message: str) -> Refusal:
-    return Refusal(
+def refusal(message: str) -> RefusedItem:
+    return RefusedItem(
         sender=SENDER,
         address="127.0.0.1:9",
         signal="traces",

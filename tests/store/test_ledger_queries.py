@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hansard_store.ledger import (
     LedgerCount,
-    Refusal,
+    RefusedItem,
     SenderKey,
     ledger_totals,
     list_refusals,
@@ -26,7 +26,7 @@ def count(store: StoreMaker, sender: SenderKey, signal: str, **items: int) -> No
 
 def refuse(store: StoreMaker, code: str) -> None:
     with store.batch() as batch:
-        batch.ledger.refuse(Refusal(WEB, "::1", "traces", code, "no.", None, 10, store.now_ns))
+        batch.ledger.refuse(RefusedItem(WEB, "::1", "traces", code, "no.", None, 10, store.now_ns))
 
 
 def test_totals_hold_all_three_signals(store: StoreMaker) -> None:

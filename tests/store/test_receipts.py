@@ -16,7 +16,12 @@ from hansard_store.compilations.queries import (
     spans_awaiting,
     spans_naming_compilation,
 )
-from hansard_store.compilations.receipts import Receipt, ReceiptFilter, list_receipts, receipts_of
+from hansard_store.compilations.receipts import (
+    ReceiptFilter,
+    StoredReceipt,
+    list_receipts,
+    receipts_of,
+)
 from hansard_store.errors import InvalidCursorError
 from tests.store.maker import NOW, SECOND, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
@@ -272,4 +277,4 @@ def test_removing_a_compile_takes_the_mark_of_its_run_with_the_last_one(
 
 def test_the_columns_of_a_receipt_are_those_of_its_table(store: StoreMaker) -> None:
     names = [row[0] for row in store.db.execute("SELECT name FROM pragma_table_info('receipt')")]
-    assert len(names) == len(Receipt._fields)
+    assert len(names) == len(StoredReceipt._fields)

@@ -11,7 +11,7 @@ import pytest
 from hansard_store.database.transactions import transaction
 from hansard_store.stories.rows import (
     AlreadyProcessed,
-    Judged,
+    JudgedStory,
     Story,
     add,
     known_ids,
@@ -22,7 +22,7 @@ from tests.store.memory_maker import MemoryMaker
 from tests.store.plans import QueryPlans
 
 STORY = Story("hackernews", "11", "Bread", "https://example.com/11", 110)
-REFUSED = Judged(STORY, interest=None, classifier="some/1", score=0.0, threshold=0.6)
+REFUSED = JudgedStory(STORY, interest=None, classifier="some/1", score=0.0, threshold=0.6)
 
 
 @pytest.fixture
@@ -32,12 +32,14 @@ def store(tmp_path: Path) -> Iterator[MemoryMaker]:
     made.close()
 
 
-def keep(store: MemoryMaker, judged: Judged, *, now_ns: int, memory: int | None = None) -> None:
+def keep(
+    store: MemoryMaker, judged: JudgedStory, *, now_ns: int, memory: int | None = None
+) -> None:
     with transaction(store.connection):
         add(store.connection, judged, memory=memory, now_ns=now_ns)
 
 
-def numbered(number: int, source: str = "hackernews") -> Judged:
+def numbered(number: int, source: str = "hackernews") -> JudgedStory:
     return replace(REFUSED, story=replace(STORY, source=source, story_id=str(number)))
 
 

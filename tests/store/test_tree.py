@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_store.steps.flags import SpanFlag
-from hansard_store.steps.tree import Mark, Node, Tree, TreeCache, build_tree
+from hansard_store.steps.tree import Node, Tree, TreeCache, TreeMark, build_tree
 
 
 def node(
@@ -134,21 +134,21 @@ def test_a_span_whose_parent_is_absent_stands_at_the_top_marked() -> None:
     tree = build_tree([node("b", "gone", 2), node("c", "b", 3)])
 
     assert outline(tree) == ["b", "  c"]
-    assert tree.marks == (Mark.ORPHAN, 0)
+    assert tree.marks == (TreeMark.ORPHAN, 0)
 
 
 def test_a_loop_is_cut_at_its_earliest_span() -> None:
     tree = build_tree([node("a", "c", 7), node("b", "a", 5), node("c", "b", 9), node("d", "a", 8)])
 
     assert outline(tree) == ["b", "  c", "    a", "      d"]
-    assert tree.marks == (Mark.LOOP, 0, 0, 0)
+    assert tree.marks == (TreeMark.LOOP, 0, 0, 0)
 
 
 def test_a_span_that_is_its_own_parent_stands_at_the_top_marked() -> None:
     tree = build_tree([node("a", "a", 1)])
 
     assert outline(tree) == ["a"]
-    assert tree.marks == (Mark.LOOP,)
+    assert tree.marks == (TreeMark.LOOP,)
 
 
 def test_children_of_a_shared_id_go_to_the_half_of_their_own_process() -> None:

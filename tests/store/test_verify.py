@@ -11,7 +11,7 @@ import pytest
 from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path
 from hansard_store.database.connections import open_for_maintenance, without_foreign_keys
 from hansard_store.database.data_folder import DataFolder
-from hansard_store.verification.integrity import Finding, verify_store
+from hansard_store.verification.integrity import IntegrityFinding, verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,
@@ -90,66 +90,70 @@ def test_every_nth_row_can_be_enough(sound: DataFolder) -> None:
 DAMAGES = [
     (
         "UPDATE content SET body = x'00414141', size = 3 WHERE id = 2",
-        Finding("contents", "content", "2", "its bytes are not those of its digest"),
+        IntegrityFinding("contents", "content", "2", "its bytes are not those of its digest"),
     ),
     (
         "UPDATE content SET size = size + 1 WHERE id = 2",
-        Finding("contents", "content", "2", ""),
+        IntegrityFinding("contents", "content", "2", ""),
     ),
     (
         "UPDATE span_record SET record = x'00ff' WHERE span = 2",
-        Finding("spans", "span_record", "2", ""),
+        IntegrityFinding("spans", "span_record", "2", ""),
     ),
     (
         "UPDATE log_record SET record = x'07' WHERE id = 1",
-        Finding("logs", "log_record", "1", "a stored value has unknown codec b'\\x07'"),
+        IntegrityFinding("logs", "log_record", "1", "a stored value has unknown codec b'\\x07'"),
     ),
     (
         "UPDATE metric_point SET record = x'00' WHERE id = 1",
-        Finding("metrics", "metric_point", "1", ""),
+        IntegrityFinding("metrics", "metric_point", "1", ""),
     ),
     (
         "DELETE FROM content_list_use WHERE list = (SELECT max(list) FROM content_list_use)",
-        Finding("spans", "span_record", "3", ""),
+        IntegrityFinding("spans", "span_record", "3", ""),
     ),
     (
         "DELETE FROM content_use WHERE run = -3",
-        Finding("logs", "log_record", "1", ""),
+        IntegrityFinding("logs", "log_record", "1", ""),
     ),
     (
         "UPDATE content_list SET parent = 999 WHERE id = 4",
-        Finding("lists", "content_list", "4", "continues list 999, which is not there"),
+        IntegrityFinding("lists", "content_list", "4", "continues list 999, which is not there"),
     ),
     (
         "UPDATE text SET hash = zeroblob(32) WHERE id = 1",
-        Finding("texts", "text", "1", "what it says is not what its hash promises"),
+        IntegrityFinding("texts", "text", "1", "what it says is not what its hash promises"),
     ),
     (
         "UPDATE message_prefix SET hash = zeroblob(16) WHERE id = 2",
-        Finding("prefixes", "message_prefix", "2", "its hash is not that of the messages up to it"),
+        IntegrityFinding(
+            "prefixes", "message_prefix", "2", "its hash is not that of the messages up to it"
+        ),
     ),
     (
         "DELETE FROM text_fts WHERE rowid = 3",
-        Finding("indexes", "text", "3", "is not in the full-text index text_fts"),
+        IntegrityFinding("indexes", "text", "3", "is not in the full-text index text_fts"),
     ),
     (
         "DELETE FROM span_record WHERE span = 3",
-        Finding("records", "span", "3", "has no record"),
+        IntegrityFinding("records", "span", "3", "has no record"),
     ),
     (
         "UPDATE run SET span_count = 9",
-        Finding("runs", "run", TRACE.hex(), "its count of spans is wrong; rebuild makes it again"),
+        IntegrityFinding(
+            "runs", "run", TRACE.hex(), "its count of spans is wrong; rebuild makes it again"
+        ),
     ),
     (
         "UPDATE ledger SET stored = stored + 1 WHERE signal = 'traces'",
-        Finding("ledger", "ledger", "", ""),
+        IntegrityFinding("ledger", "ledger", "", ""),
     ),
 ]
 
 
 @pytest.mark.parametrize(("sql", "expected"), DAMAGES)
 def test_each_kind_of_damage_is_found_and_its_first_row_named(
-    sound: DataFolder, sql: str, expected: Finding
+    sound: DataFolder, sql: str, expected: IntegrityFinding
 ) -> None:
     damage(sound, sql)
 

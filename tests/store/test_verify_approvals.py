@@ -15,7 +15,7 @@ from hansard_store.approvals.service import ApprovalService
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
 from hansard_store.database.connections import open_for_accountability
-from hansard_store.verification.integrity import Finding, verify_store
+from hansard_store.verification.integrity import IntegrityFinding, verify_store
 from tests.store.accounts import MINUTE, Clock, account, proposal
 from tests.store.by_hand import triggers_dropped
 
@@ -27,7 +27,7 @@ class Lives:
     desk: ApprovalService
     ids: dict[str, str]
 
-    def alter(self, sql: str, name: str) -> list[Finding]:
+    def alter(self, sql: str, name: str) -> list[IntegrityFinding]:
         """Change rows by plain SQL, `:id` the approval of a name; return what verify finds."""
         self.desk.close()
         connection = sqlite3.connect(self.desk.folder.database)

@@ -14,7 +14,7 @@ from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.models.tasks import Decide
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.model import Principal, Scope
-from hansard_store.verification.integrity import Finding, verify_store
+from hansard_store.verification.integrity import IntegrityFinding, verify_store
 from tests.store.maker import StoreMaker
 from tests.store.memory_maker import MemoryMaker
 from tests.store.task_maker import TaskMaker
@@ -30,7 +30,7 @@ class Decided:
     folder: DataFolder
     ids: dict[str, str]
 
-    def alter(self, sql: str, name: str) -> list[Finding]:
+    def alter(self, sql: str, name: str) -> list[IntegrityFinding]:
         with sqlite3.connect(self.folder.database) as plain:
             for (trigger,) in plain.execute("SELECT name FROM sqlite_schema WHERE type='trigger'"):
                 plain.execute(f"DROP TRIGGER {trigger}")

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_store.annotations.service import AnnotationService
-from hansard_web.app.config import Scope, Token, WebSettings
+from hansard_web.app.config import AccessToken, Scope, WebSettings
 from tests.store.maker import span_id
 from tests.web.conftest import MakeClient
 from tests.web.forms import form_token
@@ -169,7 +169,7 @@ def test_whoever_may_only_read_sees_no_forms(make_client: MakeClient, runs: RunM
     book = AnnotationService(runs.folder)
     book.write_json({"run_id": run, "kind": "tag", "tag": "golden"})
     book.close()
-    token = Token("reader-secret-token", frozenset({Scope.READ}))
+    token = AccessToken("reader-secret-token", frozenset({Scope.READ}))
     client = make_client(WebSettings(tokens=(token,)))
     bearer = {"Authorization": "Bearer reader-secret-token"}
 

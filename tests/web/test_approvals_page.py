@@ -22,7 +22,7 @@ from hansard_store.approvals.records import (
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.memory.service import MemoryService
 from hansard_store.policy.stored_policy import DENY, PolicyQuestion
-from hansard_web.app.config import Scope, Token, WebSettings
+from hansard_web.app.config import AccessToken, Scope, WebSettings
 from tests.signing import session_of
 from tests.web.approvals import DEAL, MINUTE, RUN, STEP, ask, read, redraft, send, store_of
 from tests.web.conftest import MakeClient
@@ -173,8 +173,8 @@ def test_sending_back_needs_a_note(client: TestClient) -> None:
 
 def test_a_token_that_may_read_sees_and_cannot_decide(make_client: MakeClient) -> None:
     tokens = (
-        Token("reader-123456789012", frozenset({Scope.READ})),
-        Token("decider-12345678901", frozenset({Scope.READ, Scope.DECIDE})),
+        AccessToken("reader-123456789012", frozenset({Scope.READ})),
+        AccessToken("decider-12345678901", frozenset({Scope.READ, Scope.DECIDE})),
     )
     client = make_client(WebSettings(tokens=tokens))
     asked = ask(store_of(client))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hansard_compiler.compile.passes.score import TERMS
 from hansard_web.compile_view.item_origins import safe_address
 from hansard_web.compile_view.labels import points
-from hansard_web.compile_view.result import Breakdown, Term, read_result
+from hansard_web.compile_view.result import Breakdown, ResultTerm, read_result
 from hansard_web.compile_view.rows import sum_of
 from hansard_web.compile_view.state import ContextState, parse_context_state
 
@@ -28,7 +28,7 @@ def number(text: str) -> Decimal:
 @given(st.lists(st.tuples(_MICRO, _MILLI), max_size=len(TERMS)))
 def test_a_sum_on_paper_is_exact(pairs: list[tuple[int, int]]) -> None:
     terms = tuple(
-        Term(name, value, weight, value * weight)
+        ResultTerm(name, value, weight, value * weight)
         for name, (value, weight) in zip(TERMS, pairs, strict=False)
     )
     total = sum(term.points for term in terms)
@@ -45,7 +45,9 @@ def test_a_sum_on_paper_is_exact(pairs: list[tuple[int, int]]) -> None:
 
 @given(_MICRO, _MILLI, st.integers(1, 10**12))
 def test_a_sum_that_does_not_add_up_is_not_said_to(value: int, weight: int, off: int) -> None:
-    made = sum_of(Breakdown((Term("trust", value, weight, value * weight),), value * weight + off))
+    made = sum_of(
+        Breakdown((ResultTerm("trust", value, weight, value * weight),), value * weight + off)
+    )
 
     assert not made.is_exact
     assert number(made.adds_up_to) * 10**9 == value * weight

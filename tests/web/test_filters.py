@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hansard_web.runs.filters import (
     KEYS,
     LIST_KEYS,
+    FilterTerm,
     ListState,
-    Term,
     parse_time,
     parse_words,
     read_state,
@@ -32,11 +32,11 @@ def test_conditions_typed_as_words_become_terms() -> None:
 
     assert state.words == "hello"
     assert state.terms == (
-        Term("status", "error"),
-        Term("agent", "mender"),
-        Term("tool", "apply patch"),
-        Term("min_duration_ms", "250"),
-        Term("min_cost", "0.05"),
+        FilterTerm("status", "error"),
+        FilterTerm("agent", "mender"),
+        FilterTerm("tool", "apply patch"),
+        FilterTerm("min_duration_ms", "250"),
+        FilterTerm("min_cost", "0.05"),
     )
 
 
@@ -101,7 +101,7 @@ def test_a_condition_is_put_on_and_off_by_the_same_toggle() -> None:
 def test_single_conditions_replace_each_other() -> None:
     state = typed("since:24h").setting("since", "7d")
 
-    assert state.terms == (Term("since", "7d"),)
+    assert state.terms == (FilterTerm("since", "7d"),)
 
 
 def test_narrowing_begins_again_at_the_first_page() -> None:

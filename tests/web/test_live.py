@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from hansard_web.live import MOST_PENDING, Batch, RunFeed
+from hansard_web.live import MOST_PENDING, LiveBatch, RunFeed
 from tests.web.conftest import Served
 from tests.web.html import Element, parse
 from tests.web.makers import RunMaker
@@ -26,10 +26,10 @@ def feed(runs: RunMaker) -> Iterator[RunFeed]:
 
 
 async def batches(
-    stream: AsyncIterator[Batch], until: Callable[[list[Batch]], bool]
-) -> list[Batch]:
+    stream: AsyncIterator[LiveBatch], until: Callable[[list[LiveBatch]], bool]
+) -> list[LiveBatch]:
     """Return what a stream yields until there is enough of it."""
-    seen: list[Batch] = []
+    seen: list[LiveBatch] = []
     async with asyncio.timeout(20):
         async for batch in stream:
             seen.append(batch)
@@ -38,7 +38,7 @@ async def batches(
     return seen
 
 
-def names(seen: list[Batch]) -> set[str]:
+def names(seen: list[LiveBatch]) -> set[str]:
     return {run.name for batch in seen for run in batch.runs}
 
 
@@ -47,8 +47,8 @@ def test_a_page_is_told_what_happened_before_and_after_it_came(
 ) -> None:
     runs.run("before")
 
-    async def follow() -> list[Batch]:
-        def enough(seen: list[Batch]) -> bool:
+    async def follow() -> list[LiveBatch]:
+        def enough(seen: list[LiveBatch]) -> bool:
             if names(seen) == {"before"} and len(seen) == 1:
                 runs.run("after")
             return "after" in names(seen)
@@ -66,7 +66,7 @@ def test_a_page_that_has_seen_everything_gets_only_what_is_new(
 ) -> None:
     runs.run("before")
 
-    async def follow() -> list[Batch]:
+    async def follow() -> list[LiveBatch]:
         stream = feed.follow(after=1)
         first = asyncio.ensure_future(anext(stream))
         await asyncio.to_thread(runs.run, "after")
@@ -88,7 +88,7 @@ def test_a_page_that_is_far_behind_is_told_to_load_afresh(feed: RunFeed, runs: R
 
 
 def test_every_page_is_told(feed: RunFeed, runs: RunMaker) -> None:
-    async def follow() -> list[list[Batch]]:
+    async def follow() -> list[list[LiveBatch]]:
         streams = [feed.follow(after=0) for _ in range(3)]
         firsts = [asyncio.ensure_future(anext(stream)) for stream in streams]
         await asyncio.to_thread(runs.run, "one")
@@ -100,7 +100,7 @@ def test_every_page_is_told(feed: RunFeed, runs: RunMaker) -> None:
 
 def with_late_poller(
     runs: RunMaker, monkeypatch: pytest.MonkeyPatch, before: Callable[[], object]
-) -> tuple[Batch, Batch]:
+) -> tuple[LiveBatch, LiveBatch]:
     """Follow a feed that looks only when a run `after` came, after what was there before."""
     may_run = threading.Event()
 
@@ -113,7 +113,7 @@ def with_late_poller(
     feed = RunFeed(runs.folder)
     before()
 
-    async def follow() -> tuple[Batch, Batch]:
+    async def follow() -> tuple[LiveBatch, LiveBatch]:
         stream = feed.follow(after=0)
         async with asyncio.timeout(20):
             first = await anext(stream)
@@ -154,8 +154,8 @@ def test_a_page_is_told_what_comes_after_a_flood_that_the_poller_sees_late(
 def test_closing_the_feed_ends_every_stream(runs: RunMaker) -> None:
     feed = RunFeed(runs.folder)
 
-    async def follow() -> list[Batch]:
-        async def collect() -> list[Batch]:
+    async def follow() -> list[LiveBatch]:
+        async def collect() -> list[LiveBatch]:
             return [batch async for batch in feed.follow(after=0)]
 
         collecting = asyncio.ensure_future(collect())

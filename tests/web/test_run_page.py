@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.requests import Signal
 from hansard_web.run_page.picture import Scale, ticks
-from hansard_web.run_page.state import LINES, TABS, VIEWS, Folds, RunState, parse_state
+from hansard_web.run_page.state import LINES, TABS, VIEWS, Folds, RunPageState, parse_state
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, submit, tool_loop
 
@@ -52,7 +52,7 @@ def forest(trace_id: str, count: int) -> Trace:
 SPANS = st.integers(1, 2**64 - 1).map(lambda number: f"{number:016x}")
 KEYS = st.builds(lambda span, side: span + side, SPANS, st.sampled_from(["", ".server"]))
 STATES = st.builds(
-    RunState,
+    RunPageState,
     view=st.sampled_from(VIEWS),
     span=st.none() | KEYS,
     tab=st.sampled_from(TABS),
@@ -66,7 +66,7 @@ STATES = st.builds(
 
 
 @given(STATES)
-def test_an_address_says_the_whole_state(state: RunState) -> None:
+def test_an_address_says_the_whole_state(state: RunPageState) -> None:
     from urllib.parse import parse_qsl
 
     assert parse_state(dict(parse_qsl(state.query()))) == state

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.receivers import http as otlp
-from hansard_web.app.config import Scope, Token, WebSettings
+from hansard_web.app.config import AccessToken, Scope, WebSettings
 from tests.web.conftest import MakeClient
 from tests.web.html import parse
 
@@ -109,7 +109,7 @@ def routes_of(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def guarded(make_client: MakeClient, pipeline: Pipeline) -> TestClient:
-    tokens = tuple(Token(f"{one}-secret-token", frozenset({one})) for one in Scope)
+    tokens = tuple(AccessToken(f"{one}-secret-token", frozenset({one})) for one in Scope)
     return make_client(WebSettings(tokens=tokens), pipeline)
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from hansard_compiler.errors import ConfigError
 from hansard_store.principals.model import ALL_SCOPES, Scope
-from hansard_web.app.config import Token, parse_token
+from hansard_web.app.config import AccessToken, parse_token
 from hansard_web.principals.dependencies import FormTokens
 
 KEY = b"k" * 32
-CLERK, SENDER = Token("clerk-secret"), Token("sender-secret", frozenset({Scope.INGEST}))
+CLERK, SENDER = AccessToken("clerk-secret"), AccessToken("sender-secret", frozenset({Scope.INGEST}))
 
 
 def test_form_tokens_belong_to_one_session() -> None:
@@ -23,7 +23,7 @@ def test_form_tokens_belong_to_one_session() -> None:
 
 
 def test_a_token_may_name_its_scopes_before_a_colon() -> None:
-    assert parse_token("secret:with:colons") == Token("secret:with:colons", ALL_SCOPES)
+    assert parse_token("secret:with:colons") == AccessToken("secret:with:colons", ALL_SCOPES)
     assert parse_token("ingest:0123456789").scopes == {Scope.INGEST}
     assert parse_token("read+decide:0123456789").scopes == {Scope.READ, Scope.DECIDE}
 
@@ -35,7 +35,7 @@ def test_a_token_that_cannot_be_one_is_refused_at_start(text: str) -> None:
 
 
 def test_admin_may_do_everything_and_others_only_what_they_say() -> None:
-    assert Token("x", frozenset({Scope.ADMIN})).allows(Scope.DECIDE)
+    assert AccessToken("x", frozenset({Scope.ADMIN})).allows(Scope.DECIDE)
     assert not SENDER.allows(Scope.READ)
 
 

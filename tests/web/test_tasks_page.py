@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 
 from hansard_collector.judges import Judges
 from hansard_collector.maintenance import Maintainer
-from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
+from hansard_compiler.classifier import CONTRADICTS, ClassifierQuestion, ClassifierVerdict
 from hansard_store.memory.maintenance.service import MaintenanceService
 from hansard_store.memory.service import MemoryService
-from hansard_web.app.config import Scope, Token, WebSettings
+from hansard_web.app.config import AccessToken, Scope, WebSettings
 from tests.signing import session_of
 from tests.store.task_maker import TaskMaker
 from tests.web.conftest import MakeClient
@@ -32,8 +32,8 @@ class Doubtful:
 
     name: str = "doubtful/1"
 
-    def __call__(self, question: Question) -> Verdict:
-        return Verdict(CONTRADICTS, 0.6, "both may hold")
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
+        return ClassifierVerdict(CONTRADICTS, 0.6, "both may hold")
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_whoever_may_only_read_sees_why_they_cannot_decide(
 ) -> None:
     failing.fail_often(5)
     failing.detect()
-    token = Token("a-token-to-read", frozenset({Scope.READ}))
+    token = AccessToken("a-token-to-read", frozenset({Scope.READ}))
     client = make_client(WebSettings(tokens=(token,)))
     client.headers["Authorization"] = "Bearer a-token-to-read"
 

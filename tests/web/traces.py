@@ -13,10 +13,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from hansard_collector.pipeline.ingest_queue import Pipeline
-from hansard_collector.pipeline.requests import Encoding, IngestRequest, Sender, Signal
+from hansard_collector.pipeline.requests import Encoding, IngestRequest, RequestSender, Signal
 
 SECOND = 1_000_000_000
-SENDER = Sender("127.0.0.1:1", "test", "http")
+SENDER = RequestSender("127.0.0.1:1", "test", "http")
 
 
 def any_value(value: object) -> AnyValue:

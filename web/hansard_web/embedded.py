@@ -52,11 +52,11 @@ def make_replay(
 def _read(kind: type[_A], body: Json) -> _A:
     from pydantic import ValidationError
 
-    from hansard_compiler.replay.errors import NotReplayable, Reason
+    from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 
     try:
         return kind.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         detail = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise NotReplayable(Reason.MUTATION_INVALID, detail) from None
+        raise NotReplayable(ReplayReason.MUTATION_INVALID, detail) from None

@@ -14,7 +14,7 @@ import apsw
 from markupsafe import Markup
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
-from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import TreeRow, tree_rows
@@ -100,7 +100,7 @@ _DEEPEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class _Text:
     """A text of a step, cut where it is long."""
 
     title: str
@@ -114,7 +114,7 @@ class SavedStep:
     depth: int
     from_pct: float
     width_pct: float
-    texts: tuple[Text, ...]
+    texts: tuple[_Text, ...]
     notes: tuple[str, ...]
 
 
@@ -152,7 +152,7 @@ class _Writer:
         self._empty = 0  # steps whose content found no room
 
     def step(self, row: TreeRow) -> SavedStep:
-        texts: tuple[Text, ...] = ()
+        texts: tuple[_Text, ...] = ()
         notes: tuple[str, ...] = ()
         if self._room > 0:
             texts, notes = self._content(row)
@@ -177,7 +177,7 @@ class _Writer:
         if self._empty:
             yield f"the content of {plural(self._empty, 'step')}: the file is full"
 
-    def _content(self, row: TreeRow) -> tuple[tuple[Text, ...], tuple[str, ...]]:
+    def _content(self, row: TreeRow) -> tuple[tuple[_Text, ...], tuple[str, ...]]:
         try:
             reading = read_step(self._connection, row.step.id)
         except StoreCorruptError as error:
@@ -223,13 +223,13 @@ class _Writer:
         for number, one in enumerate(normal.documents, 1):
             yield f"Document {number}", one.content or ""
 
-    def _cut(self, title: str, text: str) -> Text:
+    def _cut(self, title: str, text: str) -> _Text:
         length = max(min(len(text), _LONGEST, self._room), 0)
         self._room -= length
-        return Text(title, text[:length], len(text) - length)
+        return _Text(title, text[:length], len(text) - length)
 
 
-def _receipt_line(one: Receipt) -> str:
+def _receipt_line(one: StoredReceipt) -> str:
     tokens = "" if one.tokens_after is None else f", {one.tokens_after:,} tokens"
     if one.tokens_before not in (None, one.tokens_after) and one.decision != "exclude":
         tokens += f" of {one.tokens_before:,}"

@@ -122,7 +122,7 @@ MOST_PENDING: Final = 200  # changed runs that are sent as rows; more are a fres
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class LiveBatch:
     """What a page should do now: show these runs again, or load its list afresh."""
 
     seq: int  # the feed continues after this change_seq
@@ -172,15 +172,15 @@ class _Follower(_Listener):
             self._pending.clear()
         self.news.set()
 
-    def take(self) -> Batch | None:
+    def take(self) -> LiveBatch | None:
         """Return everything pending as one batch, None when there is nothing."""
         self.news.clear()
         is_behind, runs = self._is_behind, tuple(self._pending.values())
         self._is_behind = False
         self._pending.clear()
         if is_behind:
-            return Batch(self._seq, is_resync=True)
-        return Batch(self._seq, runs) if runs else None
+            return LiveBatch(self._seq, is_resync=True)
+        return LiveBatch(self._seq, runs) if runs else None
 
 
 class RunFeed:
@@ -206,7 +206,7 @@ class RunFeed:
         """End every stream and the poller at once: a server waits for its streams to stop."""
         self._poller.close()
 
-    async def follow(self, *, after: int) -> AsyncIterator[Batch]:
+    async def follow(self, *, after: int) -> AsyncIterator[LiveBatch]:
         """Yield what changed after that change_seq, first from the store, then as it happens."""
         with self._poller.listening(_Follower(after)) as follower:
             # Subscribed before reading: nothing falls between.

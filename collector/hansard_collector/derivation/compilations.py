@@ -229,7 +229,7 @@ def _broken(
     return None
 
 
-class Cleaned(NamedTuple):
+class _Cleaned(NamedTuple):
     """A column as it is stored, and how many of its values are not as they were sent."""
 
     column: Sequence[Any]
@@ -239,11 +239,11 @@ class Cleaned(NamedTuple):
 
 def _texts(
     most_chars: int, *, is_repeated: bool = False, cut: Callable[[str], str] | None = None
-) -> Callable[[list[Any]], Cleaned]:
+) -> Callable[[list[Any]], _Cleaned]:
     """Return what cleans a column; of one with few values over and over, only those."""
     shorten = cut or (lambda value: value[:most_chars])
 
-    def clean(sent: list[Any]) -> Cleaned:
+    def clean(sent: list[Any]) -> _Cleaned:
         values, wrong, too_long = _once(sent) if is_repeated else sent, 0, 0
         if not set(map(type, values)) <= {str}:
             known = [value if isinstance(value, str) else None for value in sent]
@@ -252,7 +252,9 @@ def _texts(
         if max(map(len, values), default=0) > most_chars:
             too_long = sum(len(value) > most_chars for value in sent)
             values = sent = [shorten(one) if len(one) > most_chars else one for one in sent]
-        return Cleaned([value or None for value in sent] if "" in values else sent, wrong, too_long)
+        return _Cleaned(
+            [value or None for value in sent] if "" in values else sent, wrong, too_long
+        )
 
     return clean
 
@@ -271,20 +273,20 @@ def _once(sent: list[Any]) -> Collection[Any]:
         return sent
 
 
-def _ints(sent: list[Any]) -> Cleaned:
+def _ints(sent: list[Any]) -> _Cleaned:
     if set(map(type, sent)) <= {int} and max(sent, default=0) < _MOST_INT:
         if min(sent, default=0) >= 0:
-            return Cleaned(sent, 0)
-        return Cleaned([value if value >= 0 else None for value in sent], 0)
+            return _Cleaned(sent, 0)
+        return _Cleaned([value if value >= 0 else None for value in sent], 0)
     wrong = sum(type(value) is not int and value is not None for value in sent)
-    return Cleaned([_int(value) for value in sent], wrong)
+    return _Cleaned([_int(value) for value in sent], wrong)
 
 
 def _int(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value < _MOST_INT else None
 
 
-def _scores(sent: list[Any]) -> Cleaned:
+def _scores(sent: list[Any]) -> _Cleaned:
     with suppress(TypeError, ValueError, OverflowError):
         # All at once where all are known: a compile scores hundreds, on the ingest thread. As one
         # JSON list they are read in a fifth of the time; nothing but one number each comes out of
@@ -293,9 +295,9 @@ def _scores(sent: list[Any]) -> Cleaned:
         if len(numbers) == len(sent) and set(map(type, numbers)) <= {float, int}:
             scores = list(map(round, map(_TIMES_NANO, numbers)))
             if max(scores) < _MOST_SCORE_NANO and min(scores) > -_MOST_SCORE_NANO:
-                return Cleaned(scores, 0)
+                return _Cleaned(scores, 0)
     column = [_score_nano(value) for value in sent]
-    return Cleaned(column, column.count(None) - sent.count("") - sent.count(None))
+    return _Cleaned(column, column.count(None) - sent.count("") - sent.count(None))
 
 
 def _score_nano(value: Any) -> int | None:
@@ -309,17 +311,17 @@ def _score_nano(value: Any) -> int | None:
     return round(score * _NANO) if abs(score) < _MOST_SCORE else None
 
 
-def _refs(sent: list[Any]) -> Cleaned:
+def _refs(sent: list[Any]) -> _Cleaned:
     """Return digests; what is withheld has none."""
     if not any(sent):
-        return Cleaned([None] * len(sent), 0)
+        return _Cleaned([None] * len(sent), 0)
     with suppress(TypeError, ValueError):
         # All at once where all are whole: a compile names hundreds.
         if set(map(len, sent)) == {_REF_CHARS}:
             digests = bytes.fromhex("".join(sent).replace("sha256:", ""))
             if len(digests) == 32 * len(sent):
-                return Cleaned([digest for (digest,) in iter_unpack("32s", digests)], 0)
-    return Cleaned([_digest(value) for value in sent], 0)
+                return _Cleaned([digest for (digest,) in iter_unpack("32s", digests)], 0)
+    return _Cleaned([_digest(value) for value in sent], 0)
 
 
 def _digest(value: Any) -> bytes | None:
@@ -346,7 +348,7 @@ def _source_type(kind: str) -> str | None:
 
 _IDS, _LINES = _texts(_ID_CHARS), _texts(_TEXT_CHARS)
 _NAMES = _texts(_NAME_CHARS, is_repeated=True)
-_READ: Mapping[str, Callable[[list[Any]], Cleaned]] = {
+_READ: Mapping[str, Callable[[list[Any]], _Cleaned]] = {
     "ids": _IDS,
     "kinds": _NAMES,
     "decisions": _NAMES,

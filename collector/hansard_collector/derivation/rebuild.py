@@ -34,7 +34,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
 from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import RebuildRunningError
-from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.ingest.writer import IngestWriter, WriteBatch
 from hansard_store.maintenance import rebuild_state
 from hansard_store.runs.projection import RunState
 
@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]  # runs done, runs in all
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class _Rebuilt:
     """What was made again."""
 
     runs: int
@@ -110,7 +110,7 @@ def rebuild(
     only_old: bool = False,
     pace: Pace | None = None,
     progress: Progress = lambda _done, _total: None,
-) -> Rebuilt:
+) -> _Rebuilt:
     """Derive all runs again, or only those that an older version derived.
 
     On a connection of its own: beside ingest, in any process. Raises StoppedError when `pace` is
@@ -124,7 +124,7 @@ def rebuild(
 
 
 def derive_again(
-    connection: apsw.Connection, batch: Batch, run: RunState, *, messages: MessageCache
+    connection: apsw.Connection, batch: WriteBatch, run: RunState, *, messages: MessageCache
 ) -> None:
     """Derive one run again inside the caller's transaction; its records must be written."""
     spans = rebuild_state.spans_of(connection, run.trace_id)
@@ -185,7 +185,7 @@ class _Rebuild:
         self._until = 0.0  # when the lock is to be left to others, at the latest
         self._state = _State(only_old=False)
 
-    def run(self, *, only_old: bool) -> Rebuilt:
+    def run(self, *, only_old: bool) -> _Rebuilt:
         found = rebuild_state.read_progress(self._connection)
         self._state = _State(*json.loads(found)) if found else _State(only_old)
         with transaction(self._connection):  # before anything is taken back
@@ -201,7 +201,7 @@ class _Rebuild:
         with self._batch():
             if not rebuild_state.is_older(self._connection, DERIVED_VERSION):
                 rebuild_state.drop_progress(self._connection)
-                return Rebuilt(self._runs_made, self._spans)
+                return _Rebuilt(self._runs_made, self._spans)
             self._write(_State(only_old=True))  # runs that ingest left to this one meanwhile
         return self.run(only_old=True)
 
@@ -214,7 +214,7 @@ class _Rebuild:
         return making + [one for one in found if one not in making]
 
     @contextmanager
-    def _batch(self) -> Iterator[Batch]:
+    def _batch(self) -> Iterator[WriteBatch]:
         """Write in a transaction; the lock is left to others every some milliseconds."""
         if self._until and time.monotonic() > self._until:
             self._pace.rest()
@@ -280,7 +280,7 @@ class _Rebuild:
                             )
                     self._write(replace(self._state, logs=log))
 
-    def _derive(self, batch: Batch, span: int) -> None:
+    def _derive(self, batch: WriteBatch, span: int) -> None:
         if not rebuild_state.is_bare(self._connection, span):
             return  # its logs came meanwhile, and it was derived with them
         stored = read_span(self._connection, span)

@@ -35,7 +35,7 @@ from hansard_store.ingest.stored_spans import (
     list_span_rows,
     spans_with_logs,
 )
-from hansard_store.ingest.writer import Batch
+from hansard_store.ingest.writer import WriteBatch
 from hansard_store.steps.flags import SpanFlag
 
 # More events than that on one span say nothing new about its call.
@@ -142,7 +142,7 @@ def _logs(connection: apsw.Connection, span: Span, envelopes: Envelopes) -> Iter
 
 def rederive_span(
     connection: apsw.Connection,
-    batch: Batch,
+    batch: WriteBatch,
     *,
     trace_id: bytes,
     span_id: bytes,
@@ -155,7 +155,7 @@ def rederive_span(
 
 
 def rederive_stored(
-    connection: apsw.Connection, batch: Batch, stored: StoredSpan, *, messages: MessageCache
+    connection: apsw.Connection, batch: WriteBatch, stored: StoredSpan, *, messages: MessageCache
 ) -> None:
     """Make the derived rows of a span that was read back again."""
     run = batch.runs.get(stored.message.trace_id, start_ns=0)
@@ -231,7 +231,7 @@ class Scorer:
         self._messages = messages
 
     def score(
-        self, connection: apsw.Connection, batch: Batch, trace_id: bytes, span_id: bytes
+        self, connection: apsw.Connection, batch: WriteBatch, trace_id: bytes, span_id: bytes
     ) -> bool:
         """Add the scores of a stored span; False where it has to be derived again.
 
@@ -240,7 +240,7 @@ class Scorer:
         rows = list_span_rows(connection, trace_id, span_id)
         return all(self._add(batch, stored_span(connection, row, self._envelopes)) for row in rows)
 
-    def _add(self, batch: Batch, stored: StoredSpan) -> bool:
+    def _add(self, batch: WriteBatch, stored: StoredSpan) -> bool:
         run = batch.runs.get(stored.message.trace_id, start_ns=0)
         if run is None:
             return True  # it is being deleted

@@ -40,7 +40,7 @@ from hansard_store.verification.derived import (
     iter_logs,
     iter_points,
 )
-from hansard_store.verification.integrity import Finding
+from hansard_store.verification.integrity import IntegrityFinding
 
 _PREFIX: Final = ".verify-"
 
@@ -49,7 +49,7 @@ Progress = Callable[[str, int, int], None]
 
 def verify_derived(
     folder: DataFolder, *, progress: Progress = lambda _what, _done, _total: None
-) -> list[Finding]:
+) -> list[IntegrityFinding]:
     """Return the derived rows that are not what their spans give, at most 50 of each table.
 
     That an older version derived runs, or a rebuild is unfinished, is a finding too: these cannot
@@ -59,7 +59,7 @@ def verify_derived(
     with _copies(folder, progress) as (before, again):
         due = _why_due(before)
         if due is not None:
-            return [Finding("derived", "span", "", due)]
+            return [IntegrityFinding("derived", "span", "", due)]
         forget_derived(again)
         rebuild(
             again,
@@ -72,7 +72,7 @@ def verify_derived(
                 *check_items(old),
                 *compare_derived(old, new, progress=progress),
             ]
-            return [Finding("derived", *one) for one in found]
+            return [IntegrityFinding("derived", *one) for one in found]
 
 
 @contextmanager

@@ -11,12 +11,12 @@ import apsw
 
 from hansard_collector.derived_context.alignment import equal_run
 from hansard_collector.derived_context.cache_breaks import lost_tokens
-from hansard_collector.derived_context.origins import Evidence, Origin, Sent, squeezed
+from hansard_collector.derived_context.origins import Origin, OriginEvidence, Sent, squeezed
 from hansard_collector.derived_context.provenance import (
     CHARS_PER_TOKEN,
     MESSAGE_OVERHEAD_TOKENS,
     Candidate,
-    Comparison,
+    ItemComparison,
     best_baseline,
     compare,
 )
@@ -190,7 +190,7 @@ def agent_of(call: CallRow, ancestry: Mapping[bytes, Ancestor]) -> str | None:
 class DerivedContext:
     """A comparison with the messages that its rows point at."""
 
-    comparison: Comparison
+    comparison: ItemComparison
     tools: tuple[Json, ...]  # of this call, where they are the first row
     current: tuple[Message | None, ...]  # None: the list of tool definitions
     previous: tuple[Message | None, ...]
@@ -286,7 +286,7 @@ def _plain(value: object) -> str:
 
 def _evidence(
     connection: apsw.Connection, placed: PlacedCall, run: int, messages: Sequence[Sent]
-) -> Evidence:
+) -> OriginEvidence:
     outputs: dict[bytes, Origin] = {}
     chains = read_chains(connection, [call.output_prefix for call in placed.earlier])
     for call in placed.earlier:
@@ -297,7 +297,7 @@ def _evidence(
         for number in (*placed.earlier_runs, run)
         for event in list_tool_events(connection, number).values()
     ]
-    return Evidence(
+    return OriginEvidence(
         outputs=outputs,
         asks={
             event.call_id: Origin("output", event.asked_by.step_id, event.asked_by.name)

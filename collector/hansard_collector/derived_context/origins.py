@@ -31,7 +31,7 @@ UNKNOWN = Origin("unknown")
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class OriginEvidence:
     """What earlier steps of the run are known to have produced."""
 
     outputs: Mapping[bytes, Origin] = field(default_factory=dict)  # by match_hash of the answer
@@ -40,7 +40,7 @@ class Evidence:
     results: Mapping[str, Origin] = field(default_factory=dict)  # text, by `squeezed` -> step
 
 
-def origins_of(messages: Sequence[Sent], evidence: Evidence) -> list[Origin]:
+def origins_of(messages: Sequence[Sent], evidence: OriginEvidence) -> list[Origin]:
     """Say where each message came from, as far as hashes, call ids and equal texts show it."""
     opening = True
     origins = []
@@ -50,7 +50,7 @@ def origins_of(messages: Sequence[Sent], evidence: Evidence) -> list[Origin]:
     return origins
 
 
-def _origin(message: Sent, evidence: Evidence, *, opening: bool) -> Origin:
+def _origin(message: Sent, evidence: OriginEvidence, *, opening: bool) -> Origin:
     if message.role == "tools":
         return Origin("tool list")
     if opening:

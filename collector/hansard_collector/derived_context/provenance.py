@@ -21,7 +21,13 @@ from typing import Literal
 
 from hansard_collector.derived_context.alignment import common_subsequence
 from hansard_collector.derived_context.cache_breaks import CacheBreak, find_cache_break
-from hansard_collector.derived_context.origins import UNKNOWN, Evidence, Origin, Sent, origins_of
+from hansard_collector.derived_context.origins import (
+    UNKNOWN,
+    Origin,
+    OriginEvidence,
+    Sent,
+    origins_of,
+)
 
 # How two versions of a text are related: cut short, or similar in their words. All linear.
 
@@ -33,14 +39,14 @@ _SAMPLE_CHARS = 20_000  # of each end of a long text, when words are counted
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class _Cut:
     """What remains of a text that was cut short."""
 
     kept: Literal["beginning", "end", "both ends"]
     characters: int
 
 
-def cut_of(old: str, new: str) -> Cut | None:
+def cut_of(old: str, new: str) -> _Cut | None:
     """Return what the new text keeps of the old one, or None when it is not a cut of it.
 
     A short remark of the sender at the cut is allowed for.
@@ -55,10 +61,10 @@ def cut_of(old: str, new: str) -> Cut | None:
     if remaining < _LEAST_KEPT_CHARS or remark > min(_MARKER_CHARS, remaining):
         return None
     if tail < _LEAST_KEPT_CHARS:
-        return Cut("beginning", head)
+        return _Cut("beginning", head)
     if head < _LEAST_KEPT_CHARS:
-        return Cut("end", tail)
-    return Cut("both ends", remaining)
+        return _Cut("end", tail)
+    return _Cut("both ends", remaining)
 
 
 def common_prefix(one: str, other: str) -> int:
@@ -101,7 +107,7 @@ _SIMILAR = 0.5  # share of words in common that makes two texts versions of one 
 _GAP_WINDOW = 6  # neighbours tried for each changed message, so that pairing stays linear
 
 
-class Change(StrEnum):
+class ItemChange(StrEnum):
     KEPT = "kept"
     ADDED = "added"
     DROPPED = "dropped"
@@ -111,14 +117,14 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ProvenanceRow:
     """The outcome of one message. Positions count from 0; None where a side lacks it."""
 
-    change: Change
+    change: ItemChange
     previous: int | None
     current: int | None
     same_bytes: bool  # False for a paired message: same words, other ids, reasoning or white space
-    cut: Cut | None = None
+    cut: _Cut | None = None
     tokens: int = 0  # estimate, in this call; in the previous one for dropped messages
     previous_tokens: int = 0
     origin: Origin = UNKNOWN
@@ -126,17 +132,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    rows: tuple[Row, ...]  # in the order of this call; dropped ones after their predecessor
+class ItemComparison:
+    rows: tuple[
+        ProvenanceRow, ...
+    ]  # in the order of this call; dropped ones after their predecessor
     cache_break: CacheBreak | None
     tokens: int
     previous_tokens: int
     scaled: bool  # tokens add up to the billed input of this call
 
-    def count(self, change: Change) -> int:
+    def count(self, change: ItemChange) -> int:
         return sum(row.change is change for row in self.rows)
 
-    def tokens_of(self, *changes: Change) -> int:
+    def tokens_of(self, *changes: ItemChange) -> int:
         return sum(row.tokens for row in self.rows if row.change in changes)
 
 
@@ -144,10 +152,10 @@ def compare(
     previous: Sequence[Sent],
     current: Sequence[Sent],
     *,
-    evidence: Evidence | None = None,
+    evidence: OriginEvidence | None = None,
     billed: int | None = None,
     previous_billed: int | None = None,
-) -> Comparison:
+) -> ItemComparison:
     """Return the outcome of each message between two calls. O(n log n) in the messages."""
     pairs = common_subsequence(
         [message.match_hash for message in previous], [message.match_hash for message in current]
@@ -172,15 +180,15 @@ def compare(
         unchanged=[
             row.current
             for row in rows
-            if row.change in (Change.KEPT, Change.REORDERED) and row.current is not None
+            if row.change in (ItemChange.KEPT, ItemChange.REORDERED) and row.current is not None
         ],
         sizes=sizes,
         previous_sizes=previous_sizes,
     )
     if broken is not None:
         rows = [_placed(row, broken.position) for row in rows]
-    origins = origins_of(current, evidence or Evidence())
-    previous_origins = origins_of(previous, evidence or Evidence())
+    origins = origins_of(current, evidence or OriginEvidence())
+    previous_origins = origins_of(previous, evidence or OriginEvidence())
     rows = [
         replace(
             row,
@@ -190,7 +198,7 @@ def compare(
         )
         for row in rows
     ]
-    return Comparison(
+    return ItemComparison(
         rows=tuple(rows),
         cache_break=broken,
         tokens=sum(sizes),
@@ -269,8 +277,8 @@ def _moved(
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    change: Change
-    cut: Cut | None
+    change: ItemChange
+    cut: _Cut | None
 
 
 def _changed(
@@ -286,7 +294,7 @@ def _changed(
     by_call = _results_of_one_call(previous, current, left, right)
     for one, other in by_call.items():
         found[one, other] = _relation(previous[one], current[other]) or _Changed(
-            Change.REWRITTEN, None
+            ItemChange.REWRITTEN, None
         )
     taken = set(by_call.values())
     left_gaps = _by_gap([at for at in left if at not in by_call], [one for one, _ in anchors])
@@ -346,12 +354,12 @@ def _neighbours(olds: Sequence[int], order: int, *, behind: int) -> list[int]:
 
 def _relation(old: Sent, new: Sent) -> _Changed | None:
     if old.role == "tools":
-        return _Changed(Change.REWRITTEN, None)  # there is one list only
+        return _Changed(ItemChange.REWRITTEN, None)  # there is one list only
     cut = cut_of(old.text, new.text)
     if cut is not None:
-        return _Changed(Change.TRUNCATED, cut)
+        return _Changed(ItemChange.TRUNCATED, cut)
     if similarity(old.text, new.text) >= _SIMILAR:
-        return _Changed(Change.REWRITTEN, None)
+        return _Changed(ItemChange.REWRITTEN, None)
     return None
 
 
@@ -365,7 +373,7 @@ def _rows(
     paired: Sequence[tuple[int, int]],
     moved: Mapping[int, int],
     changed: Mapping[tuple[int, int], _Changed],
-) -> Iterator[Row]:
+) -> Iterator[ProvenanceRow]:
     """Yield this call's messages in order, each dropped one after what stood before it."""
     partner = {other: one for one, other in paired}
     partner |= {other: one for one, other in moved.items()}
@@ -381,28 +389,30 @@ def _rows(
                 yield _dropped(dropped[waiting])
                 waiting += 1
         if one is None:
-            yield Row(Change.ADDED, None, at, same_bytes=False)
+            yield ProvenanceRow(ItemChange.ADDED, None, at, same_bytes=False)
             continue
         same = previous[one].hash == message.hash
         if (one, at) in changed:
             how = changed[one, at]
-            yield Row(how.change, one, at, same_bytes=False, cut=how.cut)
+            yield ProvenanceRow(how.change, one, at, same_bytes=False, cut=how.cut)
         else:
-            change = Change.KEPT if at in in_order else Change.REORDERED
-            yield Row(change, one, at, same_bytes=same)
+            change = ItemChange.KEPT if at in in_order else ItemChange.REORDERED
+            yield ProvenanceRow(change, one, at, same_bytes=same)
     for at in dropped[waiting:]:
         yield _dropped(at)
 
 
-def _dropped(at: int) -> Row:
-    return Row(Change.DROPPED, at, None, same_bytes=False)
+def _dropped(at: int) -> ProvenanceRow:
+    return ProvenanceRow(ItemChange.DROPPED, at, None, same_bytes=False)
 
 
-def _measured(row: Row, sizes: Sequence[int], previous_sizes: Sequence[int]) -> Row:
+def _measured(
+    row: ProvenanceRow, sizes: Sequence[int], previous_sizes: Sequence[int]
+) -> ProvenanceRow:
     before = previous_sizes[row.previous] if row.previous is not None else 0
     now = sizes[row.current] if row.current is not None else before
     return replace(row, tokens=now, previous_tokens=before)
 
 
-def _placed(row: Row, position: int) -> Row:
+def _placed(row: ProvenanceRow, position: int) -> ProvenanceRow:
     return replace(row, after_break=row.current is None or row.current >= position)

@@ -12,7 +12,7 @@ from typing import Any
 from hansard_collector.dialects.content import chat, tool_lists
 from hansard_collector.dialects.content.parts import result_of
 from hansard_collector.dialects.engine.sources import first_record
-from hansard_collector.dialects.engine.span_reader import Reading, Record
+from hansard_collector.dialects.engine.span_reader import Reading, ReadRecord
 from hansard_collector.dialects.engine.values import (
     count,
     first,
@@ -83,7 +83,7 @@ def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
     return tool_lists.tools_of([_full(item, logged) for item in listed]) or None
 
 
-def _full(item: Any, logged: Mapping[Any, Record]) -> Any:
+def _full(item: Any, logged: Mapping[Any, ReadRecord]) -> Any:
     if not isinstance(item, dict):
         return item
     digest = item.get("hash")
@@ -132,7 +132,7 @@ def logged_count(name: str) -> Any:
     return read
 
 
-def _requests(reading: Reading) -> list[Record]:
+def _requests(reading: Reading) -> list[ReadRecord]:
     """The logs of this very request: a log of another request of the turn does not count."""
     request_id = reading.view.attributes.get("request_id")
     return [
@@ -142,7 +142,7 @@ def _requests(reading: Reading) -> list[Record]:
     ]
 
 
-def _logs(reading: Reading, name: str) -> list[Record]:
+def _logs(reading: Reading, name: str) -> list[ReadRecord]:
     return reading.records(name, f"claude_code.{name}")
 
 

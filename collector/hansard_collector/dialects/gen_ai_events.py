@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
-from hansard_collector.dialects.engine.span_reader import Reading, Record
+from hansard_collector.dialects.engine.span_reader import Reading, ReadRecord
 from hansard_collector.dialects.engine.values import first, is_content, opened, sequence, text
 from hansard_compiler.calls import Message
 
@@ -109,14 +109,14 @@ def finish_reason(reading: Reading, _: str) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-def _spoken(record: Record) -> Mapping[str, Any]:
+def _spoken(record: ReadRecord) -> Mapping[str, Any]:
     """The event as a message; its name says who speaks where nothing else does."""
     body = _body(record)
     role = text(body.get("role")) or INPUT_EVENTS[record.name]
     return {**body, "role": role}
 
 
-def _body(record: Record) -> Mapping[str, Any]:
+def _body(record: ReadRecord) -> Mapping[str, Any]:
     body = opened(record.body)
     if isinstance(body, dict):
         content = body.get("content")
@@ -173,7 +173,7 @@ def completion_content(reading: Reading, _: str) -> tuple[Message, ...] | None:
     return tuple(found) or None
 
 
-def _content(record: Record, key: str) -> Any:
+def _content(record: ReadRecord, key: str) -> Any:
     value = record.attributes.get(key)
     return value if is_content(value) else opened(record.body)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists, wire
 from hansard_collector.dialects.engine.normal_form import Document
-from hansard_collector.dialects.engine.sources import Source, each
+from hansard_collector.dialects.engine.sources import FieldSource, each
 from hansard_collector.dialects.engine.span_reader import Reading, nested
 from hansard_collector.dialects.engine.values import inside, mapping, sequence, text
 from hansard_collector.dialects.gen_ai import document
@@ -113,7 +113,7 @@ def finish_reason(reading: Reading, evidence: str) -> str | None:
     return text(reason) or text(raw.get("stop_reason"))
 
 
-def counted(name: str) -> tuple[Source, ...]:
+def counted(name: str) -> tuple[FieldSource, ...]:
     """One count of the provider's usage, which stands in the raw response."""
 
     def read(reading: Reading, evidence: str) -> int | None:

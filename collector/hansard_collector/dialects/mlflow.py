@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
-from hansard_collector.dialects.engine.sources import Source, each, provider_of, same
+from hansard_collector.dialects.engine.sources import FieldSource, each, provider_of, same
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
@@ -46,7 +46,7 @@ def decode(reading: Reading, key: str) -> Any:
     return value if is_content(value) else None
 
 
-def texts_of(*keys: str) -> tuple[Source, ...]:
+def texts_of(*keys: str) -> tuple[FieldSource, ...]:
     return each(keys, _read_text)
 
 
@@ -54,14 +54,14 @@ def _read_text(reading: Reading, key: str) -> str | None:
     return text(decode(reading, key))
 
 
-def number(key: str, name: str, read: Callable[[Any], Any] = count) -> Source:
+def number(key: str, name: str, read: Callable[[Any], Any] = count) -> FieldSource:
     """A number in one of MLflow's JSON objects."""
 
     def find(reading: Reading, evidence: str) -> Any:
         value = decode(reading, evidence)
         return read(value.get(name)) if isinstance(value, dict) else None
 
-    return Source(key, find, label=f"{key}{{{name}}}")
+    return FieldSource(key, find, label=f"{key}{{{name}}}")
 
 
 def role(reading: Reading, key: str) -> str | None:
@@ -99,10 +99,10 @@ def _model_of_parameters(reading: Reading, key: str) -> str | None:
 # A failed call has no answer that names its model: the parameters of the request do.
 _MODEL_PARAMETERS = ("model", "model_name", "modelId", "model_id")
 REQUESTED_MODEL = (
-    Source("invocation_params", _model_of_parameters, needs="mlflow"),
-    Source("model", _read_text, needs="mlflow"),
-    Source("model_name", _read_text, needs="mlflow"),
-    Source("mlflow.spanInputs", _model_of_parameters, label="mlflow.spanInputs{modelId}"),
+    FieldSource("invocation_params", _model_of_parameters, needs="mlflow"),
+    FieldSource("model", _read_text, needs="mlflow"),
+    FieldSource("model_name", _read_text, needs="mlflow"),
+    FieldSource("mlflow.spanInputs", _model_of_parameters, label="mlflow.spanInputs{modelId}"),
 )
 
 

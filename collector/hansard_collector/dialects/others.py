@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
-from hansard_collector.dialects.engine.sources import Source, same
+from hansard_collector.dialects.engine.sources import FieldSource, same
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
@@ -171,7 +171,7 @@ def gemini_usage(sent: Mapping[str, Any]) -> dict[str, int]:
     return {key: number for key, number in found.items() if number is not None}
 
 
-def gemini_logged(key: str) -> Source:
+def gemini_logged(key: str) -> FieldSource:
     """A count of the record of this very call: of others that ended then the input differs."""
 
     def read(reading: Reading, _: str) -> int | None:
@@ -181,10 +181,12 @@ def gemini_logged(key: str) -> Source:
                 return gemini_usage(record.attributes).get(key)
         return None
 
-    return Source(f"event {GEMINI_RESPONSE}", read, label=f"{GEMINI_RESPONSE}{{{key}}}")
+    return FieldSource(f"event {GEMINI_RESPONSE}", read, label=f"{GEMINI_RESPONSE}{{{key}}}")
 
 
-def logged(event: str, *keys: str, read: Callable[[Any], Any] = text, needs: str = "") -> Source:
+def logged(
+    event: str, *keys: str, read: Callable[[Any], Any] = text, needs: str = ""
+) -> FieldSource:
     """What a log record of a span has under the first of some keys."""
 
     def find(reading: Reading, _: str) -> Any:
@@ -194,7 +196,7 @@ def logged(event: str, *keys: str, read: Callable[[Any], Any] = text, needs: str
                 return found
         return None
 
-    return Source(f"event {event}", find, label=f"{event}{{{keys[0]}}}", needs=needs)
+    return FieldSource(f"event {event}", find, label=f"{event}{{{keys[0]}}}", needs=needs)
 
 
 def first_text(value: Any) -> str | None:

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from hansard_collector.evaluation.languages import Language, words_of
-from hansard_collector.evaluation.modality import Hit
-from hansard_collector.evaluation.sentences import Token
+from hansard_collector.evaluation.modality import ModalityHit
+from hansard_collector.evaluation.sentences import ClaimToken
 from hansard_collector.evaluation.topics import GENERIC, Lexicon, Polarity, parts_of
 
 _REACH: Final = 7  # tokens between a verb and its object
@@ -66,9 +66,9 @@ class ActionTable:
 
 
 def acted_in(
-    tokens: Sequence[Token],
+    tokens: Sequence[ClaimToken],
     known: Language,
-    found: Mapping[str, Sequence[Hit[Any]]],
+    found: Mapping[str, Sequence[ModalityHit[Any]]],
     lexicon: Lexicon,
     actions: ActionTable,
 ) -> Iterator[Acted]:
@@ -103,9 +103,9 @@ def _tools_of_verb(word: str, actions: ActionTable) -> Iterator[tuple[str, froze
 
 
 def _unable_in(
-    tokens: Sequence[Token],
+    tokens: Sequence[ClaimToken],
     known: Language,
-    found: Mapping[str, Sequence[Hit[Any]]],
+    found: Mapping[str, Sequence[ModalityHit[Any]]],
     lexicon: Lexicon,
     actions: ActionTable,
     unable: Sequence[tuple[int, int]],
@@ -158,7 +158,7 @@ class _Objects:
 class _Context:
     """The context of a verb: whose act it is, and on what."""
 
-    tokens: Sequence[Token]
+    tokens: Sequence[ClaimToken]
     known: Language
 
     def is_done(self, start: int, end: int, objects: _Objects, done: Sequence[int]) -> bool:

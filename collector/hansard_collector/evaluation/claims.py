@@ -21,13 +21,19 @@ from hansard_collector.evaluation.languages import (
     language_of,
     words_of,
 )
-from hansard_collector.evaluation.modality import Hit, PhraseTable, Scopes, scopes_of
-from hansard_collector.evaluation.sentences import QUOTED, Sentence, Token, sentences, words_in
+from hansard_collector.evaluation.modality import ModalityHit, PhraseTable, Scopes, scopes_of
+from hansard_collector.evaluation.sentences import (
+    QUOTED,
+    ClaimSentence,
+    ClaimToken,
+    sentences,
+    words_in,
+)
 from hansard_collector.evaluation.topics import (
+    ClaimTopic,
     Lexicon,
     Polarity,
     Predicate,
-    Topic,
     known_tools,
     parts_of,
     subject_of,
@@ -56,7 +62,7 @@ _IDENTIFIER: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 class Claim:
     """One claim. `start` and `end` are places of its sentence in the text."""
 
-    topic: Topic
+    topic: ClaimTopic
     polarity: Polarity
     sentence: str  # the sentence, on one line
     start: int
@@ -65,13 +71,13 @@ class Claim:
     qualifier: str = ""  # a part that is spoken of: "unit" of "the unit tests"
 
 
-FoundClaim = tuple[Topic, Polarity, str]  # of which topic, what, and of which part of it
+FoundClaim = tuple[ClaimTopic, Polarity, str]  # of which topic, what, and of which part of it
 
 
 class _Subject(NamedTuple):
     start: int
     end: int
-    topic: Topic
+    topic: ClaimTopic
     is_plain_word: bool  # a tool called by an everyday word
 
 
@@ -79,7 +85,7 @@ class _Subject(NamedTuple):
 class Tools:
     """The tools that a text may speak of by their names."""
 
-    topics: Mapping[str, Topic]  # by key
+    topics: Mapping[str, ClaimTopic]  # by key
     names: PhraseTable[str]  # kinds: `name`, and `derived` from one
     actions: ActionTable
     # A sentence that claims something has a word of `acts`, or one of each of the others.
@@ -169,8 +175,10 @@ def _language_of_text(text: str) -> str | None:
 class _Reader:
     """Reads one sentence."""
 
-    def __init__(self, sentence: Sentence, lexicon: Lexicon, tools: Tools, known: Language) -> None:
-        self._tokens: Sequence[Token] = sentence.tokens
+    def __init__(
+        self, sentence: ClaimSentence, lexicon: Lexicon, tools: Tools, known: Language
+    ) -> None:
+        self._tokens: Sequence[ClaimToken] = sentence.tokens
         self._lexicon = lexicon
         self._tools = tools
         self._language = known
@@ -241,11 +249,11 @@ class _Reader:
         for at, token in enumerate(self._tokens):
             if at not in found and _IDENTIFIER.fullmatch(token.text):
                 topic = topic_of_tool(token.text)
-                hit = Hit(at, at + 1, topic.name)
+                hit = ModalityHit(at, at + 1, topic.name)
                 found.setdefault(at, self._named(hit, topic) or _Subject(at, at + 1, topic, False))
         return sorted(found.values())
 
-    def _named(self, hit: Hit[str], topic: Topic) -> _Subject | None:
+    def _named(self, hit: ModalityHit[str], topic: ClaimTopic) -> _Subject | None:
         """Return a tool's name as a subject; a plain word only where it is one by itself."""
         end = hit.end
         has_noun = False
@@ -260,7 +268,7 @@ class _Reader:
         return _Subject(hit.start, end, topic, True)
 
     def _polarity_of(
-        self, subject: _Subject, hit: Hit[Predicate], *, before: int
+        self, subject: _Subject, hit: ModalityHit[Predicate], *, before: int
     ) -> tuple[Polarity, str] | None:
         """Return the polarity of what is said of a subject, and of which part of it."""
         predicate, tokens = hit.value, self._tokens
@@ -320,7 +328,7 @@ class _Reader:
         is_share = is_partial or (has_number and not has_all)
         return none, qualifier if has_qualifier else "", is_share, outer
 
-    def _joins(self, subject: _Subject, gap: Sequence[Token], negations: int) -> bool:
+    def _joins(self, subject: _Subject, gap: Sequence[ClaimToken], negations: int) -> bool:
         """Return whether nothing between a subject and a predicate makes it another one's."""
         known = self._language
         at = 0
@@ -338,13 +346,15 @@ class _Reader:
                 return False
         return True
 
-    def _has_be(self, subject: _Subject, hit: Hit[Predicate], gap: Sequence[Token]) -> bool:
+    def _has_be(
+        self, subject: _Subject, hit: ModalityHit[Predicate], gap: Sequence[ClaimToken]
+    ) -> bool:
         if any(token.text in self._language.be for token in gap):
             return True
         is_end = hit.end == len(self._tokens) or self._tokens[hit.end].text in ",;.—–(:"
         return subject.start <= 1 and not gap and is_end and not subject.is_plain_word
 
-    def _goes_on(self, hit: Hit[Predicate]) -> bool:
+    def _goes_on(self, hit: ModalityHit[Predicate]) -> bool:
         """Return whether a verb has an object, and so another meaning."""
         if hit.end >= len(self._tokens) or hit.end - hit.start != 1:
             return False
@@ -358,7 +368,7 @@ class _Reader:
         return following in self._language.objects
 
 
-def _after_place(gap: Sequence[Token], at: int, known: Language) -> int:
+def _after_place(gap: Sequence[ClaimToken], at: int, known: Language) -> int:
     """Return where the words of a place end: up to three that are no verbs we know of."""
     for _ in range(3):
         if at < len(gap) and gap[at].text not in known.fillers and gap[at].text not in ",;:":

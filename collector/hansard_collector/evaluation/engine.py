@@ -18,10 +18,10 @@ from hansard_collector.evaluation.claims import Tools, tools_of
 from hansard_collector.evaluation.corrections import correction_of_memory, correction_of_run
 from hansard_collector.evaluation.history import History
 from hansard_collector.evaluation.memory_verdicts import MemoryJudge
-from hansard_collector.evaluation.settings import Rules
-from hansard_collector.evaluation.statements import Reader, Statement
-from hansard_collector.evaluation.topics import Topic, topic_of_tool
-from hansard_collector.evaluation.verdicts import Judgement, judge_claim
+from hansard_collector.evaluation.settings import EvaluationRules
+from hansard_collector.evaluation.statements import ClaimStatement, Reader
+from hansard_collector.evaluation.topics import ClaimTopic, topic_of_tool
+from hansard_collector.evaluation.verdicts import ClaimJudgement, judge_claim
 from hansard_compiler.models.memory import WriteMemory
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.connections import OwnConnections
@@ -76,7 +76,7 @@ class Evaluation:
     """Evaluates one store."""
 
     folder: DataFolder
-    rules: Rules
+    rules: EvaluationRules
     mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS
 
     def run(
@@ -138,7 +138,7 @@ class _Judging:
     """Judges what is new. Reads only, in one snapshot."""
 
     def __init__(
-        self, connection: apsw.Connection, rules: Rules, since_ns: int, now_ns: int
+        self, connection: apsw.Connection, rules: EvaluationRules, since_ns: int, now_ns: int
     ) -> None:
         self._connection = connection
         self._rules = rules
@@ -147,7 +147,7 @@ class _Judging:
         self._is_new_rules = known.rules != rules.digest
         self._known = Progress() if self._is_new_rules else known
         self._history = History(connection)
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, ClaimTopic] = {}
 
     def judge(self, progress: Progressed) -> _Found:
         """Return new and changed verdicts, and how far evaluation is with them."""
@@ -217,7 +217,7 @@ class _Judging:
         ]
 
     def _judge_statements(
-        self, found: _Found, statements: Sequence[Statement], run: EvaluatedRun | None
+        self, found: _Found, statements: Sequence[ClaimStatement], run: EvaluatedRun | None
     ) -> None:
         judged = []
         for one in statements:
@@ -229,8 +229,8 @@ class _Judging:
         self._compare(found, judged)
 
     def _judge_transcripts(self, found: _Found, reader: Reader, after: int) -> None:
-        traced: dict[bytes, list[Statement]] = {}
-        bare: list[Statement] = []
+        traced: dict[bytes, list[ClaimStatement]] = {}
+        bare: list[ClaimStatement] = []
         for message in self._messages(found, after):
             for one in reader.of_transcript(message):
                 if one.trace_id is None:
@@ -264,7 +264,7 @@ class _Judging:
     # ---- what memory says
 
     def _judge_memory(self, found: _Found, reader: Reader, after: int) -> None:
-        statements: dict[bytes, Statement] = {}
+        statements: dict[bytes, ClaimStatement] = {}
         for memory in sources.iter_memories(
             self._connection, after=after, since_ns=self._since_ns, now_ns=self._now_ns
         ):
@@ -288,7 +288,7 @@ class _Judging:
             ],
         )
 
-    def _topic(self, row: VerdictRow) -> Topic:
+    def _topic(self, row: VerdictRow) -> ClaimTopic:
         if not row.is_tool and row.subject in self._rules.lexicon.topics:
             return self._rules.lexicon.topics[row.subject]
         return self._topics.setdefault(row.subject, topic_of_tool(row.subject))
@@ -428,7 +428,7 @@ def _says(row: VerdictRow) -> tuple[Any, ...]:
     return row.verdict, row.evidence[:1], row.recovered_ns
 
 
-def _row(one: Statement, judgement: Judgement | None) -> VerdictRow:
+def _row(one: ClaimStatement, judgement: ClaimJudgement | None) -> VerdictRow:
     claim = one.claim
     row = VerdictRow(
         key=one.key,
@@ -457,7 +457,7 @@ def _row(one: Statement, judgement: Judgement | None) -> VerdictRow:
     return row if judgement is None else _with(row, judgement)
 
 
-def _with(row: VerdictRow, judgement: Judgement) -> VerdictRow:
+def _with(row: VerdictRow, judgement: ClaimJudgement) -> VerdictRow:
     """Return a row with a judgement, whose fields have the names of the row's."""
     judged = {one.name: getattr(judgement, one.name) for one in fields(judgement)}
     return replace(row, **judged, correction=None)

@@ -15,8 +15,8 @@ import apsw
 
 from hansard.adapters.claims.shell import shell_text
 from hansard_collector.derivation.stored_span import StepReader
-from hansard_collector.evaluation.outcomes import Execution, Status, is_relevant
-from hansard_collector.evaluation.topics import Topic, tool_key
+from hansard_collector.evaluation.outcomes import Status, ToolExecution, is_relevant
+from hansard_collector.evaluation.topics import ClaimTopic, tool_key
 from hansard_store.errors import StoreError
 from hansard_store.evaluation.sources import EvaluatedRun, EvaluatedStep, runs_of_conversation
 from hansard_store.evaluation.sources import steps_of as read_steps
@@ -62,7 +62,9 @@ class History:
                 self._runs.popitem(last=False)
         return found
 
-    def before(self, run: EvaluatedRun, topic: Topic, *, at_ns: int) -> Iterator[Execution]:
+    def before(
+        self, run: EvaluatedRun, topic: ClaimTopic, *, at_ns: int
+    ) -> Iterator[ToolExecution]:
         """Yield relevant executions of a run that ended before a time, the newest first.
 
         Behind them those of the earlier runs of its conversation.
@@ -72,8 +74,8 @@ class History:
             yield from self._of_run(other.trace_id, topic, until_ns=at_ns)
 
     def during(
-        self, traces: Iterable[bytes], topic: Topic, *, since_ns: int, until_ns: int
-    ) -> list[Execution]:
+        self, traces: Iterable[bytes], topic: ClaimTopic, *, since_ns: int, until_ns: int
+    ) -> list[ToolExecution]:
         """Return relevant executions of some runs within a time, the oldest first.
 
         Results are read of the newest 50 that did not fail by their status; older ones count by
@@ -86,7 +88,7 @@ class History:
             if since_ns <= _ended(step) <= until_ns and self._may_be_of(step, topic)
         ]
         steps.sort(key=_ended, reverse=True)
-        found: list[Execution] = []
+        found: list[ToolExecution] = []
         whole = 0
         for step in steps[:MOST_DURING]:
             is_named = self._kind_of(step, topic) == "named"
@@ -99,7 +101,9 @@ class History:
                 found.append(one)
         return found[::-1]
 
-    def _of_run(self, trace_id: bytes, topic: Topic, *, until_ns: int) -> Iterator[Execution]:
+    def _of_run(
+        self, trace_id: bytes, topic: ClaimTopic, *, until_ns: int
+    ) -> Iterator[ToolExecution]:
         steps = self._ended_last(trace_id)
         shells = 0
         for step in steps:
@@ -126,7 +130,7 @@ class History:
                 self._held -= len(self._tools.popitem(last=False)[1])
         return found
 
-    def _may_be_of(self, step: EvaluatedStep, topic: Topic) -> bool:
+    def _may_be_of(self, step: EvaluatedStep, topic: ClaimTopic) -> bool:
         """Return whether a tool call may be of a topic, by its name and its summary alone."""
         kind = self._kind_of(step, topic)
         if kind != "shell":
@@ -136,7 +140,7 @@ class History:
             return True  # it is not the whole of its arguments
         return any(hint.search(summary) for hint in topic.hints)
 
-    def _kind_of(self, step: EvaluatedStep, topic: Topic) -> _Kind:
+    def _kind_of(self, step: EvaluatedStep, topic: ClaimTopic) -> _Kind:
         """Return what a tool is to a topic, by its name; worked out once."""
         name = step.tool_name or ""
         key = (topic.is_tool, topic.name, name)
@@ -145,9 +149,9 @@ class History:
             found = self._kinds[key] = _kind(tool_key(name), topic)
         return found
 
-    def _execution(self, step: EvaluatedStep, *, is_light: bool = False) -> Execution:
+    def _execution(self, step: EvaluatedStep, *, is_light: bool = False) -> ToolExecution:
         arguments, result = (None, None) if is_light else self._content(step)
-        return Execution(
+        return ToolExecution(
             step.step_id,
             step.tool_name or "",
             _status(step),
@@ -174,7 +178,7 @@ class History:
         return known
 
 
-def _kind(key: str, topic: Topic) -> _Kind:
+def _kind(key: str, topic: ClaimTopic) -> _Kind:
     if topic.matches_tool(key):
         return "named"
     is_shell = bool(topic.commands) and shell_text(key, _ANY_COMMAND) is not None

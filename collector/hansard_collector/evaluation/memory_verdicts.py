@@ -16,9 +16,9 @@ import apsw
 
 from hansard.adapters.claims.shell import shell_text
 from hansard_collector.evaluation.history import History
-from hansard_collector.evaluation.outcomes import Evidence, outcome_of
-from hansard_collector.evaluation.topics import Topic, tool_key
-from hansard_collector.evaluation.verdicts import Judgement, Record, judge_standing
+from hansard_collector.evaluation.outcomes import OutcomeEvidence, outcome_of
+from hansard_collector.evaluation.topics import ClaimTopic, tool_key
+from hansard_collector.evaluation.verdicts import ClaimJudgement, VerdictRecord, judge_standing
 from hansard_store.evaluation import sources
 from hansard_store.evaluation.verdicts import VerdictRow
 from hansard_store.memory.records import Memory
@@ -41,35 +41,35 @@ class MemoryJudge:
 
     connection: apsw.Connection
     history: History
-    evidence: Sequence[Evidence]
+    evidence: Sequence[OutcomeEvidence]
     since_ns: int
     now_ns: int
-    _records: dict[tuple[str, ...], Record] = field(default_factory=dict)
+    _records: dict[tuple[str, ...], VerdictRecord] = field(default_factory=dict)
     _scopes: dict[tuple[str, ...], Traces] = field(default_factory=dict)
     _agents: dict[str, str] = field(default_factory=dict)  # of the runs that wrote records
     _tools: list[str] | None = None
 
-    def judge(self, row: VerdictRow, memory: Memory, topic: Topic) -> Judgement:
+    def judge(self, row: VerdictRow, memory: Memory, topic: ClaimTopic) -> ClaimJudgement:
         """Return the verdict on one claim of a record."""
         scope = self._scope(memory, topic)
         record = self._record(topic, scope)
         found = judge_standing(row.polarity, record, said_ns=row.claimed_ns)  # type: ignore[arg-type]  # one of three
         if found.verdict == "contradicted" and not scope.is_certain and record.is_mixed:
             why = "nothing says which runs are meant, and they do not agree"
-            return Judgement("unknown", why, found.evidence, found.tool, found.executions)
+            return ClaimJudgement("unknown", why, found.evidence, found.tool, found.executions)
         return found
 
-    def _record(self, topic: Topic, scope: _Scope) -> Record:
+    def _record(self, topic: ClaimTopic, scope: _Scope) -> VerdictRecord:
         key = (topic.name, str(topic.is_tool), *scope.name)
         if key not in self._records:
             executions = self.history.during(
                 scope.traces, topic, since_ns=self.since_ns, until_ns=self.now_ns
             )
             outcomes = [outcome_of(one, topic, self.evidence) for one in executions]
-            self._records[key] = Record.of(executions, outcomes)
+            self._records[key] = VerdictRecord.of(executions, outcomes)
         return self._records[key]
 
-    def _scope(self, memory: Memory, topic: Topic) -> _Scope:
+    def _scope(self, memory: Memory, topic: ClaimTopic) -> _Scope:
         if memory.run_id is not None:
             return _Scope(("run", memory.run_id), {bytes.fromhex(memory.run_id): None})
         if topic.is_tool:
@@ -79,7 +79,7 @@ class MemoryJudge:
         name, own = self._own(memory)
         return _Scope(name, own) if own else _Scope(("topic",), self._of_tools(topic), False)
 
-    def _of_both(self, topic: Topic, agent: str) -> Traces:
+    def _of_both(self, topic: ClaimTopic, agent: str) -> Traces:
         """Return the runs of an agent that called a tool."""
         own = self._of_agent(agent)
         return self._once(
@@ -127,7 +127,7 @@ class MemoryJudge:
             ),
         )
 
-    def _of_tools(self, topic: Topic) -> Traces:
+    def _of_tools(self, topic: ClaimTopic) -> Traces:
         def read() -> Iterable[bytes]:
             named = [name for name in self._names() if _may_run(name, topic)]
             runs = sources.runs_of_tools(
@@ -148,7 +148,7 @@ class MemoryJudge:
         return self._tools
 
 
-def _may_run(name: str, topic: Topic) -> bool:
+def _may_run(name: str, topic: ClaimTopic) -> bool:
     key = tool_key(name)
     is_shell = bool(topic.commands) and shell_text(key, {"command": "x"}) is not None
     return topic.matches_tool(key) or is_shell

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from hansard_collector.evaluation.languages import Language, is_of_plans, words_of
-from hansard_collector.evaluation.sentences import Token
+from hansard_collector.evaluation.sentences import ClaimToken
 
 # Phrases found in tokens: a table by first words, so that a text costs its length.
 #
@@ -23,7 +23,7 @@ _MOST_GAP: Final = 3
 _MARKS: Final = frozenset(",;:()–—|-")
 
 
-class Hit(NamedTuple, Generic[T]):
+class ModalityHit(NamedTuple, Generic[T]):
     """A phrase at tokens `start` up to, and without, `end`."""
 
     start: int
@@ -53,18 +53,18 @@ class PhraseTable(Generic[T]):
             if kind in kinds
         )
 
-    def find(self, tokens: Sequence[Token]) -> dict[str, list[Hit[T]]]:
+    def find(self, tokens: Sequence[ClaimToken]) -> dict[str, list[ModalityHit[T]]]:
         """Return by kind the longest phrase at each place, then those behind it.
 
         One pass finds all kinds: most words begin no phrase.
         """
-        found: dict[str, list[Hit[T]]] = {}
+        found: dict[str, list[ModalityHit[T]]] = {}
         known = self._by_word
         for at, token in enumerate(tokens):
             entries = known.get(token.text)
             if entries is None:
                 continue
-            best: dict[str, list[Hit[T]]] = {}
+            best: dict[str, list[ModalityHit[T]]] = {}
             for rest, kind, value in entries:
                 before = found.get(kind)
                 if before and before[-1].end > at:
@@ -74,9 +74,9 @@ class PhraseTable(Generic[T]):
                     continue
                 hits = best.get(kind)
                 if hits is None or end > hits[0].end:
-                    best[kind] = [Hit(at, end, value)]
+                    best[kind] = [ModalityHit(at, end, value)]
                 elif end == hits[0].end and all(value != one.value for one in hits):
-                    hits.append(Hit(at, end, value))
+                    hits.append(ModalityHit(at, end, value))
             for kind, hits in best.items():
                 found.setdefault(kind, []).extend(hits)
         return found
@@ -96,7 +96,7 @@ def _expanded(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield rest
 
 
-def _matched(tokens: Sequence[Token], at: int, words: Sequence[str]) -> int | None:
+def _matched(tokens: Sequence[ClaimToken], at: int, words: Sequence[str]) -> int | None:
     for number, word in enumerate(words):
         if word == _GAP:
             for skip in range(_MOST_GAP + 1):
@@ -154,9 +154,9 @@ class Scopes:
 
 
 def scopes_of(
-    tokens: Sequence[Token],
+    tokens: Sequence[ClaimToken],
     known: Language,
-    hits: Mapping[str, Sequence[Hit[Any]]],
+    hits: Mapping[str, Sequence[ModalityHit[Any]]],
     masked: Set[int],
 ) -> Scopes:
     """Return the scopes of a sentence; `masked` tokens are of a phrase that is known whole."""
@@ -179,7 +179,7 @@ def scopes_of(
 
 
 def _reached(
-    tokens: Sequence[Token],
+    tokens: Sequence[ClaimToken],
     at: int,
     reach: str,
     segments: Sequence[range],
@@ -202,7 +202,7 @@ def _reached(
     return set(range(at, segment.stop))
 
 
-def _segments(tokens: Sequence[Token]) -> list[range]:
+def _segments(tokens: Sequence[ClaimToken]) -> list[range]:
     """Return independent parts: apart by `;`, dashes, or a "but"."""
     starts = [0]
     for at, token in enumerate(tokens):
@@ -211,7 +211,7 @@ def _segments(tokens: Sequence[Token]) -> list[range]:
     return _ranges(sorted(set(starts)), len(tokens))
 
 
-def _clauses(tokens: Sequence[Token]) -> list[range]:
+def _clauses(tokens: Sequence[ClaimToken]) -> list[range]:
     starts = [0]
     for at, token in enumerate(tokens):
         if token.text in ",;:—–()" or token.text in _BUTS:
@@ -224,7 +224,7 @@ def _ranges(starts: Sequence[int], size: int) -> list[range]:
     return [range(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
 
 
-def _of_years(tokens: Sequence[Token], clauses: Sequence[range]) -> set[int]:
+def _of_years(tokens: Sequence[ClaimToken], clauses: Sequence[range]) -> set[int]:
     """Return the clauses that name a year: what was so then is not about now."""
     found: set[int] = set()
     for clause in clauses:
@@ -236,7 +236,7 @@ def _of_years(tokens: Sequence[Token], clauses: Sequence[range]) -> set[int]:
     return found
 
 
-def _of_headings(tokens: Sequence[Token], segments: Sequence[range]) -> set[int]:
+def _of_headings(tokens: Sequence[ClaimToken], segments: Sequence[range]) -> set[int]:
     """Return what follows "Plan:" and the like on one line."""
     for at, token in enumerate(tokens[:5]):
         if token.text == ":":

@@ -18,7 +18,7 @@ import orjson
 
 from hansard.adapters.claims.shell import ShellCommand, commands_of, shell_text
 from hansard_collector.evaluation.languages import words_of
-from hansard_collector.evaluation.topics import Pattern, Topic, parts_of, tool_key
+from hansard_collector.evaluation.topics import ClaimTopic, Pattern, parts_of, tool_key
 
 Status = Literal["ok", "unset", "error", "open", "cancelled"]
 OutcomeKind = Literal["succeeded", "failed", "unknown"]
@@ -56,7 +56,7 @@ _EXIT_TEXT: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ToolExecution:
     """One execution of a tool. Times are Unix nanoseconds; `ended_ns` is None while it is open."""
 
     step_id: str
@@ -70,7 +70,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class OutcomeEvidence:
     """What a person configured for tools: which results count as which outcome."""
 
     tools: tuple[str, ...]
@@ -86,17 +86,17 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolOutcome:
     """How an execution ended, and the evidence."""
 
     kind: OutcomeKind
     why: str  # in words of Hansard's own, nothing recorded
 
 
-UNKNOWN: Final = Outcome("unknown", "its result does not tell")
+UNKNOWN: Final = ToolOutcome("unknown", "its result does not tell")
 
 
-def relevant_commands(execution: Execution, topic: Topic) -> list[ShellCommand] | None:
+def relevant_commands(execution: ToolExecution, topic: ClaimTopic) -> list[ShellCommand] | None:
     """Return the commands of a topic that a shell ran; None where the tool itself is of the topic.
 
     Empty: the execution has nothing to do with the topic.
@@ -112,18 +112,20 @@ def relevant_commands(execution: Execution, topic: Topic) -> list[ShellCommand] 
     return [one for one in commands_of(text) if any(p.search(one.text) for p in topic.commands)]
 
 
-def is_relevant(execution: Execution, topic: Topic) -> bool:
+def is_relevant(execution: ToolExecution, topic: ClaimTopic) -> bool:
     """Return whether an execution is evidence of what a topic is about."""
     commands = relevant_commands(execution, topic)
     return commands is None or bool(commands)
 
 
-def outcome_of(execution: Execution, topic: Topic, evidence: Sequence[Evidence] = ()) -> Outcome:
+def outcome_of(
+    execution: ToolExecution, topic: ClaimTopic, evidence: Sequence[OutcomeEvidence] = ()
+) -> ToolOutcome:
     """Return how a relevant execution ended for a topic."""
     if execution.status == "open":
-        return Outcome("unknown", "it has not ended")
+        return ToolOutcome("unknown", "it has not ended")
     if execution.status == "cancelled":
-        return Outcome("unknown", "it was cancelled")
+        return ToolOutcome("unknown", "it was cancelled")
     result = _opened(execution.result)
     text = _text_of(result)
     key = tool_key(execution.tool)
@@ -137,55 +139,59 @@ def outcome_of(execution: Execution, topic: Topic, evidence: Sequence[Evidence] 
     return _of_shell(execution, topic, commands[-1:], result, text)
 
 
-def _required(rules: Sequence[Evidence]) -> bool:
+def _required(rules: Sequence[OutcomeEvidence]) -> bool:
     return any(rule.is_required for rule in rules)
 
 
 def _of_tool(
-    execution: Execution, topic: Topic, result: Any, text: str, *, is_required: bool
-) -> Outcome:
+    execution: ToolExecution, topic: ClaimTopic, result: Any, text: str, *, is_required: bool
+) -> ToolOutcome:
     if execution.status == "error":
-        return Outcome("failed", "its step ended with an error")
+        return ToolOutcome("failed", "its step ended with an error")
     is_data = _is_reading(execution.tool)
     stated = _of_fields(result, text, is_data=is_data)
     if stated is not None and stated.kind == "failed":
         if shell_text(tool_key(execution.tool), _opened(execution.arguments)) is None:
             return stated
-        return Outcome("unknown", "the command that a shell ran failed, and not the shell")
+        return ToolOutcome("unknown", "the command that a shell ran failed, and not the shell")
     if (found := _of_patterns(topic.results, text)) is not None:
         return found
     if stated is not None:
         return stated
     if is_required:
-        return Outcome("unknown", "the success evidence that is required of it is missing")
+        return ToolOutcome("unknown", "the success evidence that is required of it is missing")
     if not execution.is_recorded:
-        return Outcome("unknown", "no step recorded it, and its result does not tell")
+        return ToolOutcome("unknown", "no step recorded it, and its result does not tell")
     if not is_data and (doubt := _doubt(result, text)) is not None:
         return doubt
-    return Outcome("succeeded", "its step ended without an error")
+    return ToolOutcome("succeeded", "its step ended without an error")
 
 
 def _is_reading(tool: str) -> bool:
     return next(iter(parts_of(tool_key(tool))), "") in _READING
 
 
-def _doubt(result: Any, text: str) -> Outcome | None:
+def _doubt(result: Any, text: str) -> ToolOutcome | None:
     """Return why a result that names no failure is no evidence of success either, or None."""
     state = _field(result, _STATE_FIELDS)
     if isinstance(state, str) and state.strip() and len(state.split()) == 1:
-        return Outcome("unknown", "its result has a state that is not known")
+        return ToolOutcome("unknown", "its result has a state that is not known")
     if isinstance(result, Mapping):
         flags = [one for one in result.values() if isinstance(one, bool)]
         if flags and not any(flags):
-            return Outcome("unknown", "a field of its result is false")
+            return ToolOutcome("unknown", "a field of its result is false")
     if len(text) <= _SHORT_CHARS and _FAILURE_WORDS.search(_NONE_OF.sub(" ", text)):
-        return Outcome("unknown", "its result may name a failure")
+        return ToolOutcome("unknown", "its result may name a failure")
     return None
 
 
 def _of_shell(
-    execution: Execution, topic: Topic, commands: Sequence[ShellCommand], result: Any, text: str
-) -> Outcome:
+    execution: ToolExecution,
+    topic: ClaimTopic,
+    commands: Sequence[ShellCommand],
+    result: Any,
+    text: str,
+) -> ToolOutcome:
     """Return the outcome of the last command of the topic that a shell call ran."""
     found = _of_patterns(topic.results, text)
     if found is not None and found.kind == "failed":
@@ -198,43 +204,43 @@ def _of_shell(
         code = 1 if stated.kind == "failed" else 0
     if code not in (None, 0):
         if command.nonzero_means_failed:
-            return Outcome("failed", "its exit code is not zero")
-        return found or Outcome("unknown", "the exit code may be another command's")
+            return ToolOutcome("failed", "its exit code is not zero")
+        return found or ToolOutcome("unknown", "the exit code may be another command's")
     if found is not None:
         return found
     if code == 0:
         if command.zero_means_done:
-            return Outcome("succeeded", "its exit code is zero")
-        return Outcome("unknown", "the exit code is another command's")
+            return ToolOutcome("succeeded", "its exit code is zero")
+        return ToolOutcome("unknown", "the exit code is another command's")
     if execution.status == "ok" and command.zero_means_done and execution.is_recorded:
-        return Outcome("succeeded", "its step ended with status OK")
-    return Outcome("unknown", "no exit code was recorded")
+        return ToolOutcome("succeeded", "its step ended with status OK")
+    return ToolOutcome("unknown", "no exit code was recorded")
 
 
-def _of_patterns(patterns: Pattern, text: str) -> Outcome | None:
+def _of_patterns(patterns: Pattern, text: str) -> ToolOutcome | None:
     if any(one.search(text) for one in patterns.failure):
-        return Outcome("failed", "its result tells of a failure")
+        return ToolOutcome("failed", "its result tells of a failure")
     if any(one.search(text) for one in patterns.success):
-        return Outcome("succeeded", "its result tells of success")
+        return ToolOutcome("succeeded", "its result tells of success")
     return None
 
 
-def _configured(rule: Evidence, result: Any, text: str) -> Outcome | None:
+def _configured(rule: OutcomeEvidence, result: Any, text: str) -> ToolOutcome | None:
     for fields, kind in ((rule.failure_fields, "failed"), (rule.success_fields, "succeeded")):
         for name, values in fields.items():
             value = _field(result, (name,))
             if value is not None and _plain(value) in values:
-                return Outcome(kind, f"its field {name} says so")  # type: ignore[arg-type]  # one of two
+                return ToolOutcome(kind, f"its field {name} says so")  # type: ignore[arg-type]  # one of two
     if (found := _of_patterns(rule.patterns, text)) is not None:
         return found
     code = _exit_code(result, text)
     if code is not None and rule.success_exit_codes != (0,):
         is_success = code in rule.success_exit_codes
-        return Outcome("succeeded" if is_success else "failed", f"its exit code is {code}")
+        return ToolOutcome("succeeded" if is_success else "failed", f"its exit code is {code}")
     return None
 
 
-def _of_fields(result: Any, text: str, *, is_data: bool = False) -> Outcome | None:
+def _of_fields(result: Any, text: str, *, is_data: bool = False) -> ToolOutcome | None:
     """Return the outcome by the fields of a result that tools use for it everywhere.
 
     `is_data`: the tool returns data, so that states and exit codes in it are not its own.
@@ -244,29 +250,29 @@ def _of_fields(result: Any, text: str, *, is_data: bool = False) -> Outcome | No
         if isinstance(value, bool):
             kind: OutcomeKind = "failed" if value is failing else "succeeded"
             if kind == "failed" or not failing:
-                return Outcome(kind, "a field of its result says so")
+                return ToolOutcome(kind, "a field of its result says so")
     if not is_data and (found := _of_state(result, text)) is not None:
         return found
     error = _field(result, ("error", "errors"))
     if isinstance(error, str | Mapping | list) and error:
-        return Outcome("failed", "its result names an error")
+        return ToolOutcome("failed", "its result names an error")
     return None
 
 
-def _of_state(result: Any, text: str) -> Outcome | None:
+def _of_state(result: Any, text: str) -> ToolOutcome | None:
     code = _exit_code(result, text)
     if code is not None:
         kind: OutcomeKind = "succeeded" if code == 0 else "failed"
-        return Outcome(kind, f"its exit code is {'zero' if code == 0 else 'not zero'}")
+        return ToolOutcome(kind, f"its exit code is {'zero' if code == 0 else 'not zero'}")
     state = _field(result, _STATE_FIELDS)
     if isinstance(state, str) and (word := "_".join(state.lower().split())):
         if word in _FAILED_STATES:
-            return Outcome("failed", "its result has a state of failure")
+            return ToolOutcome("failed", "its result has a state of failure")
         if word in _DONE_STATES:
-            return Outcome("succeeded", "its result has a state of success")
+            return ToolOutcome("succeeded", "its result has a state of success")
     http = _field(result, _HTTP_FIELDS)
     if isinstance(http, int) and not isinstance(http, bool) and 400 <= http <= 599:
-        return Outcome("failed", "its result has an HTTP status of failure")
+        return ToolOutcome("failed", "its result has an HTTP status of failure")
     return None
 
 

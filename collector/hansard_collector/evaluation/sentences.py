@@ -69,7 +69,7 @@ def words_in(text: str) -> list[str]:
     return lower.translate(_SPACED).split() if lower.isascii() else _WORD.findall(lower)
 
 
-class Token(NamedTuple):
+class ClaimToken(NamedTuple):
     """A word, lower case, or a mark between clauses; places are in the text."""
 
     text: str
@@ -78,18 +78,18 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class ClaimSentence:
     """One statement. `start` and `end` are places in the text it is of."""
 
     text: str
-    tokens: tuple[Token, ...]
+    tokens: tuple[ClaimToken, ...]
     start: int
     end: int
     heading: str = ""  # the line above a list that it is an entry of, lower case
     is_question: bool = False
 
 
-def sentences(text: str, is_wanted: Callable[[Set[str]], bool]) -> Iterator[Sentence]:
+def sentences(text: str, is_wanted: Callable[[Set[str]], bool]) -> Iterator[ClaimSentence]:
     """Yield the sentences of a text that are its author's own words.
 
     Only those are read whose words match: a quick look, before a sentence is taken apart.
@@ -198,7 +198,7 @@ class _Text(NamedTuple):
     is_wanted: Callable[[Set[str]], bool]
 
 
-def _of_line(text: _Text, start: int, end: int, heading: str) -> Iterator[Sentence]:
+def _of_line(text: _Text, start: int, end: int, heading: str) -> Iterator[ClaimSentence]:
     plain = text.plain
     mark = _DONE_BOX.match(plain, start, end) or _LIST.match(plain, start, end)
     at = mark.end() if mark else start
@@ -218,7 +218,7 @@ def _of_line(text: _Text, start: int, end: int, heading: str) -> Iterator[Senten
 
 def _sentence(
     text: _Text, start: int, end: int, heading: str, *, mark: str = ""
-) -> Sentence | None:
+) -> ClaimSentence | None:
     if not text.is_wanted(frozenset(words_in(text.plain[start:end]))):
         return None
     tokens = tuple(_tokens(text.plain, start, end, text.offset))
@@ -226,14 +226,16 @@ def _sentence(
         return None
     words = " ".join(text.shown[start:end].split())
     is_question = "?" in mark or "？" in mark
-    return Sentence(words, tokens, text.offset + start, text.offset + end, heading, is_question)
+    return ClaimSentence(
+        words, tokens, text.offset + start, text.offset + end, heading, is_question
+    )
 
 
-def _tokens(plain: str, start: int, end: int, offset: int) -> Iterator[Token]:
+def _tokens(plain: str, start: int, end: int, offset: int) -> Iterator[ClaimToken]:
     for match in _TOKEN.finditer(plain, start, end):
         word, at, until = match[0].lower().strip(), offset + match.start(), offset + match.end()
         for part in _parts(word):
-            yield Token(part, at, until)
+            yield ClaimToken(part, at, until)
 
 
 def _parts(word: str) -> tuple[str, ...]:

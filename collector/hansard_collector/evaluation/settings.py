@@ -28,7 +28,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from hansard.adapters.claims import load_sets
-from hansard_collector.evaluation.outcomes import Evidence
+from hansard_collector.evaluation.outcomes import OutcomeEvidence
 from hansard_collector.evaluation.topics import Lexicon, Pattern, lexicon_of, tool_key
 from hansard_compiler.errors import ConfigError
 
@@ -89,21 +89,21 @@ class _File(_Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class EvaluationRules:
     """What claims are read and judged by. `digest` changes with any part of it."""
 
     lexicon: Lexicon
-    evidence: Sequence[Evidence]
+    evidence: Sequence[OutcomeEvidence]
     digest: str
 
 
-def load_rules(path: Path | None = None) -> Rules:
+def load_rules(path: Path | None = None) -> EvaluationRules:
     """Return the shipped topics with what a file adds. Raises ConfigError for a file that is none.
 
     Patterns are of Python's `re`; they are tried when the file is read.
     """
     sets: list[Mapping[str, Any]] = [*load_sets()]
-    evidence: Sequence[Evidence] = ()
+    evidence: Sequence[OutcomeEvidence] = ()
     if path is not None:
         rules = _read(path)
         sets.append({"topics": [one.model_dump() for one in rules.topics]})
@@ -112,7 +112,7 @@ def load_rules(path: Path | None = None) -> Rules:
         json.dumps([RULES_VERSION, sets, repr(evidence)], sort_keys=True).encode(), digest_size=16
     ).hexdigest()
     try:
-        return Rules(lexicon_of(sets, digest=digest), evidence, digest)
+        return EvaluationRules(lexicon_of(sets, digest=digest), evidence, digest)
     except re.error as error:
         raise ConfigError(f"{path}: {error.pattern!r} is no pattern: {error}") from None
 
@@ -130,7 +130,7 @@ def _read(path: Path) -> _File:
         raise ConfigError(f"{path}: {where}: {first['msg']}") from None
 
 
-def _evidence(one: _Evidence, path: Path) -> Evidence:
+def _evidence(one: _Evidence, path: Path) -> OutcomeEvidence:
     try:
         patterns = Pattern(
             tuple(re.compile(text, re.I | re.M) for text in one.failure.patterns),
@@ -138,7 +138,7 @@ def _evidence(one: _Evidence, path: Path) -> Evidence:
         )
     except re.error as error:
         raise ConfigError(f"{path}: {error.pattern!r} is no pattern: {error}") from None
-    return Evidence(
+    return OutcomeEvidence(
         tools=tuple(_tool_pattern(name) for name in one.tools),
         success_fields=_fields(one.success.fields),
         failure_fields=_fields(one.failure.fields),

@@ -31,7 +31,7 @@ _OTHER_ORIGINS: Final = frozenset({"diagnostic", "evaluation", "external"})
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ClaimStatement:
     """A claim with the place where it was said. Times are Unix nanoseconds."""
 
     claim: Claim
@@ -63,7 +63,7 @@ class Reader:
     texts: int = 0  # that were read
     _of_texts: dict[int, Sequence[Claim]] = field(default_factory=dict)
 
-    def of_run(self, run: EvaluatedRun, history: History) -> Iterator[Statement]:
+    def of_run(self, run: EvaluatedRun, history: History) -> Iterator[ClaimStatement]:
         """Yield the texts of a run's model calls, and its answer where no call has it."""
         steps = history.steps_of(run.trace_id)
         calls = [one for one in steps if one.output_prefix is not None]
@@ -81,7 +81,7 @@ class Reader:
             if (claim.sentence, claim.topic.name) not in seen:
                 yield _of_step(claim, last)
 
-    def of_memory(self, memory: Memory) -> Iterator[Statement]:
+    def of_memory(self, memory: Memory) -> Iterator[ClaimStatement]:
         """Yield what a memory record claims."""
         if memory.metadata.get("origin") in _OTHER_ORIGINS:
             return
@@ -94,7 +94,7 @@ class Reader:
                 if (claim.topic.name, claim.polarity) in seen:
                     continue
                 seen.add((claim.topic.name, claim.polarity))
-                yield Statement(
+                yield ClaimStatement(
                     claim,
                     "memory",
                     memory.freshness_ns,
@@ -103,11 +103,11 @@ class Reader:
                     memory=memory.id,
                 )
 
-    def of_transcript(self, one: TranscriptText) -> Iterator[Statement]:
+    def of_transcript(self, one: TranscriptText) -> Iterator[ClaimStatement]:
         """Yield what a message of a transcript claims."""
         self.texts += 1
         for claim in claims_of(_words_of(one.content), self.lexicon, self.tools):
-            yield Statement(
+            yield ClaimStatement(
                 claim, "message", one.created_ns, one.trace_id, one.span_id, message=one.message_id
             )
 
@@ -172,10 +172,10 @@ def _of_subject(content: str, subject: str) -> str:
     return content
 
 
-def _of_step(claim: Claim, step: EvaluatedStep) -> Statement:
+def _of_step(claim: Claim, step: EvaluatedStep) -> ClaimStatement:
     trace, _, span = step.step_id.partition("-")
     at = step.sort_ns if step.end_ns is None else step.end_ns
-    return Statement(claim, "step", at, bytes.fromhex(trace), bytes.fromhex(span[:16]))
+    return ClaimStatement(claim, "step", at, bytes.fromhex(trace), bytes.fromhex(span[:16]))
 
 
 def _is_ours(message: Any) -> bool:

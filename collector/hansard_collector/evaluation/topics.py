@@ -36,7 +36,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class _Action:
     """How a text claims that the tool did its work: "I sent", "the email"."""
 
     objects: tuple[str, ...]
@@ -44,7 +44,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class ClaimTopic:
     """What a claim is about. `name` is stored and shown; two topics of one name are one."""
 
     name: str
@@ -89,8 +89,8 @@ class Words:
 class Lexicon:
     """The topics of all data sets, with their phrases by language."""
 
-    topics: Mapping[str, Topic]
-    actions: Mapping[str, tuple[Action, ...]]  # of a topic, over all languages
+    topics: Mapping[str, ClaimTopic]
+    actions: Mapping[str, tuple[_Action, ...]]  # of a topic, over all languages
     words: Mapping[str, Words]
     digest: str  # of what it was made from
 
@@ -121,8 +121,8 @@ def subject_of(name: str) -> str | None:
 
 def lexicon_of(sets: Iterable[Mapping[str, Any]], *, digest: str = "") -> Lexicon:
     """Compile data sets, as `hansard.adapters` reads them. Raises re.error for a bad pattern."""
-    topics: dict[str, Topic] = {}
-    actions: dict[str, tuple[Action, ...]] = {}
+    topics: dict[str, ClaimTopic] = {}
+    actions: dict[str, tuple[_Action, ...]] = {}
     tables = {name: _empty_table(name) for name in LANGUAGES}
     for entry in (entry for one in sets for entry in one["topics"]):
         name = entry["topic"]
@@ -133,9 +133,9 @@ def lexicon_of(sets: Iterable[Mapping[str, Any]], *, digest: str = "") -> Lexico
     return Lexicon(topics, actions, {k: _words(v) for k, v in tables.items()}, digest)
 
 
-def _topic(entry: Mapping[str, Any]) -> Topic:
+def _topic(entry: Mapping[str, Any]) -> ClaimTopic:
     results = entry.get("results", {})
-    return Topic(
+    return ClaimTopic(
         name=entry["topic"],
         tools=tuple(entry.get("tools", ())),
         commands=tuple(re.compile(one) for one in entry.get("commands", ())),
@@ -153,11 +153,11 @@ def _loose(pattern: str) -> str:
     return rf"(?:^|[^\w.-]){pattern[1:]}" if pattern.startswith("^") else pattern
 
 
-def _merged(one: Topic | None, other: Topic) -> Topic:
+def _merged(one: ClaimTopic | None, other: ClaimTopic) -> ClaimTopic:
     """Return a topic that two sets speak of: a user's set adds to a shipped one."""
     if one is None:
         return other
-    return Topic(
+    return ClaimTopic(
         name=one.name,
         tools=(*one.tools, *other.tools),
         commands=(*one.commands, *other.commands),
@@ -190,8 +190,8 @@ def _empty_table(name: str) -> PhraseTable[Any]:
 
 
 def _add_words(
-    table: PhraseTable[Any], name: str, phrases: Mapping[str, Any], known: tuple[Action, ...]
-) -> tuple[Action, ...]:
+    table: PhraseTable[Any], name: str, phrases: Mapping[str, Any], known: tuple[_Action, ...]
+) -> tuple[_Action, ...]:
     table.add("subject", phrases.get("subjects", ()), name)
     table.add("elsewhere", phrases.get("elsewhere", ()), name)
     for polarity in ("success", "failure"):
@@ -201,7 +201,7 @@ def _add_words(
         number = len(known)
         table.add("verb", action["verbs"], (name, number))
         table.add("base", action.get("bases", ()), (name, number))
-        known = (*known, Action(tuple(action["objects"]), frozenset(action.get("bases", ()))))
+        known = (*known, _Action(tuple(action["objects"]), frozenset(action.get("bases", ()))))
     return known
 
 
@@ -214,9 +214,9 @@ def _words(table: PhraseTable[Any]) -> Words:
     )
 
 
-def topic_of_tool(name: str) -> Topic:
+def topic_of_tool(name: str) -> ClaimTopic:
     """Return a tool as a topic of its own."""
-    return Topic(name=name, tools=(tool_key(name),), is_tool=True)
+    return ClaimTopic(name=name, tools=(tool_key(name),), is_tool=True)
 
 
 def known_tools(names: Sequence[str]) -> dict[str, str]:

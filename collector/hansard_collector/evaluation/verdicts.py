@@ -16,9 +16,9 @@ import orjson
 
 from hansard_collector.evaluation.claims import Claim
 from hansard_collector.evaluation.outcomes import (
-    Evidence,
-    Execution,
-    Outcome,
+    OutcomeEvidence,
+    ToolExecution,
+    ToolOutcome,
     is_relevant,
     outcome_of,
 )
@@ -35,7 +35,7 @@ _PARTS: Final = frozenset(("but", "while", "except", "aber", "mais", "pero"))
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ClaimJudgement:
     """A verdict with what it rests on."""
 
     verdict: Verdict
@@ -49,13 +49,13 @@ class Judgement:
 
 
 def judge_claim(
-    claim: Claim, before: Iterable[Execution], evidence: Sequence[Evidence] = ()
-) -> Judgement:
+    claim: Claim, before: Iterable[ToolExecution], evidence: Sequence[OutcomeEvidence] = ()
+) -> ClaimJudgement:
     """Judge a claim by the last relevant execution before it; `before` is newest first."""
     relevant = (one for one in before if is_relevant(one, claim.topic))
     last = next(relevant, None)
     if last is None:
-        return Judgement("claimed", "no execution of it is recorded")
+        return ClaimJudgement("claimed", "no execution of it is recorded")
     outcome = outcome_of(last, claim.topic, evidence)
     verdict, why = _compared(claim, last, outcome)
     if verdict == "contradicted":
@@ -63,10 +63,10 @@ def judge_claim(
         if (found := _of_another(claim, last, others, evidence)) is not None:
             return found
     failed = int(outcome.kind == "failed")
-    return Judgement(verdict, why, (last.step_id,), last.tool, 1, failed, _moment(last))
+    return ClaimJudgement(verdict, why, (last.step_id,), last.tool, 1, failed, _moment(last))
 
 
-def _others(last: Execution, before: Iterable[Execution]) -> Iterator[Execution]:
+def _others(last: ToolExecution, before: Iterable[ToolExecution]) -> Iterator[ToolExecution]:
     """Yield executions of the same run with other arguments than the last one's."""
     run = last.step_id.partition("-")[0]
     for one in before:
@@ -77,8 +77,11 @@ def _others(last: Execution, before: Iterable[Execution]) -> Iterator[Execution]
 
 
 def _of_another(
-    claim: Claim, last: Execution, others: Iterable[Execution], evidence: Sequence[Evidence]
-) -> Judgement | None:
+    claim: Claim,
+    last: ToolExecution,
+    others: Iterable[ToolExecution],
+    evidence: Sequence[OutcomeEvidence],
+) -> ClaimJudgement | None:
     """Judge a claim that the last execution contradicts by one of something else that ran, too.
 
     Three flights were booked and the third failed: "I booked the flight" may be about another.
@@ -94,17 +97,19 @@ def _of_another(
         if its and not mine:
             why = f"the execution that it names: {outcome.why}"
             failed = int(outcome.kind == "failed")
-            return Judgement("confirmed", why, (one.step_id,), one.tool, 1, failed, _moment(one))
+            return ClaimJudgement(
+                "confirmed", why, (one.step_id,), one.tool, 1, failed, _moment(one)
+            )
         is_of_last = bool(mine) and not its and words.isdisjoint(_PARTS)
         if not is_of_last and not is_whole and (its or claim.polarity == "acted"):
             why = "executions with other arguments ended otherwise"
-            return Judgement(
+            return ClaimJudgement(
                 "unknown", why, (last.step_id, one.step_id), last.tool, 2, 1, _moment(last)
             )
     return None
 
 
-def _named(words: Set[str], execution: Execution, other: Execution) -> Set[str]:
+def _named(words: Set[str], execution: ToolExecution, other: ToolExecution) -> Set[str]:
     """Return the words that are among the arguments of one execution and not of another."""
     mine, its = (frozenset(words_in(_text(one.arguments))) for one in (execution, other))
     return {one for one in words & (mine - its) if len(one) > 1}
@@ -118,17 +123,19 @@ def _text(arguments: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class VerdictRecord:
     """Executions in the order of time with how each ended: made once, used for many claims."""
 
-    executions: Sequence[Execution]
-    outcomes: Sequence[Outcome]
+    executions: Sequence[ToolExecution]
+    outcomes: Sequence[ToolOutcome]
     moments: Sequence[int]
     failed: Sequence[int]  # places of those that failed
     succeeded: Sequence[int]
 
     @classmethod
-    def of(cls, executions: Sequence[Execution], outcomes: Sequence[Outcome]) -> Record:
+    def of(
+        cls, executions: Sequence[ToolExecution], outcomes: Sequence[ToolOutcome]
+    ) -> VerdictRecord:
         """Return the record of relevant executions, the oldest first."""
         places: dict[str, list[int]] = {"failed": [], "succeeded": [], "unknown": []}
         for index, one in enumerate(outcomes):
@@ -152,7 +159,7 @@ class Record:
         return self.moments[self.succeeded[at]] if at < len(self.succeeded) else None
 
 
-def judge_standing(polarity: Polarity, record: Record, *, said_ns: int) -> Judgement:
+def judge_standing(polarity: Polarity, record: VerdictRecord, *, said_ns: int) -> ClaimJudgement:
     """Judge a claim that holds until it is taken back, such as "the tool is healthy" in memory.
 
     The last execution before it counts, and all after it: one failure contradicts that the tool
@@ -161,7 +168,7 @@ def judge_standing(polarity: Polarity, record: Record, *, said_ns: int) -> Judge
     first = max(0, bisect_right(record.moments, said_ns) - 1)
     count = len(record.executions) - first
     if not count:
-        return Judgement("claimed", "no execution of it is recorded")
+        return ClaimJudgement("claimed", "no execution of it is recorded")
     failed = record.failed[bisect_left(record.failed, first) :]
     succeeded = record.succeeded[bisect_left(record.succeeded, first) :]
     is_failure = polarity == "failure"
@@ -169,23 +176,25 @@ def judge_standing(polarity: Polarity, record: Record, *, said_ns: int) -> Judge
     if against:
         last = against[-1]
         why = f"{len(against)} of {count} executions {'succeeded' if is_failure else 'failed'}"
-        return Judgement(
+        return ClaimJudgement(
             "contradicted", why, record.steps(against), record.executions[last].tool, count,
             len(failed), record.moments[last], None if is_failure else record.recovery(last),
         )  # fmt: skip
     if for_it:
         why = f"{len(for_it)} of {count} executions bear it out, and none contradicts it"
         last = for_it[-1]
-        return Judgement(
+        return ClaimJudgement(
             "confirmed", why, record.steps(for_it), record.executions[last].tool, count,
             len(failed), record.moments[last],
         )  # fmt: skip
     latest = record.executions[-1]
     why = f"the outcome of its last execution is not known: {record.outcomes[-1].why}"
-    return Judgement("unknown", why, (latest.step_id,), latest.tool, count, 0, record.moments[-1])
+    return ClaimJudgement(
+        "unknown", why, (latest.step_id,), latest.tool, count, 0, record.moments[-1]
+    )
 
 
-def _compared(claim: Claim, last: Execution, outcome: Outcome) -> tuple[Verdict, str]:
+def _compared(claim: Claim, last: ToolExecution, outcome: ToolOutcome) -> tuple[Verdict, str]:
     if outcome.kind == "unknown":
         return "unknown", f"the outcome of the last execution is not known: {outcome.why}"
     has_failed = outcome.kind == "failed"
@@ -199,7 +208,7 @@ def _compared(claim: Claim, last: Execution, outcome: Outcome) -> tuple[Verdict,
     return verdict, f"the last execution {words}: {outcome.why}"
 
 
-def _speaks_of(execution: Execution, word: str) -> bool:
+def _speaks_of(execution: ToolExecution, word: str) -> bool:
     if word in execution.tool.lower():
         return True
     try:
@@ -209,5 +218,5 @@ def _speaks_of(execution: Execution, word: str) -> bool:
     return word in arguments
 
 
-def _moment(one: Execution) -> int:
+def _moment(one: ToolExecution) -> int:
     return one.started_ns if one.ended_ns is None else one.ended_ns

@@ -26,7 +26,7 @@ from hansard_collector.maintenance import Maintainer, MaintenanceSettings, resul
 from hansard_collector.reports import (
     ReportNotSent,
     ReportSettings,
-    Written,
+    WrittenReport,
     send_report,
     write_report,
 )
@@ -365,7 +365,7 @@ def run_report(context: CycleContext) -> PhaseResult:
     return PhaseResult(summary, figures)
 
 
-def _send_report(context: CycleContext, written: Written, settings: ReportSettings) -> bool:
+def _send_report(context: CycleContext, written: WrittenReport, settings: ReportSettings) -> bool:
     """Send a report to the address of the settings; what goes wrong is a diagnostic."""
     try:
         send_report(

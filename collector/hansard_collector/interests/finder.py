@@ -16,9 +16,9 @@ from hansard_collector.heartbeat.notes import AGENT, DIAGNOSTIC
 from hansard_collector.interests.topics import (
     LONGEST_TOPIC,
     MOST_TOPICS,
-    Entry,
     Extractor,
     Topic,
+    TopicEntry,
     roots,
 )
 from hansard_collector.judges.embedders import PIECES, cosine
@@ -55,7 +55,7 @@ Owner = tuple[str, str, str]  # project, user, agent; "" for none
 class RecentEntries:
     """What was read, by namespace, those written to last first."""
 
-    by_owner: dict[Owner, list[Entry]]
+    by_owner: dict[Owner, list[TopicEntry]]
     excluded: dict[str, int]  # how many were left out: diagnostic, external
 
     @property
@@ -92,7 +92,7 @@ def recent_entries(
         page = list_memories(connection, filters, now_ns=now_ns, limit=MOST_OF_TYPE)
         found += [one for one in page.items if one.created_ns >= since_ns]
     found.sort(key=lambda one: -one.id)
-    by_place: dict[Owner, list[Entry]] = defaultdict(list)
+    by_place: dict[Owner, list[TopicEntry]] = defaultdict(list)
     excluded = {DIAGNOSTIC: 0, EXTERNAL: 0}
     for one in found:
         reason = excluded_as(one)
@@ -126,10 +126,10 @@ def texts_of(content: Any) -> list[str]:
     return []
 
 
-def _entry(one: Memory, redactor: Redactor) -> Entry:
+def _entry(one: Memory, redactor: Redactor) -> TopicEntry:
     content = "\n".join(texts_of(one.content))[:_LONGEST]
     clean = [redactor.redact_text(text).text for text in (one.subject, content)]
-    return Entry(one.memory_id, one.memory_type, *clean)
+    return TopicEntry(one.memory_id, one.memory_type, *clean)
 
 
 # Whether a topic is what its entries say, and whether two topics are one.
@@ -141,7 +141,7 @@ _NEAR: Final = {PIECES: 0.8, "wordllama/1": 0.85}
 _NEAR_BY_MODEL: Final = 0.9
 
 
-def supporting(topic: Topic, entries: Sequence[Entry]) -> list[str]:
+def supporting(topic: Topic, entries: Sequence[TopicEntry]) -> list[str]:
     """Return the ids of the entries that support a topic, in their order; none: it has no support.
 
     One entry has to say it: nearly all of the topic's words (more than two thirds), and every name
@@ -322,7 +322,7 @@ class InterestFinder:
     def _checked(
         self,
         found: Sequence[Topic],
-        entries: Sequence[Entry],
+        entries: Sequence[TopicEntry],
         known: list[tuple[str, str]],
         likeness: Likeness,
         *,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from hansard_collector.interests.topics import MOST_TOPICS, Entry, Topic, roots, within
+from hansard_collector.interests.topics import MOST_TOPICS, Topic, TopicEntry, roots, within
 from hansard_compiler.words import is_dense
 
 # `words.toml` has the words that say nothing of a topic: they end a phrase, and are none.
@@ -94,7 +94,9 @@ class PhraseExtractor:
 
     name: str = NAME
 
-    def __call__(self, entries: Sequence[Entry], /, *, limit: int = MOST_TOPICS) -> list[Topic]:
+    def __call__(
+        self, entries: Sequence[TopicEntry], /, *, limit: int = MOST_TOPICS
+    ) -> list[Topic]:
         """Return topics that two entries or more share, each with those entries."""
         phrases, apart = _read(within(entries, _MOST_CHARACTERS))
         supported = {
@@ -175,7 +177,7 @@ def _are_one(a: Key, b: Key) -> bool:
 # ---- reading
 
 
-def _read(entries: Sequence[Entry]) -> tuple[dict[Key, _Phrase], dict[str, set[Sentence]]]:
+def _read(entries: Sequence[TopicEntry]) -> tuple[dict[Key, _Phrase], dict[str, set[Sentence]]]:
     """Return the phrases of entries, and in which sentences each stem occurs."""
     phrases: dict[Key, _Phrase] = {}
     apart: dict[str, set[Sentence]] = defaultdict(set)

@@ -16,7 +16,7 @@ LONGEST_TOPIC: Final = 120  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TopicEntry:
     """A record of memory, as an extractor sees it. Secrets have been removed from its texts."""
 
     memory_id: str
@@ -48,7 +48,9 @@ class Extractor(Protocol):
     def name(self) -> str:
         """Its name and version, stored with each interest."""
 
-    def __call__(self, entries: Sequence[Entry], /, *, limit: int = MOST_TOPICS) -> list[Topic]: ...
+    def __call__(
+        self, entries: Sequence[TopicEntry], /, *, limit: int = MOST_TOPICS
+    ) -> list[Topic]: ...
 
 
 # Roots of words, cut further than search cuts them: detection, detector and detect are one.
@@ -85,7 +87,7 @@ def stems_of(word: str) -> Sequence[str]:
     return (stem(found[-1]),) if len(found) > 1 and not is_dense(found[0]) else found
 
 
-def within(entries: Sequence[Entry], most: int) -> Sequence[Entry]:
+def within(entries: Sequence[TopicEntry], most: int) -> Sequence[TopicEntry]:
     """Return the first entries, the newest, that have so many characters together."""
     sizes = accumulate(len(one.text) for one in entries)
     return entries[: bisect_right(list(sizes), most)]

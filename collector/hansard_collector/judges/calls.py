@@ -15,7 +15,7 @@ from hansard_compiler.providers.base import RenderInput, Sampling
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.providers.adapter import Adapter
-    from hansard_compiler.providers.transport.exchange import Answer
+    from hansard_compiler.providers.transport.exchange import ProviderResponse
 
 _FENCE: Final = "```"
 _MOST_TOKENS: Final = 2_000  # of an answer; reasoning counts among them
@@ -23,7 +23,7 @@ _LONGEST_ANSWER: Final = 100_000  # characters; what was requested takes a few h
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class JudgeUsage:
     """What calls of models took; cost is None where a price is unknown."""
 
     calls: int = 0
@@ -33,11 +33,11 @@ class Usage:
     ms: float = 0.0
     cost_usd: float | None = 0.0
 
-    def since(self, before: Usage) -> Usage:
+    def since(self, before: JudgeUsage) -> JudgeUsage:
         """Return what was added since an earlier count."""
         is_known = self.cost_usd is not None and before.cost_usd is not None
         cost = (self.cost_usd or 0.0) - (before.cost_usd or 0.0)
-        return Usage(
+        return JudgeUsage(
             self.calls - before.calls,
             self.failed - before.failed,
             self.input_tokens - before.input_tokens,
@@ -64,7 +64,7 @@ class Usage:
 class CallCounter:
     """Counts the calls of the judges that share it; used by one thread at a time."""
 
-    usage: Usage = field(default_factory=Usage)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
     def add(self, tokens: Tokens, *, provider: str, model: str, ms: float) -> None:
         """Count a completed call."""
@@ -127,7 +127,7 @@ class ModelCaller:
             raise response.shortfall
         return self._json("\n".join(one.text for one in response.call.output if one.text))
 
-    def _answer(self, request: RenderInput) -> Answer:
+    def _answer(self, request: RenderInput) -> ProviderResponse:
         if self.recorder is None:
             return self.adapter.call(request)
         from hansard._models.call import call_into

@@ -11,7 +11,7 @@ from hansard_collector.judges.errors import JudgeMissing
 if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_collector.interests.topics import Extractor
-    from hansard_collector.judges.calls import CallCounter, Usage
+    from hansard_collector.judges.calls import CallCounter, JudgeUsage
     from hansard_compiler.classifier import Classifier, Task
     from hansard_compiler.relevance import Embedder
 
@@ -52,11 +52,11 @@ class Judges:
         return self.extractor
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> JudgeUsage:
         """What calls of models took since these judges were made."""
-        from hansard_collector.judges.calls import Usage
+        from hansard_collector.judges.calls import JudgeUsage
 
-        return Usage() if self.counter is None else self.counter.usage
+        return JudgeUsage() if self.counter is None else self.counter.usage
 
     def recorded_by(self, recorder: Recorder) -> Judges:
         """Return the same judges, each call of a model recorded as a step below the current span.

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Entry, Topic, within
+from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Topic, TopicEntry, within
 from hansard_collector.judges.calls import CallCounter, ModelCaller
 from hansard_collector.judges.embedders import unit
 from hansard_collector.judges.errors import InvalidJudgement
 from hansard_compiler.calls import Tokens
-from hansard_compiler.classifier import Question, Task, Verdict
+from hansard_compiler.classifier import ClassifierQuestion, ClassifierVerdict, Task
 from hansard_compiler.providers.transport.exchange import read_json
 from hansard_compiler.relevance import Vector
 
@@ -58,13 +58,13 @@ class ModelClassifier:
         """Return the same with its calls recorded."""
         return replace(self, caller=self.caller.recorded_by(recorder))
 
-    def __call__(self, question: Question) -> Verdict:
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
         """Return the model's verdict. Raises ProviderError, InvalidJudgement."""
         response = self.caller.ask(f"{_PROMPTS[question.task]} {_FORM}", _question_json(question))
         return _verdict(response, question.labels, self.name)
 
 
-def _question_json(question: Question) -> str:
+def _question_json(question: ClassifierQuestion) -> str:
     """Return a question as JSON, so that no text can pass for another field."""
     labels = list(question.labels)
     fields: dict[str, Any] = {"text": question.text, "labels": labels}
@@ -76,7 +76,7 @@ def _question_json(question: Question) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
-def _verdict(response: Any, labels: Sequence[str], name: str) -> Verdict:
+def _verdict(response: Any, labels: Sequence[str], name: str) -> ClassifierVerdict:
     if not isinstance(response, dict) or "label" not in response:
         raise InvalidJudgement(name, "it is no JSON object with a label")
     label, score, reason = response["label"], response.get("score"), response.get("reason", "")
@@ -86,7 +86,7 @@ def _verdict(response: Any, labels: Sequence[str], name: str) -> Verdict:
         raise InvalidJudgement(name, "its score is no number from 0 to 1")
     if not isinstance(reason, str):
         raise InvalidJudgement(name, "its reason is no text")
-    return Verdict(label, float(score), " ".join(reason.split())[:_LONGEST_REASON])
+    return ClassifierVerdict(label, float(score), " ".join(reason.split())[:_LONGEST_REASON])
 
 
 # An extractor of topics that calls a model, and takes no response but a JSON array.
@@ -119,7 +119,9 @@ class ModelExtractor:
         """Return the same with its calls recorded."""
         return replace(self, caller=self.caller.recorded_by(recorder))
 
-    def __call__(self, entries: Sequence[Entry], /, *, limit: int = MOST_TOPICS) -> list[Topic]:
+    def __call__(
+        self, entries: Sequence[TopicEntry], /, *, limit: int = MOST_TOPICS
+    ) -> list[Topic]:
         """Return the topics that the model names. Raises ProviderError, InvalidJudgement.
 
         Of very many entries the newest are shown. A text in place of an object cites no entry.
@@ -144,7 +146,7 @@ def _topic(one: Any, name: str) -> Topic:
     return Topic(one, cited)
 
 
-def _shown(entries: Sequence[Entry]) -> list[dict[str, str]]:
+def _shown(entries: Sequence[TopicEntry]) -> list[dict[str, str]]:
     return [
         {"id": one.memory_id, "type": one.memory_type, "subject": one.subject, "text": one.content}
         for one in within(entries, _MOST_CHARACTERS)

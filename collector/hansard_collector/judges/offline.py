@@ -21,14 +21,14 @@ from hansard_compiler.classifier import (
     AGREES,
     CONTRADICTS,
     UNRELATED,
-    Question,
-    Verdict,
+    ClassifierQuestion,
+    ClassifierVerdict,
     WordOverlap,
 )
 from hansard_compiler.words import terms
 
 if TYPE_CHECKING:
-    from hansard_compiler.compile.items import Item
+    from hansard_compiler.compile.items import CandidateItem
 
 NAME: Final = "offline/1"
 _COMMANDS: Final = "hansard.adapters.commands"
@@ -47,7 +47,7 @@ class OfflineClassifier:
     name: str = NAME
     _topics: WordOverlap = field(default_factory=WordOverlap)
 
-    def __call__(self, question: Question) -> Verdict:
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
         """Return the verdict of the task's rules. Raises JudgeMissing where there are none."""
         if question.task == "topic":
             return self._topics(question)
@@ -56,7 +56,7 @@ class OfflineClassifier:
         return _among(_command_rules()(question.text), question.labels)
 
 
-def contradiction_of(question: Question) -> Verdict:
+def contradiction_of(question: ClassifierQuestion) -> ClassifierVerdict:
     """Return whether two statements contradict each other, by what both state.
 
     The score is 0.85 or more for a certain contradiction, 0.4 to 0.7 for one that is doubtful
@@ -75,16 +75,20 @@ def contradiction_of(question: Question) -> Verdict:
     if revised is not None:
         return _contradicts(revised.how, shared, is_certain=revised.is_certain)
     if 100 * shared >= _SAME_PCT:
-        return Verdict(AGREES, round(shared, 3), "the same words, and no value that differs")
-    return Verdict(UNRELATED, round(1 - shared, 3), "few common words, and no value that differs")
+        return ClassifierVerdict(
+            AGREES, round(shared, 3), "the same words, and no value that differs"
+        )
+    return ClassifierVerdict(
+        UNRELATED, round(1 - shared, 3), "few common words, and no value that differs"
+    )
 
 
-def _contradicts(rule: str, shared: float, *, is_certain: bool) -> Verdict:
+def _contradicts(rule: str, shared: float, *, is_certain: bool) -> ClassifierVerdict:
     least, more = _CERTAIN if is_certain else _DOUBTFUL
     how = {"negation": "one denies the other", "number": "another number of the same"}
     reason = how.get(rule, "another value of the same")
     sure = "certain" if is_certain else "doubtful: both may hold"
-    return Verdict(CONTRADICTS, round(least + more * shared, 3), f"{reason} ({sure})")
+    return ClassifierVerdict(CONTRADICTS, round(least + more * shared, 3), f"{reason} ({sure})")
 
 
 def _shared(a: str, b: str) -> float:
@@ -94,18 +98,18 @@ def _shared(a: str, b: str) -> float:
     return len(words[0] & words[1]) / least if least else 0.0
 
 
-def _statement(item: Item, subject: str) -> str:
+def _statement(item: CandidateItem, subject: str) -> str:
     """Return the text of a statement; of a few words, that they hold of its subject."""
     if not subject or len(item.text.split()) >= _FEW_WORDS:
         return item.text
     return f"{subject} is {item.text}"
 
 
-def _item(text: str, subject: str, position: int) -> Item:
+def _item(text: str, subject: str, position: int) -> CandidateItem:
     """Return a statement as a candidate of a compile: the second is the newer."""
-    from hansard_compiler.compile.items import MICRO, Item
+    from hansard_compiler.compile.items import MICRO, CandidateItem
 
-    return Item(
+    return CandidateItem(
         id=str(position),
         kind="memory",
         position=position,
@@ -127,14 +131,14 @@ def _item(text: str, subject: str, position: int) -> Item:
     )
 
 
-def _among(verdict: Verdict, labels: Sequence[str]) -> Verdict:
+def _among(verdict: ClassifierVerdict, labels: Sequence[str]) -> ClassifierVerdict:
     """Return a verdict that names one of the labels; without its label none fits."""
     if verdict.label is None or verdict.label in labels:
         return verdict
-    return Verdict(None, 0.0, verdict.reason)
+    return ClassifierVerdict(None, 0.0, verdict.reason)
 
 
-def _command_rules() -> Callable[[str], Verdict]:
+def _command_rules() -> Callable[[str], ClassifierVerdict]:
     """Return the rules on commands; they are data of an adapter package, loaded on first use."""
     try:
         is_there = find_spec(_COMMANDS) is not None
@@ -142,4 +146,4 @@ def _command_rules() -> Callable[[str], Verdict]:
         is_there = False
     if not is_there:
         raise JudgeMissing(f"the rules on commands are missing: {_COMMANDS} is not installed")
-    return cast("Callable[[str], Verdict]", import_module(_COMMANDS).classify_command)
+    return cast("Callable[[str], ClassifierVerdict]", import_module(_COMMANDS).classify_command)

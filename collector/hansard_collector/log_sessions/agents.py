@@ -9,16 +9,16 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_collector.dialects.engine.item_views import LogView
 from hansard_collector.log_sessions import claude_code, codex, gemini_cli, generic, hooks
-from hansard_collector.log_sessions.marks import Agent, SessionEvent, text_of
+from hansard_collector.log_sessions.marks import LogAgent, SessionEvent, text_of
 
 # Whether a record is of the agent, the agent, and the keys under which it names its session.
-_TABLE: tuple[tuple[Callable[[LogView], bool], Agent, tuple[str, ...]], ...] = (
+_TABLE: tuple[tuple[Callable[[LogView], bool], LogAgent, tuple[str, ...]], ...] = (
     (claude_code.speaks, claude_code.CLAUDE_CODE, ("session.id",)),
     (codex.speaks, codex.CODEX, ("conversation.id",)),
     (gemini_cli.speaks, gemini_cli.GEMINI_CLI, ("session.id",)),
     (generic.speaks, generic.GENERIC, generic.SESSIONS),
 )
-AGENTS: Mapping[str, Agent] = {agent.dialect: hooks.joined(agent) for _, agent, _ in _TABLE}
+AGENTS: Mapping[str, LogAgent] = {agent.dialect: hooks.joined(agent) for _, agent, _ in _TABLE}
 
 
 def recognise(log: LogView, record: LogRecord) -> SessionEvent | None:

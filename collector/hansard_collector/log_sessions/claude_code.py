@@ -17,11 +17,11 @@ from hansard_collector.log_sessions.marks import (
     LLM,
     TASK,
     TOOL,
-    Agent,
-    Entry,
     EntryType,
-    Mark,
-    Step,
+    LogAgent,
+    LogEntry,
+    LogMark,
+    LogStep,
     content_of,
     copied,
     duration_of,
@@ -54,7 +54,7 @@ def _name(log: LogView) -> str:
     return log.event_name.removeprefix(_PREFIX)
 
 
-def read(log: LogView) -> Mark | None:
+def read(log: LogView) -> LogMark | None:
     make = _MARKS.get(_name(log))
     return _mark(log, EntryType.NOTE) if make is None else make(log)
 
@@ -67,8 +67,8 @@ def _mark(
     key: tuple[str, ...] = (),
     sequence: tuple[str, ...] = (),
     is_timed: bool = False,
-) -> Mark:
-    return Mark(
+) -> LogMark:
+    return LogMark(
         entry_type,
         kind,
         key=text_of(log, *key),
@@ -78,14 +78,14 @@ def _mark(
     )
 
 
-def _answer(log: LogView) -> Mark:
+def _answer(log: LogView) -> LogMark:
     """A record of a call that may be named only by when it comes (Bedrock, Vertex)."""
     if text_of(log, "request_id"):
         return _mark(log, EntryType.STEP, LLM, key=("request_id",), sequence=_QUERY)
     return _mark(log, EntryType.END, sequence=_QUERY)
 
 
-def _tool(log: LogView) -> Mark:
+def _tool(log: LogView) -> LogMark:
     if not text_of(log, "tool_use_id") and _name(log) == "tool_decision":
         return _mark(log, EntryType.NOTE)  # what was decided on is unknown
     return _mark(log, EntryType.STEP, TOOL, key=("tool_use_id",), is_timed=True)
@@ -93,7 +93,7 @@ def _tool(log: LogView) -> Mark:
 
 _QUERY = ("query_source",)
 _call = partial(_mark, entry_type=EntryType.STEP, kind=LLM, sequence=_QUERY, is_timed=True)
-_MARKS: Mapping[str, Callable[[LogView], Mark]] = {
+_MARKS: Mapping[str, Callable[[LogView], LogMark]] = {
     "user_prompt": partial(_mark, entry_type=EntryType.PROMPT),
     "api_request": partial(_call, key=("request_id", "client_request_id")),
     # The client's own id may stand for all attempts of a request: each of them failed by itself.
@@ -109,7 +109,7 @@ _MARKS: Mapping[str, Callable[[LogView], Mark]] = {
 }
 
 
-def build(kind: str, entries: Sequence[Entry]) -> Step | None:
+def build(kind: str, entries: Sequence[LogEntry]) -> LogStep | None:
     if kind == LLM:
         return _build_call(entries)
     if kind == TOOL:
@@ -120,7 +120,7 @@ def build(kind: str, entries: Sequence[Entry]) -> Step | None:
     if kind == AGENT:
         found = text_of(last.log, "agent_type", "subagent_type", "agent.name")
         attributes |= present({"subagent_type": found or None})
-    return Step(
+    return LogStep(
         name,
         last.time_ns - duration_of(last.log),
         last.time_ns,
@@ -129,7 +129,7 @@ def build(kind: str, entries: Sequence[Entry]) -> Step | None:
     )
 
 
-def _build_call(entries: Sequence[Entry]) -> Step:
+def _build_call(entries: Sequence[LogEntry]) -> LogStep:
     by_name = {_name(entry.log): entry for entry in entries}  # of several attempts, the last
     done = by_name.get("api_request")
     failed = by_name.get("api_error") if done is None else None
@@ -149,10 +149,10 @@ def _build_call(entries: Sequence[Entry]) -> Step:
     error = None
     if failed is not None:
         error = text_of(failed.log, "error", "error_type") or "the request failed"
-    return Step("claude_code.llm_request", start_ns, end_ns, attributes=attributes, error=error)
+    return LogStep("claude_code.llm_request", start_ns, end_ns, attributes=attributes, error=error)
 
 
-def _bodies(by_name: Mapping[str, Entry]) -> dict[str, Value]:
+def _bodies(by_name: Mapping[str, LogEntry]) -> dict[str, Value]:
     """Raw bodies, where they came whole: a body that was cut off is no JSON any more."""
     found: dict[str, Value] = {}
     for name, key in (
@@ -171,13 +171,13 @@ def _bodies(by_name: Mapping[str, Entry]) -> dict[str, Value]:
     return found
 
 
-def _build_tool(entries: Sequence[Entry]) -> Step:
+def _build_tool(entries: Sequence[LogEntry]) -> LogStep:
     by_name = {_name(entry.log): entry for entry in entries}
     result = by_name.get("tool_result")
     decision = by_name.get("tool_decision")
     logs = [entry.log for entry in (decision, result) if entry is not None]
     last = result or entries[-1]
-    return Step(
+    return LogStep(
         "claude_code.tool",
         last.time_ns - duration_of(last.log),
         last.time_ns,
@@ -186,7 +186,7 @@ def _build_tool(entries: Sequence[Entry]) -> Step:
     )
 
 
-def root(entries: Sequence[Entry]) -> Step:
+def root(entries: Sequence[LogEntry]) -> LogStep:
     prompts = [entry.log for entry in entries if _name(entry.log) == "user_prompt"]
     first = entries[0]
     attributes = {
@@ -197,10 +197,10 @@ def root(entries: Sequence[Entry]) -> Step:
         **copied(prompts[:1], but={"prompt"}),
         **present({"user_prompt": prompt_text(prompts)}),
     }
-    return Step("claude_code.interaction", first.time_ns, first.time_ns, attributes=attributes)
+    return LogStep("claude_code.interaction", first.time_ns, first.time_ns, attributes=attributes)
 
 
-CLAUDE_CODE = Agent(
+CLAUDE_CODE = LogAgent(
     DIALECT,
     read,
     build,

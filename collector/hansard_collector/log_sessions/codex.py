@@ -15,11 +15,11 @@ from hansard_collector.log_sessions import gen_ai_steps
 from hansard_collector.log_sessions.marks import (
     LLM,
     TOOL,
-    Agent,
-    Entry,
     EntryType,
-    Mark,
-    Step,
+    LogAgent,
+    LogEntry,
+    LogMark,
+    LogStep,
     content_of,
     copied,
     duration_of,
@@ -47,22 +47,22 @@ def speaks(log: LogView) -> bool:
     return log.event_name.startswith(_PREFIX)
 
 
-def read(log: LogView) -> Mark | None:
+def read(log: LogView) -> LogMark | None:
     name = log.event_name
     if name == "codex.user_prompt":
-        return Mark(EntryType.PROMPT, prompt=text_of(log, "turn.id"))
+        return LogMark(EntryType.PROMPT, prompt=text_of(log, "turn.id"))
     if name in _REQUESTS:
         if _request_failed(log):
-            return Mark(EntryType.STEP, LLM, duration_ns=duration_of(log))
-        return Mark(EntryType.START, duration_ns=duration_of(log))
+            return LogMark(EntryType.STEP, LLM, duration_ns=duration_of(log))
+        return LogMark(EntryType.START, duration_ns=duration_of(log))
     if name == "codex.sse_event":
-        return Mark(EntryType.STEP, LLM) if _ends_call(log) else Mark(EntryType.NOTE)
+        return LogMark(EntryType.STEP, LLM) if _ends_call(log) else LogMark(EntryType.NOTE)
     if name == "codex.agent_response":
-        return Mark(EntryType.END)
+        return LogMark(EntryType.END)
     call = text_of(log, "call_id")
     if name == "codex.tool_result" or (name in _ABOUT_TOOLS and call):
-        return Mark(EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log))
-    return Mark(EntryType.NOTE)
+        return LogMark(EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log))
+    return LogMark(EntryType.NOTE)
 
 
 _ABOUT_TOOLS = ("codex.tool_decision", "codex.sandbox_outcome")
@@ -87,11 +87,11 @@ def _is_end(log: LogView) -> bool:
     return mark is not None and mark.entry_type is EntryType.STEP
 
 
-def build(kind: str, entries: Sequence[Entry]) -> Step | None:
+def build(kind: str, entries: Sequence[LogEntry]) -> LogStep | None:
     return _build_tool(entries) if kind == TOOL else _build_call(entries)
 
 
-def _build_call(entries: Sequence[Entry]) -> Step | None:
+def _build_call(entries: Sequence[LogEntry]) -> LogStep | None:
     ends = [entry for entry in entries if _is_end(entry.log)]
     if not ends:
         return None
@@ -117,7 +117,7 @@ def _build_call(entries: Sequence[Entry]) -> Step | None:
     )
 
 
-def _build_tool(entries: Sequence[Entry]) -> Step:
+def _build_tool(entries: Sequence[LogEntry]) -> LogStep:
     results = named(entries, "codex.tool_result")
     last = results[-1] if results else entries[-1]
     others = [entry.log for entry in entries if entry is not last]
@@ -136,13 +136,13 @@ def _build_tool(entries: Sequence[Entry]) -> Step:
     )
 
 
-def root(entries: Sequence[Entry]) -> Step:
+def root(entries: Sequence[LogEntry]) -> LogStep:
     prompts = [entry.log for entry in named(entries, "codex.user_prompt")]
     session = text_of(entries[0].log, "conversation.id")
     return gen_ai_steps.turn(NAME, entries, prompts=prompts, session=session)
 
 
-CODEX = Agent(
+CODEX = LogAgent(
     DIALECT,
     read,
     build,

@@ -17,11 +17,11 @@ from hansard_collector.log_sessions.marks import (
     LLM,
     TASK,
     TOOL,
-    Agent,
-    Entry,
     EntryType,
-    Mark,
-    Step,
+    LogAgent,
+    LogEntry,
+    LogMark,
+    LogStep,
     content_of,
     copied,
     duration_of,
@@ -51,16 +51,16 @@ def speaks(log: LogView) -> bool:
     return log.event_name.startswith(_PREFIX) or (log.event_name == _DETAILS and by_gemini)
 
 
-def read(log: LogView) -> Mark | None:
+def read(log: LogView) -> LogMark | None:
     prompt = _prompt_id(log)
     name = log.event_name.removeprefix(_PREFIX)
     if name == "user_prompt":
-        return Mark(EntryType.PROMPT, prompt=prompt)
+        return LogMark(EntryType.PROMPT, prompt=prompt)
     if name == "api_request":
-        return Mark(EntryType.START, prompt=prompt)
+        return LogMark(EntryType.START, prompt=prompt)
     if name in ("api_response", "api_error", _DETAILS):
         moment = text_of(log, "event.timestamp")
-        return Mark(
+        return LogMark(
             EntryType.ABOUT if name == _DETAILS else EntryType.STEP,
             LLM,
             key=f"at {moment}" if moment else "",
@@ -69,9 +69,9 @@ def read(log: LogView) -> Mark | None:
         )
     kind = _KINDS.get(name)
     if kind is None:
-        return Mark(EntryType.NOTE, prompt=prompt)
+        return LogMark(EntryType.NOTE, prompt=prompt)
     key = text_of(log, "agent_id") if kind == AGENT else text_of(log, "call_id", "tool_call_id")
-    return Mark(EntryType.STEP, kind, key=key, duration_ns=duration_of(log), prompt=prompt)
+    return LogMark(EntryType.STEP, kind, key=key, duration_ns=duration_of(log), prompt=prompt)
 
 
 _KINDS = {
@@ -88,7 +88,7 @@ def _prompt_id(log: LogView) -> str:
     return main[1] if main else sent
 
 
-def build(kind: str, entries: Sequence[Entry]) -> Step | None:
+def build(kind: str, entries: Sequence[LogEntry]) -> LogStep | None:
     if kind == LLM:
         return build_call(entries)
     if kind == TOOL:
@@ -98,13 +98,13 @@ def build(kind: str, entries: Sequence[Entry]) -> Step | None:
     error = text_of(last.log, "error", "error.message") or None
     start_ns = min(first.time_ns, last.time_ns - duration_of(last.log))
     if kind == TASK:
-        return Step(last.log.event_name, start_ns, last.time_ns, attributes, error)
+        return LogStep(last.log.event_name, start_ns, last.time_ns, attributes, error)
     name = text_of(last.log, "agent_name")
     attributes |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
-    return Step(f"invoke_agent {name}".rstrip(), start_ns, last.time_ns, attributes, error)
+    return LogStep(f"invoke_agent {name}".rstrip(), start_ns, last.time_ns, attributes, error)
 
 
-def build_call(entries: Sequence[Entry]) -> Step | None:
+def build_call(entries: Sequence[LogEntry]) -> LogStep | None:
     """Return a call of its response or error; the other records alone make none."""
     ends = [entry for entry in entries if _is(entry, "api_response", "api_error")]
     if not ends:
@@ -131,7 +131,7 @@ def build_call(entries: Sequence[Entry]) -> Step | None:
 
 
 def _content(
-    entries: Sequence[Entry], end: LogView, *, details: Sequence[LogView]
+    entries: Sequence[LogEntry], end: LogView, *, details: Sequence[LogView]
 ) -> dict[str, Value]:
     """The messages, where the event of the conventions does not hold them already."""
     found: dict[str, Value] = {}
@@ -143,7 +143,7 @@ def _content(
     return present(found)
 
 
-def build_tool(entries: Sequence[Entry]) -> Step:
+def build_tool(entries: Sequence[LogEntry]) -> LogStep:
     last = entries[-1]
     log = last.log
     return gen_ai_steps.tool(
@@ -158,17 +158,17 @@ def build_tool(entries: Sequence[Entry]) -> Step:
     )
 
 
-def _is(entry: Entry, *names: str) -> bool:
+def _is(entry: LogEntry, *names: str) -> bool:
     return entry.log.event_name.rpartition(".")[2] in names
 
 
-def root(entries: Sequence[Entry]) -> Step:
+def root(entries: Sequence[LogEntry]) -> LogStep:
     prompts = [entry.log for entry in named(entries, "gemini_cli.user_prompt")]
     session = text_of(entries[0].log, "session.id")
     return gen_ai_steps.turn(NAME, entries, prompts=prompts, session=session)
 
 
-GEMINI_CLI = Agent(
+GEMINI_CLI = LogAgent(
     DIALECT,
     read,
     build,

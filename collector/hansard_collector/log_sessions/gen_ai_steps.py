@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from hansard_collector.dialects.engine import values
 from hansard_collector.dialects.engine.item_views import LogView, Value
 from hansard_collector.log_sessions.marks import (
-    Entry,
-    Step,
+    LogEntry,
+    LogStep,
     copied,
     of_session,
     present,
@@ -17,7 +17,9 @@ from hansard_collector.log_sessions.marks import (
 )
 
 
-def turn(name: str, entries: Sequence[Entry], *, prompts: Sequence[LogView], session: str) -> Step:
+def turn(
+    name: str, entries: Sequence[LogEntry], *, prompts: Sequence[LogView], session: str
+) -> LogStep:
     """Return a turn's own step: the agent with its prompt."""
     first = entries[0]
     attributes: dict[str, Value] = {
@@ -28,14 +30,14 @@ def turn(name: str, entries: Sequence[Entry], *, prompts: Sequence[LogView], ses
         **copied(prompts[:1], but={"prompt"}),
         **present({"gen_ai.input.messages": prompt_text(prompts)}),
     }
-    return Step(f"invoke_agent {name}", first.time_ns, first.time_ns, attributes=attributes)
+    return LogStep(f"invoke_agent {name}", first.time_ns, first.time_ns, attributes=attributes)
 
 
 def call(
     *, model: str, start_ns: int, end_ns: int, attributes: Mapping[str, Value], error: str | None
-) -> Step:
+) -> LogStep:
     """Return a model call."""
-    return Step(
+    return LogStep(
         f"chat {model}".rstrip(),
         start_ns,
         end_ns,
@@ -58,9 +60,9 @@ def tool(
     end_ns: int,
     attributes: Mapping[str, Value],
     error: str | None,
-) -> Step:
+) -> LogStep:
     """Return a tool that was run, or was decided on."""
-    return Step(
+    return LogStep(
         f"execute_tool {name}".rstrip(),
         start_ns,
         end_ns,

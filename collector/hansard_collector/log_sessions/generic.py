@@ -16,11 +16,11 @@ from hansard_collector.log_sessions.marks import (
     LLM,
     TASK,
     TOOL,
-    Agent,
-    Entry,
     EntryType,
-    Mark,
-    Step,
+    LogAgent,
+    LogEntry,
+    LogMark,
+    LogStep,
     copied,
     duration_of,
     failure_of,
@@ -66,12 +66,12 @@ def _name(log: LogView) -> str:
     return _DETAILS if log.event_name == _DETAILS else log.event_name.rpartition(".")[2]
 
 
-def read(log: LogView) -> Mark | None:
+def read(log: LogView) -> LogMark | None:
     name, prompt = _name(log), text_of(log, *_PROMPTS)
     if name == "user_prompt":
-        return Mark(EntryType.PROMPT, prompt=prompt)
+        return LogMark(EntryType.PROMPT, prompt=prompt)
     if name in ("api_response", "api_error", _DETAILS) or (name == "api_request" and _counts(log)):
-        return Mark(
+        return LogMark(
             EntryType.STEP,
             LLM,
             key=text_of(log, *_REQUESTS),
@@ -79,17 +79,17 @@ def read(log: LogView) -> Mark | None:
             prompt=prompt,
         )
     if name == "api_request":
-        return Mark(EntryType.START, prompt=prompt)
+        return LogMark(EntryType.START, prompt=prompt)
     if name == "assistant_response":
         request = text_of(log, *_REQUESTS)
         entry_type, kind = (EntryType.STEP, LLM) if request else (EntryType.END, "")
-        return Mark(entry_type, kind, key=request, prompt=prompt)
+        return LogMark(entry_type, kind, key=request, prompt=prompt)
     call = text_of(log, *_CALLS)
     if name in ("tool_call", "tool_result") or (name == "tool_decision" and call):
-        return Mark(EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=prompt)
+        return LogMark(EntryType.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=prompt)
     if name in _TASKS:
-        return Mark(EntryType.STEP, TASK, duration_ns=duration_of(log), prompt=prompt)
-    return Mark(EntryType.NOTE, prompt=prompt)
+        return LogMark(EntryType.STEP, TASK, duration_ns=duration_of(log), prompt=prompt)
+    return LogMark(EntryType.NOTE, prompt=prompt)
 
 
 def _counts(log: LogView) -> bool:
@@ -97,17 +97,17 @@ def _counts(log: LogView) -> bool:
     return any(values.count(log.attributes.get(key)) is not None for key in keys)
 
 
-def build(kind: str, entries: Sequence[Entry]) -> Step | None:
+def build(kind: str, entries: Sequence[LogEntry]) -> LogStep | None:
     if kind == LLM:
         return _build_call(entries)
     if kind == TOOL:
         return _build_tool(entries)
     last = entries[-1]
     start_ns = last.time_ns - duration_of(last.log)
-    return Step(last.log.event_name, start_ns, last.time_ns, copied([last.log]))
+    return LogStep(last.log.event_name, start_ns, last.time_ns, copied([last.log]))
 
 
-def _build_call(entries: Sequence[Entry]) -> Step:
+def _build_call(entries: Sequence[LogEntry]) -> LogStep:
     answers = [entry for entry in entries if _name(entry.log) == "assistant_response"]
     starts = [entry for entry in entries if _starts(entry.log)]
     ends = [entry for entry in entries if entry not in answers and entry not in starts] or answers
@@ -154,7 +154,7 @@ def _usage(logs: Sequence[LogView]) -> dict[str, Value]:
     return found
 
 
-def _build_tool(entries: Sequence[Entry]) -> Step:
+def _build_tool(entries: Sequence[LogEntry]) -> LogStep:
     results = [entry for entry in entries if _name(entry.log) != "tool_decision"]
     last = (results or entries)[-1]
     log = last.log
@@ -175,7 +175,7 @@ def _build_tool(entries: Sequence[Entry]) -> Step:
     )  # fmt: skip
 
 
-def root(entries: Sequence[Entry]) -> Step:
+def root(entries: Sequence[LogEntry]) -> LogStep:
     log = entries[0].log
     name = text_of(log, "gen_ai.agent.name") or log.event_name.rpartition(".")[0]
     if log.event_name == _DETAILS:
@@ -187,4 +187,4 @@ def root(entries: Sequence[Entry]) -> Step:
 
 
 SESSIONS = ("gen_ai.conversation.id", "session.id", "conversation.id")
-GENERIC = Agent(DIALECT, read, build, root)
+GENERIC = LogAgent(DIALECT, read, build, root)

@@ -29,7 +29,7 @@ from hansard_collector.pipeline.requests import (
     Ingest,
     IngestRequest,
     IngestResult,
-    Sender,
+    RequestSender,
     Signal,
 )
 from hansard_compiler.redaction.redactor import Redactor
@@ -40,7 +40,7 @@ _EVERY_S: Final = 15.0
 _ANSWER_S: Final = 60.0
 _MOST_AT_ONCE: Final = 256  # files that wait for one answer
 _MOST_BYTES: Final = 8 << 20  # of one file; a hook writes less
-_SENDER: Final = Sender(address="", user_agent="hansard-hook", transport="spool")
+_SENDER: Final = RequestSender(address="", user_agent="hansard-hook", transport="spool")
 
 _log = logging.getLogger("hansard.hooks")
 

@@ -16,11 +16,11 @@ from hansard_collector.dialects.engine.item_views import LogView, Value
 from hansard_collector.log_sessions import gen_ai_steps
 from hansard_collector.log_sessions.marks import (
     TOOL,
-    Agent,
-    Entry,
     EntryType,
-    Mark,
-    Step,
+    LogAgent,
+    LogEntry,
+    LogMark,
+    LogStep,
     failure_of,
     newest_content,
     newest_text,
@@ -60,37 +60,37 @@ def dialect_of(log: LogView) -> str:
     return _DIALECTS.get(values.text(log.resource.get("service.name")) or "", "generic")
 
 
-def read(log: LogView) -> Mark:
+def read(log: LogView) -> LogMark:
     """Return the parent of a record: its call, or the session as a whole."""
     if log.event_name in _CALLS:
-        return Mark(EntryType.STEP, TOOL, key=text_of(log, "tool_use_id"), sequence=SEQUENCE)
-    return Mark(EntryType.SESSION, sequence=SEQUENCE)
+        return LogMark(EntryType.STEP, TOOL, key=text_of(log, "tool_use_id"), sequence=SEQUENCE)
+    return LogMark(EntryType.SESSION, sequence=SEQUENCE)
 
 
-def joined(agent: Agent) -> Agent:
+def joined(agent: LogAgent) -> LogAgent:
     """Return an agent whose steps come from hooks, from its own records, or from both."""
 
-    def build(kind: str, entries: Sequence[Entry]) -> Step | None:
+    def build(kind: str, entries: Sequence[LogEntry]) -> LogStep | None:
         own, hooked = _apart(entries)
         if not hooked:
             return agent.build(kind, own)
         step = agent.build(kind, own) if own else None
         return _build(hooked) if step is None else _completed(step, hooked)
 
-    def root(entries: Sequence[Entry]) -> Step:
+    def root(entries: Sequence[LogEntry]) -> LogStep:
         own, hooked = _apart(entries)
         return agent.root(own) if own else _root(hooked)
 
     return replace(agent, build=build, root=root)
 
 
-def _apart(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+def _apart(entries: Sequence[LogEntry]) -> tuple[list[LogEntry], list[LogEntry]]:
     """Return the agent's own records, and those of hooks."""
     hooked = [entry for entry in entries if speaks(entry.log)]
     return ([entry for entry in entries if not speaks(entry.log)] if hooked else [*entries]), hooked
 
 
-def _build(entries: Sequence[Entry]) -> Step:
+def _build(entries: Sequence[LogEntry]) -> LogStep:
     """Return the step of a call that only hooks report: from before it to after it."""
     logs = [entry.log for entry in entries]
     ends = [entry for entry in entries if entry.log.event_name == ENDED]
@@ -107,7 +107,7 @@ def _build(entries: Sequence[Entry]) -> Step:
     )
 
 
-def _completed(step: Step, entries: Sequence[Entry]) -> Step:
+def _completed(step: LogStep, entries: Sequence[LogEntry]) -> LogStep:
     """Return a step of the agent's own records with what only hooks report of it."""
     logs = [entry.log for entry in entries]
     known = step.attributes
@@ -124,7 +124,7 @@ def _completed(step: Step, entries: Sequence[Entry]) -> Step:
     return replace(step, attributes={**present(added), **_facts(logs), **known})
 
 
-def _root(entries: Sequence[Entry]) -> Step:
+def _root(entries: Sequence[LogEntry]) -> LogStep:
     """Return the session's own step: the prompts, and the last response."""
     logs = [entry.log for entry in entries]
     first = logs[0]

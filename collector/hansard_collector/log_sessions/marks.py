@@ -28,7 +28,7 @@ class EntryType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LogMark:
     """What an agent's module reads from one record."""
 
     entry_type: EntryType
@@ -40,7 +40,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One record of a step, with its time, which the record itself may not have."""
 
     time_ns: int
@@ -48,7 +48,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LogStep:
     """A step as an agent's module makes it of its records."""
 
     name: str
@@ -59,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class LogAgent:
     """A coding agent: how its records are read and its steps built.
 
     `build` answers None for records that do not make a step. `root` makes the turn's own step of
@@ -67,9 +67,9 @@ class Agent:
     """
 
     dialect: str
-    read: Callable[[LogView], Mark | None]
-    build: Callable[[str, Sequence[Entry]], Step | None]
-    root: Callable[[Sequence[Entry]], Step]
+    read: Callable[[LogView], LogMark | None]
+    build: Callable[[str, Sequence[LogEntry]], LogStep | None]
+    root: Callable[[Sequence[LogEntry]], LogStep]
     # Attributes under which spans that the agent sends tell the key of a step of this kind.
     sent_as: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Whether records of model calls share nothing with their spans but session and time.
@@ -82,7 +82,7 @@ class SessionEvent:
 
     dialect: str
     session: str
-    mark: Mark
+    mark: LogMark
     digest: str  # of the record: what the key of a step that has none is made from
 
     @property
@@ -200,6 +200,6 @@ def present(attributes: Mapping[str, Value]) -> dict[str, Value]:
     return {key: value for key, value in attributes.items() if value is not None}
 
 
-def named(entries: Sequence[Entry], *names: str) -> list[Entry]:
+def named(entries: Sequence[LogEntry], *names: str) -> list[LogEntry]:
     """Return the records with one of the event names, in their order."""
     return [entry for entry in entries if entry.log.event_name in names]

@@ -14,10 +14,10 @@ from hansard_collector.dialects.content.messages import MessageCache
 from hansard_collector.dialects.engine.item_views import Value
 from hansard_collector.log_sessions.marks import (
     LLM,
-    Agent,
-    Entry,
     EntryType,
-    Step,
+    LogAgent,
+    LogEntry,
+    LogStep,
     root_id,
     step_id,
 )
@@ -39,7 +39,7 @@ from hansard_store.ingest.session_logs import (
     records_of_step,
 )
 from hansard_store.ingest.span_input import ReceivedSpan
-from hansard_store.ingest.writer import Batch
+from hansard_store.ingest.writer import WriteBatch
 from hansard_store.runs.projection import NO_TIMES, RunState
 from hansard_store.steps.flags import SpanFlag
 
@@ -52,7 +52,7 @@ _TURN = "turn"
 class _Records:
     """The log records of a step, with the envelope that its span gets: the first one's."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[LogEntry]
     first: PackedLog
 
 
@@ -75,14 +75,16 @@ class News:
 class StepMaker:
     """Makes the spans of runs that have no others, inside one transaction."""
 
-    def __init__(self, connection: apsw.Connection, batch: Batch, messages: MessageCache) -> None:
+    def __init__(
+        self, connection: apsw.Connection, batch: WriteBatch, messages: MessageCache
+    ) -> None:
         self._connection = connection
         self._batch = batch
         self._messages = messages
         self._cutter = ContentCutter()
         self._envelopes = Envelopes(connection)
 
-    def make(self, agent: Agent, trace_id: bytes, news: News) -> None:
+    def make(self, agent: LogAgent, trace_id: bytes, news: News) -> None:
         """Make the steps of a run that have news again, and its root of all that is known."""
         is_complete = self._make_steps(agent, trace_id, news.steps)
         is_complete &= self._make_root(agent, trace_id, news)
@@ -90,7 +92,7 @@ class StepMaker:
             # What a step does not say any more may be said by any other one.
             self._make_steps(agent, trace_id, self._all_steps(trace_id))
 
-    def _make_steps(self, agent: Agent, trace_id: bytes, steps: Mapping[bytes, str]) -> bool:
+    def _make_steps(self, agent: LogAgent, trace_id: bytes, steps: Mapping[bytes, str]) -> bool:
         """Make steps again; False when one no longer states what it stated of its run."""
         is_complete = True
         for span_id, kind in steps.items():
@@ -132,7 +134,7 @@ class StepMaker:
     def _run(self, trace_id: bytes) -> RunState | None:
         return self._batch.runs.find(trace_id)
 
-    def _make_root(self, agent: Agent, trace_id: bytes, news: News) -> bool:
+    def _make_root(self, agent: LogAgent, trace_id: bytes, news: News) -> bool:
         """Make the turn itself, of its prompts, else of its first record; returns like `_put`."""
         root = root_id(trace_id)
         begins = (EntryType.PROMPT, EntryType.SESSION)
@@ -147,7 +149,7 @@ class StepMaker:
             return True
         made = agent.root(records.entries)
         records = _Records(own.entries if own else (), records.first)
-        step = Step(
+        step = LogStep(
             made.name,
             start_ns,
             max(end_ns, start_ns),
@@ -175,7 +177,7 @@ class StepMaker:
         return call is not None and bool(call.flags & SpanFlag.ERROR)
 
     def _put(
-        self, step: Step, records: _Records, *, trace_id: bytes, span_id: bytes, kind: str
+        self, step: LogStep, records: _Records, *, trace_id: bytes, span_id: bytes, kind: str
     ) -> bool:
         """Store a step; False when it stated something of its run that it no longer does."""
         first = records.first
@@ -217,10 +219,10 @@ class StepMaker:
         packed = record_of(self._connection, log)
         return _Records([self._entry(packed)], packed)
 
-    def _entry(self, packed: PackedLog) -> Entry:
+    def _entry(self, packed: PackedLog) -> LogEntry:
         self._batch.write_held()
         log = self._envelopes.log(packed.record, resource=packed.resource, scope=packed.scope)
-        return Entry(packed.time_ns, log)
+        return LogEntry(packed.time_ns, log)
 
 
 # Steps made of log records, as spans like those that are sent.
@@ -230,7 +232,7 @@ _MAC_BYTES = 16
 _INT_LIMIT = 1 << 63
 
 
-def span_of(step: Step, *, trace_id: bytes, span_id: bytes, parent: bytes, kind: str) -> Span:
+def span_of(step: LogStep, *, trace_id: bytes, span_id: bytes, parent: bytes, kind: str) -> Span:
     """Return a step as the span that its agent might have sent."""
     span = Span(
         trace_id=trace_id,

@@ -40,7 +40,7 @@ from hansard_collector.pipeline.validation import bad_trace_id
 from hansard_store.ingest import session_logs
 from hansard_store.ingest.otlp_records import restore_log
 from hansard_store.ingest.session_logs import SessionLog, is_repeated, record_of
-from hansard_store.ingest.writer import Batch
+from hansard_store.ingest.writer import WriteBatch
 from hansard_store.runs.projection import RunState
 
 _END_OF_TIME = (1 << 63) - 1
@@ -53,7 +53,7 @@ _SENT_KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ids:
+class LogIds:
     """Under which ids a record is stored."""
 
     trace_id: bytes | None
@@ -72,7 +72,9 @@ class SentSpan:
 class SessionWriter:
     """Places log records and keeps the runs that are made of them up to date."""
 
-    def __init__(self, connection: apsw.Connection, batch: Batch, messages: MessageCache) -> None:
+    def __init__(
+        self, connection: apsw.Connection, batch: WriteBatch, messages: MessageCache
+    ) -> None:
         self._connection = connection
         self._batch = batch
         self._maker = StepMaker(connection, batch, messages)
@@ -94,20 +96,20 @@ class SessionWriter:
 
     # ---- as items are written
 
-    def place(self, event: SessionEvent, time_ns: int) -> Ids:
+    def place(self, event: SessionEvent, time_ns: int) -> LogIds:
         """Return the ids for a record that has none."""
         trace_id = self._home(event, time_ns)
         if trace_id is None:
-            return Ids(None, None)
+            return LogIds(None, None)
         mark = event.mark
         span_id = self._span_for(
             trace_id, event.dialect, mark.entry_type, mark.kind, event.key(time_ns)
         )
         if span_id is not None and session_logs.is_sent_trace(self._connection, trace_id):
             self._rejoined[trace_id].add(span_id)
-        return Ids(trace_id, span_id)
+        return LogIds(trace_id, span_id)
 
-    def place_sent(self, event: SessionEvent, ids: Ids) -> Ids:
+    def place_sent(self, event: SessionEvent, ids: LogIds) -> LogIds:
         """Return the ids for a record that was sent with some: those of its step."""
         mark = event.mark
         if not mark.key or ids.trace_id is None:
@@ -115,7 +117,7 @@ class SessionWriter:
         sent = self._sent_span(
             event.dialect, mark.kind, mark.key, home=ids.trace_id, session=event.session
         )
-        return ids if sent is None else Ids(*sent)
+        return ids if sent is None else LogIds(*sent)
 
     def note(
         self,
@@ -182,7 +184,7 @@ class SessionWriter:
                 self.saw_ids(event, log, time_ns, trace_id=sent_trace_id)
                 self._place_again(event, log, home=sent_trace_id)
             return
-        ids = Ids(None, None) if event is None else self.place(event, time_ns)
+        ids = LogIds(None, None) if event is None else self.place(event, time_ns)
         if event is not None:
             self.note(event, log, time_ns, trace_id=ids.trace_id)
         session_logs.place_log(self._connection, log, trace_id=ids.trace_id, span_id=ids.span_id)
@@ -637,7 +639,7 @@ def _distance_ns(part: SessionLog, call: _Call) -> int:
 
 
 def settle_again(
-    connection: apsw.Connection, batch: Batch, messages: MessageCache, logs: Iterable[int]
+    connection: apsw.Connection, batch: WriteBatch, messages: MessageCache, logs: Iterable[int]
 ) -> Mapping[bytes, set[bytes]]:
     """Place some log records (log_record.id) again and make their steps again.
 

@@ -21,8 +21,8 @@ from hansard_compiler.classifier import (
     CONTRADICTS,
     UNRELATED,
     Classifier,
-    Question,
-    Verdict,
+    ClassifierQuestion,
+    ClassifierVerdict,
 )
 from hansard_compiler.conflicts.sentences import VERBS
 from hansard_compiler.errors import HansardError
@@ -30,7 +30,7 @@ from hansard_compiler.models.memory import TRUST_GAP
 from hansard_compiler.words import terms
 from hansard_store.memory.maintenance.candidate_pairs import Pair
 from hansard_store.memory.maintenance.reviewed_supersessions import NewSupersession
-from hansard_store.memory.maintenance.service import Judged, MaintenanceService
+from hansard_store.memory.maintenance.service import JudgedPair, MaintenanceService
 from hansard_store.memory.records import Memory
 
 _FEW_WORDS: Final = 5  # fewer are a value, and no sentence
@@ -96,7 +96,7 @@ _SAME_TIME: Final = 1e-9
 class _Found:
     """A pair that contradicts each other, as it was judged."""
 
-    judged: Judged
+    judged: JudgedPair
     older: Memory
     newer: Memory
 
@@ -151,7 +151,7 @@ class ContradictionSearch:
         for at in range(0, len(pairs), _AT_ONCE):
             part = pairs[at : at + _AT_ONCE]
             records = self.service.records([number for pair in part for number in pair])
-            nothing: list[Judged] = []
+            nothing: list[JudgedPair] = []
             for pair in part:
                 if in_a_row == _MOST_FAILURES or not records.keys() >= set(pair):
                     self._open.add(pair)
@@ -162,7 +162,7 @@ class ContradictionSearch:
                 if verdict is None:
                     self._open.add(pair)
                     continue
-                judged = Judged(pair, self.classifier.name, verdict)
+                judged = JudgedPair(pair, self.classifier.name, verdict)
                 if verdict.label == CONTRADICTS and verdict.score >= self.settings.doubtful:
                     found.append(_Found(judged, older, newer))
                 else:
@@ -171,12 +171,12 @@ class ContradictionSearch:
                 self.service.note_verdicts(nothing)
         return found
 
-    def _verdict(self, older: Memory, newer: Memory) -> Verdict | None:
+    def _verdict(self, older: Memory, newer: Memory) -> ClassifierVerdict | None:
         """Ask the classifier; None where it fails, or returns an unknown label."""
         if are_apart(older.subject, newer.subject):
-            return Verdict(UNRELATED, 1.0, "their subjects are not the same")
+            return ClassifierVerdict(UNRELATED, 1.0, "their subjects are not the same")
         is_same = older.subject.casefold() == newer.subject.casefold()
-        question = Question(
+        question = ClassifierQuestion(
             "contradiction",
             self.service.clean(statement_of(older)),
             LABELS,
@@ -222,7 +222,9 @@ class ContradictionSearch:
         name = self.classifier.name
         for waiting in self.service.waiting(name, most=self.most_tasks):
             records = self.service.records(waiting.pair)
-            judged = Judged(waiting.pair, name, Verdict(CONTRADICTS, waiting.score, waiting.reason))
+            judged = JudgedPair(
+                waiting.pair, name, ClassifierVerdict(CONTRADICTS, waiting.score, waiting.reason)
+            )
             if any(records[number].state != "current" for number in waiting.pair):
                 self.service.note_verdicts([judged])  # settled meanwhile
                 continue

@@ -19,7 +19,7 @@ from hansard_compiler.models.memory import TRUST_GAP
 from hansard_compiler.relevance import Embedder, Vector
 from hansard_store.memory.maintenance.reviewed_supersessions import NewSupersession
 from hansard_store.memory.maintenance.service import MaintenanceService
-from hansard_store.memory.maintenance.vectors import Near, nearest
+from hansard_store.memory.maintenance.vectors import NearMemory, nearest
 from hansard_store.memory.records import Memory
 
 _AT_ONCE: Final = 256
@@ -138,7 +138,7 @@ class CorrectionLinking:
         return self._vectors
 
 
-def choose(near: Sequence[Near], thresholds: LinkThresholds) -> _Choice | None:
+def choose(near: Sequence[NearMemory], thresholds: LinkThresholds) -> _Choice | None:
     """Return the record that a correction is about, sure or doubtful; None where none is near."""
     if not near or near[0].similarity < thresholds.doubtful:
         return None

@@ -65,14 +65,14 @@ class EmbeddedIngest:
     """An open store; used by one thread at a time, and never by the child of a fork."""
 
     def __init__(self, pipeline: Pipeline, approvals: ApprovalService, *, sender: str) -> None:
-        from hansard_collector.pipeline.requests import Sender
+        from hansard_collector.pipeline.requests import RequestSender
         from hansard_store.audit.schedule import SealSchedule
 
         pipeline.set_patience(_PATIENCE_MS)
         self._pipeline = pipeline
         self._approvals = approvals
         self._seals = SealSchedule(approvals.seal)
-        self._sender = Sender(address="", user_agent=sender, transport="embedded")
+        self._sender = RequestSender(address="", user_agent=sender, transport="embedded")
 
     def export(self, signal: str, body: bytes) -> str:
         """Store an OTLP request, and return when it is committed: "", or why items were refused.

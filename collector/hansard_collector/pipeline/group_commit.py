@@ -23,7 +23,7 @@ from hansard_collector.pipeline.requests import (
     sender_key,
     without_frames,
 )
-from hansard_collector.pipeline.stages import Batch, Mark, Prepared
+from hansard_collector.pipeline.stages import Batch, BatchMark, Prepared
 from hansard_store.ledger import LedgerBatch, LedgerCount
 
 BATCH_ITEMS: Final = 512
@@ -132,7 +132,7 @@ def next_slice(job: Job) -> Slice | None:
         item = next(batch.prepared, _END)
         if item is _END:
             return Slice(job, items, is_last=True)
-        if item is not None and item is not Mark.HEAVY:
+        if item is not None and item is not BatchMark.HEAVY:
             items.append(item)
         if len(items) >= BATCH_ITEMS or time.monotonic() > until:
             return Slice(job, items, is_last=False)
@@ -168,7 +168,7 @@ class _Turn:
                 self._held = None
                 if item is _END:
                     break
-                if item is Mark.HEAVY:
+                if item is BatchMark.HEAVY:
                     self.is_heavy = True
                     return False
                 if item is not None and len(chunk) >= BATCH_ITEMS:

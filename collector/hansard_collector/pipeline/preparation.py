@@ -78,7 +78,7 @@ class Envelope:
         return name if isinstance(name, str) else None
 
 
-class Item(NamedTuple):
+class PreparedItem(NamedTuple):
     """One span, log record or metric of a request, under its resource and scope."""
 
     message: Any
@@ -142,7 +142,7 @@ class Preparer:
         """Return what identifies an item as received: 16 bytes of HMAC-SHA256."""
         return hmac.digest(self._key, b"".join(parts), hashlib.sha256)[:_MAC_BYTES]
 
-    def span(self, item: Item) -> PreparedSpan:
+    def span(self, item: PreparedItem) -> PreparedSpan:
         """Return a valid span with all its rows; never raises for what the span holds."""
         span, envelope, received_ns, mac, removed = item
         flags, notes = repair_span(span)
@@ -216,7 +216,7 @@ class Preparer:
 
         return cut
 
-    def log(self, item: Item, *, ordinal: int) -> PreparedLog:
+    def log(self, item: PreparedItem, *, ordinal: int) -> PreparedLog:
         """Return a log record with its columns. Invalid ids mean "no trace", never an error.
 
         `ordinal` counts the very same records of one request.
@@ -333,7 +333,7 @@ def single_points(metric: Metric) -> Iterator[tuple[Metric, Any]]:
         yield one, point
 
 
-def prepare_point(item: Item, metric: Metric, point: Any, *, ordinal: int) -> PreparedPoint:
+def prepare_point(item: PreparedItem, metric: Metric, point: Any, *, ordinal: int) -> PreparedPoint:
     """Return a metric of one point with its columns."""
     fields = {
         "mac": item.mac,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from hansard_collector.errors import StoreBusy
-from hansard_store.ledger import LedgerBatch, Refusal, SenderKey
+from hansard_store.ledger import LedgerBatch, RefusedItem, SenderKey
 
 _MOST_REFUSALS = 200  # with their messages, between two transactions; more are only counted
 _AGENT_CHARS = 2_000  # of a user agent; the ledger looks through them, and keeps the beginning
@@ -38,7 +38,7 @@ class Encoding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class RequestSender:
     """Who sent a request, as far as the connection shows."""
 
     address: str  # "127.0.0.1:53122", "unix", …
@@ -53,7 +53,7 @@ class IngestRequest:
     signal: Signal
     encoding: Encoding
     body: bytes
-    sender: Sender
+    sender: RequestSender
     received_ns: int
 
 
@@ -97,7 +97,7 @@ class RefusedRequest:
     """For the ledger and /health: who sent what, and the sentence of the response."""
 
     signal: str  # "traces", "logs", "metrics" or "" when the path names none
-    sender: Sender
+    sender: RequestSender
     code: str  # short and stable: "too_large", "unsupported_type", "unauthenticated", …
     message: str
     size_bytes: int
@@ -140,7 +140,7 @@ class Refusals:
             count.refused += requests
 
 
-def sender_key(sender: Sender, service: str = "") -> SenderKey:
+def sender_key(sender: RequestSender, service: str = "") -> SenderKey:
     """Return who is counted: the service, its transport and the beginning of its user agent."""
     return SenderKey(service, sender.transport, sender.user_agent[:_AGENT_CHARS])
 
@@ -163,7 +163,7 @@ def list_refusal(
 ) -> None:
     """List a refused request, or that many items of one that was taken, in the ledger."""
     ledger.refuse(
-        Refusal(
+        RefusedItem(
             sender=key,
             address=refused.sender.address,
             signal=refused.signal,

@@ -26,7 +26,7 @@ from hansard_collector.payloads import PayloadStage, SentPayload
 from hansard_collector.pipeline.decoding import decode_request
 from hansard_collector.pipeline.preparation import (
     Envelope,
-    Item,
+    PreparedItem,
     PreparedLog,
     PreparedPoint,
     PreparedSpan,
@@ -58,7 +58,7 @@ _log = logging.getLogger("hansard.pipeline")
 _T = TypeVar("_T")
 
 
-class Mark(Enum):
+class BatchMark(Enum):
     """What replaces an item among those of a batch."""
 
     HEAVY = "the next item takes long"
@@ -91,8 +91,8 @@ class Batch:
     is_clean: Future[bool] = field(default_factory=Future)
     macs: Sequence[bytes] = ()  # of the items as received, where secrets are removed from them
     removed: Mapping[int, Sequence[RemovedSecret]] = field(default_factory=dict)  # by item
-    items: Iterator[Item | Mark | None] = field(default_factory=lambda: iter(()))
-    prepared: Iterator[Prepared | Mark | None] = field(default_factory=lambda: iter(()))
+    items: Iterator[PreparedItem | BatchMark | None] = field(default_factory=lambda: iter(()))
+    prepared: Iterator[Prepared | BatchMark | None] = field(default_factory=lambda: iter(()))
     ordinals: Counter[bytes] = field(default_factory=Counter)  # mac -> items that had it
     reasons: Counter[str] = field(default_factory=Counter)  # why items are rejected -> how many
     warnings: list[str] = field(default_factory=list)
@@ -187,19 +187,19 @@ class Thread(StrEnum):
     HELPER = "hansard-ingest"  # of a request of some size, while others are decoded
 
 
-class Stage(NamedTuple):
+class _Stage(NamedTuple):
     run: Callable[[Batch], Batch]
     thread: Thread
 
 
 STAGES: Final = (
-    Stage(decode, Thread.PIPELINE),
-    Stage(extract_payloads, Thread.PIPELINE),
-    Stage(scan, Thread.HELPER),
-    Stage(redact, Thread.PIPELINE),
-    Stage(split, Thread.PIPELINE),
-    Stage(validate, Thread.PIPELINE),
-    Stage(prepare, Thread.PIPELINE),
+    _Stage(decode, Thread.PIPELINE),
+    _Stage(extract_payloads, Thread.PIPELINE),
+    _Stage(scan, Thread.HELPER),
+    _Stage(redact, Thread.PIPELINE),
+    _Stage(split, Thread.PIPELINE),
+    _Stage(validate, Thread.PIPELINE),
+    _Stage(prepare, Thread.PIPELINE),
 )
 _OPENING: Final = 1 + [stage.thread for stage in STAGES].index(Thread.HELPER)
 
@@ -220,12 +220,12 @@ def run_stages(batch: Batch, *, until: int = len(STAGES)) -> Batch:
 # ---------------------------------------------------------------------- what the stages consist of
 def _each(
     batch: Batch,
-    items: Iterator[Item | Mark | None],
-    run: Callable[[Batch, Item], Iterable[_T | Mark | None]],
-) -> Iterator[_T | Mark | None]:
+    items: Iterator[PreparedItem | BatchMark | None],
+    run: Callable[[Batch, PreparedItem], Iterable[_T | BatchMark | None]],
+) -> Iterator[_T | BatchMark | None]:
     """Yield what a stage makes of each item, and None where it makes nothing."""
     for item in items:
-        if not isinstance(item, Item):
+        if not isinstance(item, PreparedItem):
             yield item
             continue
         try:
@@ -259,7 +259,7 @@ def _identify(batch: Batch) -> list[bytes]:
     return found
 
 
-def _split(batch: Batch, message: Any) -> Iterator[Item | None]:
+def _split(batch: Batch, message: Any) -> Iterator[PreparedItem | None]:
     """Yield every item, and None for each resource and scope."""
     outer, inner, leaf = CONTRACTS[batch.request.signal].levels
     limits, received_ns = batch.limits, batch.request.received_ns
@@ -298,11 +298,11 @@ def _split(batch: Batch, message: Any) -> Iterator[Item | None]:
             batch.services[envelope.service_name or ""] += len(items)
             for item in items:
                 mac = macs[number] if macs else b""
-                yield Item(item, envelope, received_ns, mac, removed.get(number, ()))
+                yield PreparedItem(item, envelope, received_ns, mac, removed.get(number, ()))
                 number += 1
 
 
-def _validate(batch: Batch, item: Item) -> Sequence[Item | Mark | None]:
+def _validate(batch: Batch, item: PreparedItem) -> Sequence[PreparedItem | BatchMark | None]:
     size_bytes = 0
     if not item.mac:
         raw = item.message.SerializeToString()
@@ -310,12 +310,12 @@ def _validate(batch: Batch, item: Item) -> Sequence[Item | Mark | None]:
         if _is_over(batch, item.message, size_bytes=size_bytes):
             return (None,)
         mac = batch.worker.preparer.mac(item.envelope.context, raw)
-        item = Item(item.message, item.envelope, item.received_ns, mac, item.removed)
+        item = PreparedItem(item.message, item.envelope, item.received_ns, mac, item.removed)
     if batch.request.signal is Signal.TRACES and (reason := refuse_span(item.message)):
         batch.reasons[reason] += 1
         return (None,)
     if batch.worker.marks_heavy and _is_heavy(item.message, size_bytes=size_bytes):
-        return (Mark.HEAVY, item)
+        return (BatchMark.HEAVY, item)
     return (item,)
 
 
@@ -360,12 +360,12 @@ def _is_heavy(item: Any, *, size_bytes: int) -> bool:
     return sum(len(getattr(item, name, ())) for name in _COUNTED) > _HEAVY_COUNT
 
 
-def _prepare_span(batch: Batch, item: Item) -> Sequence[PreparedSpan]:
+def _prepare_span(batch: Batch, item: PreparedItem) -> Sequence[PreparedSpan]:
     return (batch.worker.preparer.span(item),)
 
 
 def _prepare_log(
-    batch: Batch, item: Item
+    batch: Batch, item: PreparedItem
 ) -> Sequence[PreparedLog | PreparedKeepalive | PreparedDrops | None]:
     presence = read_report(item.message, item.envelope, received_ns=item.received_ns)
     if isinstance(presence, str):
@@ -376,7 +376,7 @@ def _prepare_log(
     return (batch.worker.preparer.log(item, ordinal=batch.next_ordinal(item.mac)),)
 
 
-def _prepare_metric(batch: Batch, item: Item) -> Iterator[PreparedPoint | None]:
+def _prepare_metric(batch: Batch, item: PreparedItem) -> Iterator[PreparedPoint | None]:
     """Yield the points of a metric one by one: one may have a million."""
     for metric, point in single_points(item.message):
         ordinal = batch.next_ordinal(item.mac)
@@ -388,7 +388,7 @@ def _prepare_metric(batch: Batch, item: Item) -> Iterator[PreparedPoint | None]:
         yield prepare_point(item, metric, point, ordinal=ordinal)
 
 
-_PREPARE: Mapping[Signal, Callable[[Batch, Item], Iterable[Prepared | None]]] = {
+_PREPARE: Mapping[Signal, Callable[[Batch, PreparedItem], Iterable[Prepared | None]]] = {
     Signal.TRACES: _prepare_span,
     Signal.LOGS: _prepare_log,
     Signal.METRICS: _prepare_metric,

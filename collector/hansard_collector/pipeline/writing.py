@@ -21,11 +21,11 @@ from hansard_collector.derivation.rederivation import (
 from hansard_collector.liveness import PreparedDrops, PreparedKeepalive
 from hansard_collector.log_sessions.agents import AGENTS
 from hansard_collector.log_sessions.marks import SessionEvent
-from hansard_collector.log_sessions.writer import Ids, SessionWriter
+from hansard_collector.log_sessions.writer import LogIds, SessionWriter
 from hansard_collector.payloads import PayloadJoiner
 from hansard_collector.pipeline.preparation import (
     Envelope,
-    Item,
+    PreparedItem,
     PreparedLog,
     PreparedPoint,
     PreparedSpan,
@@ -35,14 +35,14 @@ from hansard_collector.pipeline.stages import Prepared
 from hansard_store.content.payloads import PreparedPayload
 from hansard_store.ingest.liveness import Keepalive
 from hansard_store.ingest.logs import ReceivedLog, ReceivedPoint
-from hansard_store.ingest.span_input import Outcome, ReceivedSpan
+from hansard_store.ingest.span_input import ReceivedSpan, SpanOutcome
 from hansard_store.ingest.stored_spans import (
     are_first_events_before,
     find_open_span,
     logged_among,
     not_marked_as_logged,
 )
-from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.ingest.writer import IngestWriter, WriteBatch
 from hansard_store.ledger import add_drops
 
 _SpanKey = tuple[bytes, bytes]  # trace id, span id
@@ -51,7 +51,7 @@ _SpanKey = tuple[bytes, bytes]  # trace id, span id
 class ItemWriter:
     """Writes items in a transaction, and afterwards joins logs with the spans they are about."""
 
-    def __init__(self, writer: IngestWriter, batch: Batch, preparer: Preparer) -> None:
+    def __init__(self, writer: IngestWriter, batch: WriteBatch, preparer: Preparer) -> None:
         self._writer = writer
         self._batch = batch
         self._preparer = preparer
@@ -118,7 +118,7 @@ class ItemWriter:
                 self._sessions.saw_span(
                     item.message, role=item.projection.role, dialect=item.projection.dialect
                 )
-            replaces = placed.outcome is not Outcome.STORED
+            replaces = placed.outcome is not SpanOutcome.STORED
             self._batch.redactions.add("traces", placed.span, item.removed, replaces=replaces)
         return placed.outcome.value
 
@@ -140,7 +140,7 @@ class ItemWriter:
         if not whole.events:
             whole.events.extend(known.events)
         return self._preparer.span(
-            Item(whole, item.envelope, fields["received_ns"], fields["mac"], item.removed)
+            PreparedItem(whole, item.envelope, fields["received_ns"], fields["mac"], item.removed)
         )
 
     def _write_log(self, item: PreparedLog) -> str:
@@ -150,7 +150,7 @@ class ItemWriter:
         )
         was_sent_with_ids = log.trace_id is not None
         if item.event is not None:
-            sent = Ids(log.trace_id, log.span_id)
+            sent = LogIds(log.trace_id, log.span_id)
             ids = (
                 self._sessions.place_sent(item.event, sent)
                 if was_sent_with_ids

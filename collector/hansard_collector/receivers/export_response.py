@@ -28,7 +28,7 @@ from hansard_collector.pipeline.requests import (
     IngestRequest,
     IngestResult,
     RefusedRequest,
-    Sender,
+    RequestSender,
     Signal,
 )
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 _INTERNAL_MESSAGE = "the receiver failed in a way it should not; its log says how"
 
 
-class Reason(Enum):
+class RejectReason(Enum):
     """Every way to be refused: a short name for the ledger, the HTTP and the gRPC code."""
 
     def __init__(self, code: str, http: HTTPStatus, grpc: int) -> None:
@@ -72,10 +72,10 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ExportRefusal:
     """A request that was not stored, and the sentence for its sender."""
 
-    reason: Reason
+    reason: RejectReason
     message: str
     bad_field: str = ""  # of a malformed request, where it is known
     retry_after_s: int | None = None
@@ -83,19 +83,19 @@ class Refusal:
     is_counted: bool = False  # by the pipeline, which had the request in its hands
 
 
-STORE_TOO_SLOW = Refusal(
-    Reason.BUSY,
+STORE_TOO_SLOW = ExportRefusal(
+    RejectReason.BUSY,
     "the store did not answer in time; the request stays queued and may be sent again",
     retry_after_s=StoreBusy.retry_after_s,
 )
-SHUTTING_DOWN = Refusal(
-    Reason.BUSY,
+SHUTTING_DOWN = ExportRefusal(
+    RejectReason.BUSY,
     "the receiver is shutting down; send the request again",
     retry_after_s=StoreBusy.retry_after_s,
 )
 
 
-def outcome_of(future: Future[IngestResult]) -> IngestResult | Refusal:
+def outcome_of(future: Future[IngestResult]) -> IngestResult | ExportRefusal:
     """The outcome of a request whose future is done; a bug of the pipeline is logged."""
     if future.cancelled():
         return SHUTTING_DOWN
@@ -103,31 +103,33 @@ def outcome_of(future: Future[IngestResult]) -> IngestResult | Refusal:
     return future.result() if error is None else _refused(error)
 
 
-def _refused(error: BaseException) -> Refusal:
+def _refused(error: BaseException) -> ExportRefusal:
     refusal = refusal_of(error)
-    if refusal.reason is Reason.INTERNAL:
+    if refusal.reason is RejectReason.INTERNAL:
         _log.error("a request failed in the pipeline", exc_info=error)
-    return replace(refusal, is_counted=refusal.reason is not Reason.BUSY)
+    return replace(refusal, is_counted=refusal.reason is not RejectReason.BUSY)
 
 
-def refusal_of(error: BaseException) -> Refusal:
+def refusal_of(error: BaseException) -> ExportRefusal:
     """The response to an error of the pipeline; one it should not raise is INTERNAL."""
     match error:
         case MalformedRequest():
-            return Refusal(Reason.MALFORMED, str(error), bad_field=error.field)
+            return ExportRefusal(RejectReason.MALFORMED, str(error), bad_field=error.field)
         case RequestTooLarge():
-            return Refusal(Reason.TOO_LARGE, str(error))
+            return ExportRefusal(RejectReason.TOO_LARGE, str(error))
         case StoreBusy():
-            return Refusal(Reason.BUSY, str(error), retry_after_s=StoreBusy.retry_after_s)
+            return ExportRefusal(
+                RejectReason.BUSY, str(error), retry_after_s=StoreBusy.retry_after_s
+            )
         case _:
-            return Refusal(Reason.INTERNAL, _INTERNAL_MESSAGE)
+            return ExportRefusal(RejectReason.INTERNAL, _INTERNAL_MESSAGE)
 
 
-def status_message(refusal: Refusal) -> Status:
+def status_message(refusal: ExportRefusal) -> Status:
     """The google.rpc.Status of a refusal, with BadRequest or RetryInfo where they apply."""
     status = Status(code=refusal.reason.grpc, message=capped(refusal.message))
     detail: BadRequest | RetryInfo | None = None
-    if refusal.reason is Reason.MALFORMED:
+    if refusal.reason is RejectReason.MALFORMED:
         violation = BadRequest.FieldViolation(field=refusal.bad_field, description=status.message)
         detail = BadRequest(field_violations=[violation])
     elif refusal.retry_after_s is not None:
@@ -161,7 +163,7 @@ def capped(text: str, limit_bytes: int = MAX_MESSAGE_BYTES) -> str:
     return encoded[: limit_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
-def submit(ingest: Ingest, request: IngestRequest) -> Future[IngestResult] | Refusal:
+def submit(ingest: Ingest, request: IngestRequest) -> Future[IngestResult] | ExportRefusal:
     """Queue a request with the pipeline; a Refusal, and no reference to it, where it is not queued.
 
     A future that held the error here would be held by the error's own frame, and the request with
@@ -174,7 +176,12 @@ def submit(ingest: Ingest, request: IngestRequest) -> Future[IngestResult] | Ref
 
 
 def report(
-    ingest: Ingest, refusal: Refusal, *, signal: Signal | None, sender: Sender, size_bytes: int
+    ingest: Ingest,
+    refusal: ExportRefusal,
+    *,
+    signal: Signal | None,
+    sender: RequestSender,
+    size_bytes: int,
 ) -> None:
     """Enter a refusal in the ledger, so that a sender that only gets errors is seen."""
     if refusal.is_counted:

@@ -24,15 +24,15 @@ from hansard_collector.pipeline.requests import (
     Ingest,
     IngestRequest,
     IngestResult,
-    Sender,
+    RequestSender,
     Signal,
 )
 from hansard_collector.receivers.export_response import (
     MAX_BODY_BYTES,
     STORE_TOO_SLOW,
     STORE_WAIT_S,
-    Reason,
-    Refusal,
+    ExportRefusal,
+    RejectReason,
     capped,
     export_response,
     outcome_of,
@@ -85,7 +85,7 @@ class GrpcSettings:
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class _Waiting:
     """A call whose message is not there yet."""
 
     cut: Callable[[], object]  # ends the call, from any thread
@@ -105,7 +105,7 @@ class StallWatch:
     def __init__(self, settings: GrpcSettings) -> None:
         self._settings = settings
         self._changed = threading.Condition()
-        self._waiting: dict[Waiting, None] = {}  # in the order in which they began
+        self._waiting: dict[_Waiting, None] = {}  # in the order in which they began
         self._line: dict[object, str] = {}  # of calls that are not let in yet, with their senders
         self._sizes: OrderedDict[str, int] = OrderedDict()  # of each sender's last message
         self._is_ended = False
@@ -125,7 +125,7 @@ class StallWatch:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def begin(self, cut: Callable[[], object], *, sender: str, within_s: float) -> Waiting | None:
+    def begin(self, cut: Callable[[], object], *, sender: str, within_s: float) -> _Waiting | None:
         """Let a call receive its message from now on; `end` must follow.
 
         `sender` is the connection's address. None when too many others wait, or it could not be let
@@ -135,12 +135,12 @@ class StallWatch:
             is_small = self._sizes.get(sender, _LARGE_BYTES) < _LARGE_BYTES
             if not is_small and not self._wait_in_line(sender, time.monotonic() + within_s):
                 return None
-            waiting = Waiting(cut, sender, is_small, time.monotonic())
+            waiting = _Waiting(cut, sender, is_small, time.monotonic())
             self._waiting[waiting] = None
             self._changed.notify_all()
         return waiting
 
-    def end(self, waiting: Waiting, *, size_bytes: int = 0) -> None:
+    def end(self, waiting: _Waiting, *, size_bytes: int = 0) -> None:
         """The call has its message of this size, or none will come."""
         with self._changed:
             del self._waiting[waiting]
@@ -200,7 +200,7 @@ class StallWatch:
                 waiting.is_cut = True
                 waiting.cut()
 
-    def _stalled(self) -> list[Waiting]:
+    def _stalled(self) -> list[_Waiting]:
         """Return the calls that have had their time; under the lock."""
         now_s = time.monotonic()
         is_busy = len(self._waiting) + len(self._line) >= _WORKERS // 2
@@ -287,30 +287,34 @@ _MAX_DETAIL_BYTES = 1024  # of a message: trailers over 8 KiB are dropped by the
 _SIGNALS = {f"/{contract.service}/Export": signal for signal, contract in CONTRACTS.items()}
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
-_UNKNOWN_METHOD = Refusal(
-    Reason.UNKNOWN_PATH, "not received here: only traces, logs and metrics (Export) are"
+_UNKNOWN_METHOD = ExportRefusal(
+    RejectReason.UNKNOWN_PATH, "not received here: only traces, logs and metrics (Export) are"
 )
 # The library refuses a message over the limit by itself. All its server sees is a call without a
 # message, ended either properly or with an error, as the race between the two falls out.
-_NO_MESSAGE = Refusal(
-    Reason.TOO_LARGE, "a message over the size limit, or a call that brought none"
+_NO_MESSAGE = ExportRefusal(
+    RejectReason.TOO_LARGE, "a message over the size limit, or a call that brought none"
 )
-_SENDER_STALLED = Refusal(Reason.SENDER_STALLED, "the message did not come in time")
-_SENDER_GONE = Refusal(Reason.SENDER_GONE, "the sender gave up before its request was read")
-_NO_ROOM = Refusal(
-    Reason.BUSY,
+_SENDER_STALLED = ExportRefusal(RejectReason.SENDER_STALLED, "the message did not come in time")
+_SENDER_GONE = ExportRefusal(
+    RejectReason.SENDER_GONE, "the sender gave up before its request was read"
+)
+_NO_ROOM = ExportRefusal(
+    RejectReason.BUSY,
     "large messages of others are being received; send it again in a second",
     retry_after_s=StoreBusy.retry_after_s,
 )
 
 
-_UNKNOWN = Reason.UNAUTHENTICATED
-NO_TOKEN = Refusal(_UNKNOWN, "send the token as metadata: authorization: Bearer <token>")
-WRONG_TOKEN = Refusal(_UNKNOWN, "the token is wrong; a token that is valid, or none, is needed")
-NOT_FOR_SENDING = Refusal(Reason.FORBIDDEN, "this token may not send telemetry")
+_UNKNOWN = RejectReason.UNAUTHENTICATED
+NO_TOKEN = ExportRefusal(_UNKNOWN, "send the token as metadata: authorization: Bearer <token>")
+WRONG_TOKEN = ExportRefusal(
+    _UNKNOWN, "the token is wrong; a token that is valid, or none, is needed"
+)
+NOT_FOR_SENDING = ExportRefusal(RejectReason.FORBIDDEN, "this token may not send telemetry")
 
 # Takes the value of the metadata `authorization`, "" if there is none; None lets the call in.
-Authorise = Callable[[str], Refusal | None]
+Authorise = Callable[[str], ExportRefusal | None]
 
 
 def allow_all(authorization: str) -> None:
@@ -441,7 +445,7 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
         is_guess = bool(presented) and refusal is not None and refusal.reason is _UNKNOWN
 
         def handle(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
-            sender = Sender(_address(context.peer()), metadata.get("user-agent", ""), "grpc")
+            sender = RequestSender(_address(context.peer()), metadata.get("user-agent", ""), "grpc")
             call = _Call(self._ingest, self._settings, self._watch, signal, sender, context)
             if refusal is None:
                 return call.export(messages)
@@ -460,7 +464,7 @@ class _Call:
     settings: GrpcSettings
     watch: StallWatch
     signal: Signal | None
-    sender: Sender
+    sender: RequestSender
     context: grpc.ServicerContext
 
     def export(self, messages: Iterator[bytes]) -> bytes:
@@ -482,13 +486,13 @@ class _Call:
             ),
         )
         del body  # from here on the pipeline holds it, as long as it needs it
-        outcome: IngestResult | Refusal
-        if isinstance(queued, Refusal):
+        outcome: IngestResult | ExportRefusal
+        if isinstance(queued, ExportRefusal):
             outcome = queued
         else:
             wait([queued], timeout=self.settings.store_wait_s)
             outcome = outcome_of(queued) if queued.done() else STORE_TOO_SLOW
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, ExportRefusal):
             self.refuse(outcome, size_bytes=size)
         response: bytes = export_response(self.signal, outcome).SerializeToString()
         return response
@@ -513,7 +517,7 @@ class _Call:
             self.refuse(_SENDER_STALLED if waiting.is_cut else _NO_MESSAGE)
         return body
 
-    def refuse(self, refusal: Refusal, *, size_bytes: int = 0) -> NoReturn:
+    def refuse(self, refusal: ExportRefusal, *, size_bytes: int = 0) -> NoReturn:
         """End the call with a status, its details and, where it may be retried, the delay."""
         self._report(refusal, size_bytes=size_bytes)
         short = replace(refusal, message=capped(refusal.message, _MAX_DETAIL_BYTES))
@@ -526,7 +530,7 @@ class _Call:
         self.context.abort(_CODES[short.reason.grpc], short.message)
         raise AssertionError("abort() raises")
 
-    def _report(self, refusal: Refusal, *, size_bytes: int) -> None:
+    def _report(self, refusal: ExportRefusal, *, size_bytes: int) -> None:
         report(self.ingest, refusal, signal=self.signal, sender=self.sender, size_bytes=size_bytes)
 
 

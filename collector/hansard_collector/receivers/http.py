@@ -31,7 +31,7 @@ from hansard_collector.pipeline.requests import (
     Ingest,
     IngestRequest,
     IngestResult,
-    Sender,
+    RequestSender,
     without_frames,
 )
 from hansard_collector.receivers.content_encoding import IDENTITY, SUPPORTED, inflate, is_supported
@@ -39,8 +39,8 @@ from hansard_collector.receivers.export_response import (
     MAX_BODY_BYTES,
     STORE_TOO_SLOW,
     STORE_WAIT_S,
-    Reason,
-    Refusal,
+    ExportRefusal,
+    RejectReason,
     export_response,
     outcome_of,
     refusal_of,
@@ -57,7 +57,7 @@ from hansard_collector.receivers.http_responses import (
     preflight_headers,
     refusal_response,
 )
-from hansard_collector.receivers.paths import PREFIXES, Target, find_target, is_otlp_path
+from hansard_collector.receivers.paths import PREFIXES, ReceiverPath, find_target, is_otlp_path
 
 # Reading request bodies: counted as they come, never more in memory than is allowed.
 
@@ -94,7 +94,7 @@ class BodyBudget:
             self._used_bytes -= count_bytes
 
 
-class Body:
+class _Body:
     """The body of one request, readable once; what is held of it uses the budget until `free`."""
 
     def __init__(
@@ -173,8 +173,12 @@ class Body:
 _INFLATING_AT_ONCE = 2  # each keeps a processor busy for as long as it works
 
 
-_SENDER_GONE = Refusal(Reason.SENDER_GONE, "the connection ended before the request did")
-_SENDER_STALLED = Refusal(Reason.SENDER_STALLED, "no more of the body came for too long")
+_SENDER_GONE = ExportRefusal(
+    RejectReason.SENDER_GONE, "the connection ended before the request did"
+)
+_SENDER_STALLED = ExportRefusal(
+    RejectReason.SENDER_STALLED, "no more of the body came for too long"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +206,15 @@ def otlp_routes(ingest: Ingest, settings: HttpSettings | None = None) -> list[Ba
 class _Exchange:
     """What is known of a request before its body is read."""
 
-    target: Target
+    target: ReceiverPath
     method: str
     headers: Headers
     encoding: Encoding | None  # None: of a type that OTLP does not know
     content_encoding: str  # lower case, "identity" left out of a list
-    sender: Sender
+    sender: RequestSender
 
     @classmethod
-    def of(cls, scope: Scope, target: Target) -> _Exchange:
+    def of(cls, scope: Scope, target: ReceiverPath) -> _Exchange:
         headers = Headers(scope=scope)
         codings = ",".join(headers.getlist("content-encoding")).lower().split(",")
         applied = [each.strip() for each in codings if each.strip() not in ("", IDENTITY)]
@@ -221,7 +225,7 @@ class _Exchange:
             headers=headers,
             encoding=encoding_of(headers),
             content_encoding=", ".join(applied) or IDENTITY,
-            sender=Sender(
+            sender=RequestSender(
                 address=f"{client[0]}:{client[1]}" if client else "unix",
                 user_agent=headers.get("user-agent", ""),
                 transport="http",
@@ -266,7 +270,7 @@ class _OtlpRoute(BaseRoute):
 
     async def _answer_export(self, exchange: _Exchange, receive: Receive) -> Response | None:
         """The response to a request, or None when its sender disconnected."""
-        body = Body(
+        body = _Body(
             receive,
             budget=self._budget,
             chunk_wait_s=self._settings.chunk_wait_s,
@@ -274,7 +278,7 @@ class _OtlpRoute(BaseRoute):
         )
         try:
             response = _refusal_of(exchange) or await self._store(exchange, body)
-            if isinstance(response, Refusal):
+            if isinstance(response, ExportRefusal):
                 return await self._refuse(exchange, response, body)
         except ClientDisconnect:
             self._report(exchange, _SENDER_GONE, body)
@@ -287,7 +291,7 @@ class _OtlpRoute(BaseRoute):
             headers=cors_headers(exchange.headers, self._settings.cors_origins),
         )
 
-    async def _store(self, exchange: _Exchange, body: Body) -> ExportResponse | Refusal:
+    async def _store(self, exchange: _Exchange, body: _Body) -> ExportResponse | ExportRefusal:
         signal, encoding = exchange.target.signal, exchange.encoding
         assert signal is not None, "it would have been refused"
         assert encoding is not None, "it would have been refused"
@@ -309,16 +313,16 @@ class _OtlpRoute(BaseRoute):
         )
         del content
         body.free()  # from here on the pipeline holds and counts it
-        if isinstance(queued, Refusal):
+        if isinstance(queued, ExportRefusal):
             return queued
         if not await _is_done(queued, within_s=self._settings.store_wait_s):
             return STORE_TOO_SLOW
         outcome = outcome_of(queued)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, ExportRefusal):
             return outcome
         return export_response(signal, outcome)
 
-    async def _read(self, content_encoding: str, encoding: Encoding, body: Body) -> bytes:
+    async def _read(self, content_encoding: str, encoding: Encoding, body: _Body) -> bytes:
         limit_bytes = self._settings.max_body_bytes
         content = await body.read(limit_bytes)
         if content_encoding == IDENTITY:
@@ -337,7 +341,7 @@ class _OtlpRoute(BaseRoute):
             raise inflated
         return inflated
 
-    async def _refuse(self, exchange: _Exchange, refusal: Refusal, body: Body) -> Response:
+    async def _refuse(self, exchange: _Exchange, refusal: ExportRefusal, body: _Body) -> Response:
         body.free()  # nothing of it is stored, whatever is still read
         # A sender that waits for 100 Continue (curl with a large body) has not begun and need not.
         waits_for_permission = exchange.headers.get("expect", "").lower() == "100-continue"
@@ -353,7 +357,7 @@ class _OtlpRoute(BaseRoute):
             response.headers["connection"] = "close"
         return response
 
-    def _report(self, exchange: _Exchange, refusal: Refusal, body: Body) -> None:
+    def _report(self, exchange: _Exchange, refusal: ExportRefusal, body: _Body) -> None:
         report(
             self._ingest,
             refusal,
@@ -375,25 +379,25 @@ def _returning(work: Callable[[], bytes]) -> bytes | Exception:
         return without_frames(error)
 
 
-def _refusal_of(exchange: _Exchange) -> Refusal | None:
+def _refusal_of(exchange: _Exchange) -> ExportRefusal | None:
     """Judge a request before its body is read."""
     if exchange.target.signal is None:
-        return Refusal(Reason.UNKNOWN_PATH, exchange.target.problem)
+        return ExportRefusal(RejectReason.UNKNOWN_PATH, exchange.target.problem)
     if exchange.method != "POST":
-        return Refusal(
-            Reason.WRONG_METHOD,
+        return ExportRefusal(
+            RejectReason.WRONG_METHOD,
             f"OTLP requests are sent with POST, not {exchange.method}{_cors_hint(exchange)}",
             headers={"allow": "POST, OPTIONS"},
         )
     if exchange.encoding is None:
-        return Refusal(
-            Reason.UNSUPPORTED_TYPE,
+        return ExportRefusal(
+            RejectReason.UNSUPPORTED_TYPE,
             f"content-type {media_type_of(exchange.headers)!r} is not received, only"
             f" {PROTOBUF_TYPE} and {JSON_TYPE}",
         )
     if not is_supported(exchange.content_encoding):
-        return Refusal(
-            Reason.UNSUPPORTED_ENCODING,
+        return ExportRefusal(
+            RejectReason.UNSUPPORTED_ENCODING,
             f"content-encoding {exchange.content_encoding!r} is not received, only"
             f" {', '.join(SUPPORTED)}",
             headers={"accept-encoding": ", ".join(SUPPORTED)},  # RFC 9110 §15.5.16

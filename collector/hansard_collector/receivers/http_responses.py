@@ -12,7 +12,7 @@ from google.rpc.status_pb2 import Status
 from starlette.responses import Response
 
 from hansard_collector.pipeline.requests import Encoding
-from hansard_collector.receivers.export_response import Refusal, capped, status_message
+from hansard_collector.receivers.export_response import ExportRefusal, capped, status_message
 
 _METHODS = "POST, OPTIONS"
 _HEADERS = "content-type, content-encoding, authorization, x-requested-with"
@@ -121,7 +121,7 @@ def status_response(
 
 
 def refusal_response(
-    request_headers: Mapping[str, str], refusal: Refusal, *, cors_origins: Collection[str]
+    request_headers: Mapping[str, str], refusal: ExportRefusal, *, cors_origins: Collection[str]
 ) -> Response:
     headers = cors_headers(request_headers, cors_origins) | dict(refusal.headers)
     if refusal.retry_after_s is not None:

@@ -20,22 +20,22 @@ _SEND_HERE = "traces go to /v1/traces, logs to /v1/logs, metrics to /v1/metrics"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReceiverPath:
     """The target of a path: a signal, or a reason why there is none."""
 
     signal: Signal | None
     problem: str = ""
 
 
-_ROOT = Target(
+_ROOT = ReceiverPath(
     None,
     f"nothing is received at this path: {_SEND_HERE} (OTEL_EXPORTER_OTLP_ENDPOINT gets these"
     " appended, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must name the whole path)",
 )
-_UNSUPPORTED = Target(None, f"this signal is not received here: {_SEND_HERE}")
+_UNSUPPORTED = ReceiverPath(None, f"this signal is not received here: {_SEND_HERE}")
 
 
-def find_target(path: str, *, prefixes: Sequence[str] = PREFIXES) -> Target | None:
+def find_target(path: str, *, prefixes: Sequence[str] = PREFIXES) -> ReceiverPath | None:
     """Return what an OTLP sender wants at `path`, or None if the path is not OTLP's.
 
     Doubled and trailing slashes are nothing to a sender, so they are nothing here: a redirect
@@ -45,7 +45,7 @@ def find_target(path: str, *, prefixes: Sequence[str] = PREFIXES) -> Target | No
     prefix = next((each for each in prefixes if f"{plain}/".startswith(f"{each}/")), "")
     rest = plain.removeprefix(prefix)
     if rest in _SIGNALS:
-        return Target(_SIGNALS[rest])
+        return ReceiverPath(_SIGNALS[rest])
     if not rest:
         return _ROOT
     return _UNSUPPORTED if f"{rest}/".startswith(_DEVELOPMENT) else None

@@ -40,7 +40,7 @@ class Count(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class _Change:
     """A rise between two stretches of time."""
 
     at: int  # index of the first count after it
@@ -49,12 +49,12 @@ class Change:
     score: float  # standard deviations
 
 
-def find_rise(days: Sequence[Count], *, limit: float = ROLLING_LIMIT) -> Change | None:
+def find_rise(days: Sequence[Count], *, limit: float = ROLLING_LIMIT) -> _Change | None:
     """Return the rise that best explains a series and lasts to its end; None where none does.
 
     Counts are in the order of time. O(n) in their number after one pass of sums.
     """
-    best: Change | None = None
+    best: _Change | None = None
     for at in range(LEAST_DAYS_BEFORE, len(days)):
         found = rise_between(days[:at], days[at:], at=at)
         if found is not None and (best is None or found.score > best.score):
@@ -62,7 +62,7 @@ def find_rise(days: Sequence[Count], *, limit: float = ROLLING_LIMIT) -> Change 
     return best if best is not None and best.score >= limit else None
 
 
-def rise_between(before: Sequence[Count], after: Sequence[Count], *, at: int = 0) -> Change | None:
+def rise_between(before: Sequence[Count], after: Sequence[Count], *, at: int = 0) -> _Change | None:
     """Return how far the second counts lie above the first; None where it is no rise to judge."""
     first, second = Count.of(before), Count.of(after)
     if first.calls < LEAST_CALLS or second.errors < LEAST_ERRORS:
@@ -70,7 +70,7 @@ def rise_between(before: Sequence[Count], after: Sequence[Count], *, at: int = 0
     if second.rate < first.rate + LEAST_RISE:
         return None
     ratio = _ratio(first, second)
-    return Change(at, first, second, sqrt(ratio / _dispersion(before, first.rate)))
+    return _Change(at, first, second, sqrt(ratio / _dispersion(before, first.rate)))
 
 
 def _ratio(first: Count, second: Count) -> float:

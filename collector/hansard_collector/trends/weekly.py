@@ -69,7 +69,7 @@ class WeekRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class _Comparison:
     """Two weeks beside each other."""
 
     rows: tuple[WeekRow, ...]  # all calls first, then those with the most calls
@@ -130,14 +130,14 @@ def rolling(days: Series, *, now_ns: int) -> list[Trend]:
     return sorted(found, key=lambda one: -one.now * one.calls)[:MOST_TRENDS]
 
 
-def compare_weeks(connection: apsw.Connection, days: Series, *, now_ns: int) -> Comparison:
+def compare_weeks(connection: apsw.Connection, days: Series, *, now_ns: int) -> _Comparison:
     """Compare the last seven days with the seven days before them."""
     with snapshot(connection):
         memories = written_between(connection, now_ns - WEEK * DAY_NS, now_ns)
         before = written_between(connection, now_ns - 2 * WEEK * DAY_NS, now_ns - WEEK * DAY_NS)
     rows = sorted(_rows(days), key=lambda row: (row.kind != "all", -row.now.calls, row.name))
     trends = [*_rates(days), *_shares(rows), *_growth(memories, before)]
-    return Comparison(
+    return _Comparison(
         rows=tuple(rows[:MOST_ROWS]),
         left_off=max(len(rows) - MOST_ROWS, 0),
         memories=memories,

@@ -35,7 +35,7 @@ from hansard_compiler.compile.passes.score import weights_milli
 from hansard_compiler.compile.ports import Ports
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.compile.receipts import columns, content_bytes, decision_of
-from hansard_compiler.compile.state import Receipt, Section, State
+from hansard_compiler.compile.state import CompileState, Receipt, Section
 from hansard_compiler.compile.visibility import is_shown
 from hansard_compiler.policy.decider import RuleDecider
 from hansard_compiler.policy.engine import Policy
@@ -43,7 +43,7 @@ from hansard_compiler.policy.rules import parse_rules
 
 # The twelve passes in the order in which every compile runs them, which is fixed here and nowhere
 # else: it is part of what a compile means. Each reports a decision for every item it saw.
-Pass = Callable[[State], State]
+Pass = Callable[[CompileState], CompileState]
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("normalize", normalize.run),
@@ -70,7 +70,7 @@ class CompileResult:
     id: str
     compile_hash: str
     token_allocation: Mapping[str, Any]
-    state: State
+    state: CompileState
 
     @property
     def request(self) -> CompilationRequest:
@@ -161,7 +161,7 @@ def compile_context(request: CompilationRequest | Mapping[str, Any], ports: Port
     budget, reserve = checked.token_budget, checked.response_reserve
     if budget < 0 or reserve < 0 or reserve > budget:
         raise InvalidBudget(token_budget=budget, response_reserve=reserve)
-    state = State(checked, _with_policy(ports, checked), unix_us(checked.now))
+    state = CompileState(checked, _with_policy(ports, checked), unix_us(checked.now))
     for _, run in PASSES:
         state = run(state)
     allocation = _allocation(state)
@@ -178,7 +178,7 @@ def _with_policy(ports: Ports, request: CompilationRequest) -> Ports:
     return replace(ports, policy=RuleDecider(Policy(rules=rules)))
 
 
-def _allocation(state: State) -> Json:
+def _allocation(state: CompileState) -> Json:
     request = state.request
     tokens = {item.id: shown_tokens(state, item.id) for item in state.live}
     used = sum(tokens.values())
@@ -196,7 +196,7 @@ def _allocation(state: State) -> Json:
     }
 
 
-def _identity(state: State, allocation: Mapping[str, Any]) -> Json:
+def _identity(state: CompileState, allocation: Mapping[str, Any]) -> Json:
     """Return what the compile hash covers: the input, the configuration and every decision.
 
     Not the ids of request, run and step: the same compile made twice has one hash.
@@ -223,7 +223,7 @@ def _identity(state: State, allocation: Mapping[str, Any]) -> Json:
     }  # fmt: skip
 
 
-def _pass_json(number: int, state: State) -> Json:
+def _pass_json(number: int, state: CompileState) -> Json:
     """Return a pass in numbers: how many items it saw, and how many got each reason."""
     report = state.reports[number]
     counts: dict[str, int] = {}

@@ -31,7 +31,7 @@ class CompileError(HansardError):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CompileProblem:
     """One thing wrong with an input: where, and what, in words without the value."""
 
     where: str
@@ -43,7 +43,7 @@ class InvalidInput(CompileError):
 
     code = "invalid_input"
 
-    def __init__(self, name: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, name: str, problems: Sequence[CompileProblem]) -> None:
         listed = "; ".join(f"{problem.where}: {problem.what}" for problem in problems[:_MOST_NAMED])
         super().__init__(f"{len(problems)} problem(s) in {name}: {listed}")
         self.problems = list(problems)
@@ -56,7 +56,7 @@ class UnknownSchemaVersion(InvalidInput):
 
     def __init__(self, name: str, *, found: str, supported: str) -> None:
         what = f"found {found!r}, this program reads {supported!r}"
-        super().__init__(name, [Problem("schema_version", what)])
+        super().__init__(name, [CompileProblem("schema_version", what)])
         self.found = found
         self.supported = supported
 
@@ -67,7 +67,7 @@ class InvalidItem(InvalidInput):
     code = "invalid_item"
 
     def __init__(self, item_id: str, *, field: str, what: str) -> None:
-        super().__init__(f"item {item_id!r}", [Problem(field, what)])
+        super().__init__(f"item {item_id!r}", [CompileProblem(field, what)])
         self.item_id = item_id
         self.field = field
 
@@ -78,7 +78,7 @@ class MissingProvenance(InvalidInput):
     code = "missing_provenance"
 
     def __init__(self, item_ids: Sequence[str], *, of: int) -> None:
-        problems = [Problem(item_id, "has no source_ref") for item_id in item_ids]
+        problems = [CompileProblem(item_id, "has no source_ref") for item_id in item_ids]
         super().__init__(f"{len(item_ids)} of {of} items", problems)
         self.item_ids = list(item_ids)
         self.of = of
@@ -91,7 +91,7 @@ class ItemTooLarge(InvalidInput):
 
     def __init__(self, item_id: str, *, found_bytes: int, most_bytes: int) -> None:
         what = f"{found_bytes:,} bytes, at most {most_bytes:,} are taken"
-        super().__init__(f"item {item_id!r}", [Problem("content", what)])
+        super().__init__(f"item {item_id!r}", [CompileProblem("content", what)])
         self.item_id = item_id
         self.found_bytes = found_bytes
         self.most_bytes = most_bytes
@@ -108,7 +108,7 @@ class InvalidBudget(InvalidInput):
             if token_budget < 0 or response_reserve < 0
             else "the reserve is larger than the budget"
         )
-        super().__init__("the budget", [Problem("token_budget", what)])
+        super().__init__("the budget", [CompileProblem("token_budget", what)])
         self.token_budget = token_budget
         self.response_reserve = response_reserve
 
@@ -120,7 +120,9 @@ class DependencyCycle(InvalidInput):
 
     def __init__(self, rings: Sequence[Sequence[str]]) -> None:
         problems = [
-            Problem(" → ".join([*ring[:_MOST_NAMED], ring[0]]), f"a ring of {len(ring)} items")
+            CompileProblem(
+                " → ".join([*ring[:_MOST_NAMED], ring[0]]), f"a ring of {len(ring)} items"
+            )
             for ring in rings
         ]
         super().__init__("dependencies", problems)
@@ -134,7 +136,9 @@ class OrphanToolResult(InvalidInput):
 
     def __init__(self, orphans: Sequence[tuple[str, str]], *, calls: int) -> None:
         problems = [
-            Problem(item_id, f"answers call {call_id!r}, which is none of the {calls} calls given")
+            CompileProblem(
+                item_id, f"answers call {call_id!r}, which is none of the {calls} calls given"
+            )
             for item_id, call_id in orphans
         ]
         super().__init__("tool results", problems)

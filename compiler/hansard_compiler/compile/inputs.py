@@ -15,10 +15,10 @@ from typing import Any
 
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.compile.errors import (
+    CompileProblem,
     InvalidInput,
     InvalidItem,
     MissingProvenance,
-    Problem,
 )
 from hansard_compiler.compile.models import CompilationRequest, ContextItem, Json, item_hash, parse
 
@@ -48,7 +48,7 @@ def request_from(data: Mapping[str, Any]) -> CompilationRequest:
     """
     listed = data.get("context_items", [])
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
-        problem = Problem("context_items", f"found {type(listed).__name__}, expected a list")
+        problem = CompileProblem("context_items", f"found {type(listed).__name__}, expected a list")
         raise InvalidInput("CompilationRequest", [problem])
     seen: Counter[str] = Counter()
     items = [

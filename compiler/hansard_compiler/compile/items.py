@@ -30,7 +30,7 @@ _NO_TAGS: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, Any] = {}
 
 
-class Item(NamedTuple):
+class CandidateItem(NamedTuple):
     """One candidate. Times are Unix microseconds; shares are millionths."""
 
     id: str
@@ -78,7 +78,7 @@ def micro(share: float) -> int:
     return round(share * MICRO)
 
 
-def from_context_item(item: ContextItem, position: int) -> Item:
+def from_context_item(item: ContextItem, position: int) -> CandidateItem:
     """Return the candidate of a context item."""
     content = item.content
     created_us = unix_us(item.created_at)
@@ -86,7 +86,7 @@ def from_context_item(item: ContextItem, position: int) -> Item:
     ttl = item.ttl_seconds
     is_spoken = item.kind in CONVERSATION
     links = _links(item.kind, content, item.metadata) if is_spoken else _NO_LINKS
-    return Item(
+    return CandidateItem(
         item.id,
         item.kind,
         position,
@@ -109,11 +109,11 @@ def from_context_item(item: ContextItem, position: int) -> Item:
     )
 
 
-def from_memory(record: MemoryRecord, *, position: int, now_us: int) -> Item:
+def from_memory(record: MemoryRecord, *, position: int, now_us: int) -> CandidateItem:
     """Make a candidate of a memory: its confidence is its trust, its subject stays beside it."""
     fresh_us = now_us if record.freshness_ts is None else unix_us(record.freshness_ts)
     content = record.content
-    return Item(
+    return CandidateItem(
         id=record.id,
         kind="memory",
         position=position,
@@ -143,13 +143,13 @@ def source_of_memory(record: MemoryRecord) -> SourceRef:
     )
 
 
-def from_tool(spec: Json, *, position: int) -> Item:
+def from_tool(spec: Json, *, position: int) -> CandidateItem:
     """Make a candidate of a tool definition; `hansard.compile`'s own name for it is `tool:<name>`.
 
     It has no time of its own: 1970 keeps it in place from turn to turn.
     """
     name = tool_name(spec)
-    return Item(
+    return CandidateItem(
         id=f"tool:{name}",
         kind="tool_schema",
         position=position,

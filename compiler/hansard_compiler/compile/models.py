@@ -23,7 +23,7 @@ from pydantic_core import TzInfo
 
 from hansard_compiler.canonical import canonical_bytes, stable_hash
 from hansard_compiler.compile.config import CompileConfig, Sensitivity
-from hansard_compiler.compile.errors import InvalidInput, Problem, UnknownSchemaVersion
+from hansard_compiler.compile.errors import CompileProblem, InvalidInput, UnknownSchemaVersion
 from hansard_compiler.models.json_schema import A_NUMBER, Whole
 
 SCHEMA_VERSION = "1"
@@ -250,7 +250,8 @@ def parse(model: type[_M], data: object) -> _M:
     except ValidationError as wrong:
         found_wrong = wrong.errors(include_url=False, include_input=False, include_context=False)
         problems = [
-            Problem(".".join(map(str, one["loc"])) or name, one["msg"]) for one in found_wrong
+            CompileProblem(".".join(map(str, one["loc"])) or name, one["msg"])
+            for one in found_wrong
         ]
         raise InvalidInput(name, problems) from None
 

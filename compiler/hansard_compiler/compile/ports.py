@@ -45,7 +45,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyVerdict:
     """A policy's decision about one item."""
 
     effect: Effect = "allow"
@@ -58,16 +58,16 @@ class Verdict:
     failed: bool = False  # a condition could not be evaluated, so it denies
 
 
-ALLOWED = Verdict()
+ALLOWED = PolicyVerdict()
 
 
 class PolicyDecider(Protocol):
     """Decides whether an item may be shown. An exception denies."""
 
-    def decide(self, subject: Subject) -> Verdict: ...
+    def decide(self, subject: Subject) -> PolicyVerdict: ...
 
 
-class Relevance(Protocol):
+class RelevancePort(Protocol):
     """Rates texts against a query, 0 to 1,000,000 each, in the order of the texts."""
 
     def __call__(self, query: str, texts: Sequence[str]) -> Sequence[int]: ...
@@ -84,7 +84,7 @@ class Compressor(Protocol):
     ) -> str | None: ...
 
 
-class Renderer(Protocol):
+class _Renderer(Protocol):
     """Makes a provider's request of the provider-neutral payload."""
 
     def __call__(self, payload: Mapping[str, Any]) -> dict[str, Any]: ...
@@ -97,6 +97,6 @@ class Ports:
     counter: TokenCounter
     redactor: Redactor
     policy: PolicyDecider | None = None
-    relevance: Relevance | None = None
+    relevance: RelevancePort | None = None
     compressor: Compressor | None = None
-    renderer: Renderer | None = None
+    renderer: _Renderer | None = None

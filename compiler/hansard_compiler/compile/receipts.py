@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hansard_compiler.canonical import canonical_bytes, ref_of
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CandidateItem
 from hansard_compiler.compile.models import CompilationDecision, Json
 from hansard_compiler.compile.passes.layout import shown_tokens
 from hansard_compiler.compile.passes.score import breakdown, decimal_text
-from hansard_compiler.compile.state import Receipt, Ruling, State
+from hansard_compiler.compile.state import CompileState, Receipt, Ruling
 from hansard_compiler.compile.visibility import without_secrets
 
 COLUMNS_LIMIT = 4_000
@@ -25,7 +25,7 @@ _LEAVES = frozenset({"exclude"})
 _CHANGES = frozenset({"exclude", "compress", "redact"})
 
 
-def originals(state: State) -> dict[str, Any]:
+def originals(state: CompileState) -> dict[str, Any]:
     """Return every candidate's content without secrets, whatever its outcome."""
     redactor, guarded = state.ports.redactor, state.guarded
     return {
@@ -36,7 +36,7 @@ def originals(state: State) -> dict[str, Any]:
     }
 
 
-def receipts_of(state: State, contents: Mapping[str, Any]) -> tuple[Receipt, ...]:
+def receipts_of(state: CompileState, contents: Mapping[str, Any]) -> tuple[Receipt, ...]:
     """Return the receipts of all candidates, in the order in which they came."""
     decided, by_pass = _decided(state)
     of_item = {one: section.name for section in state.sections for one in section.item_ids}
@@ -58,7 +58,7 @@ def receipts_of(state: State, contents: Mapping[str, Any]) -> tuple[Receipt, ...
     )
 
 
-def _remarks(state: State) -> dict[str, list[Ruling]]:
+def _remarks(state: CompileState) -> dict[str, list[Ruling]]:
     """Return what passes remark of items that they leave in: it is part of their receipts too.
 
     A dependency that is no candidate, and a contradiction that is not certain.
@@ -72,7 +72,7 @@ def _remarks(state: State) -> dict[str, list[Ruling]]:
     return found
 
 
-def _decided(state: State) -> tuple[dict[str, Ruling], dict[str, str]]:
+def _decided(state: CompileState) -> tuple[dict[str, Ruling], dict[str, str]]:
     """Return what decided about each item, and in which pass.
 
     That is what excluded it, else the last that changed it; the budget says something of everyone.
@@ -90,8 +90,8 @@ def _decided(state: State) -> tuple[dict[str, Ruling], dict[str, str]]:
 
 
 def _receipt(
-    state: State,
-    item: Item,
+    state: CompileState,
+    item: CandidateItem,
     ruling: Ruling,
     pass_name: str,
     *,
@@ -130,7 +130,7 @@ def _receipt(
     )
 
 
-def _final_ref(state: State, item: Item, original_ref: str) -> str:
+def _final_ref(state: CompileState, item: CandidateItem, original_ref: str) -> str:
     """Return the reference of what was sent; the original's own when it went in as it is."""
     shortened, guarded = state.shortened.get(item.id), state.guarded[item.id]
     if shortened is not None:
@@ -147,7 +147,7 @@ def content_bytes(content: Json | str) -> bytes:
     return canonical_bytes(content)
 
 
-def _sources(state: State) -> list[str]:
+def _sources(state: CompileState) -> list[str]:
     """Return where each item came from in one line, without credentials that an address holds."""
     lines = [_source(item) for item in state.items]
     redactor = state.ports.redactor
@@ -156,7 +156,7 @@ def _sources(state: State) -> list[str]:
     return [redactor.redact_text(line).text for line in lines]
 
 
-def _source(item: Item) -> str:
+def _source(item: CandidateItem) -> str:
     source = item.source
     if source is None:  # refused by pass 2; for the type only
         return "other"

@@ -15,7 +15,7 @@ from typing import Any, Final
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile.config import BM25, FIRST_VERSION
 from hansard_compiler.compile.engine import CompileResult
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CandidateItem
 from hansard_compiler.compile.models import CompilationRequest, Json, parse
 from hansard_compiler.compile.passes.layout import STABLE, VOLATILE
 from hansard_compiler.compile.ports import Ports
@@ -103,7 +103,7 @@ def recorded_request(data: bytes) -> CompilationRequest:
     return parse(CompilationRequest, found)
 
 
-def _replace(stored: Json, item: Item, content: Any) -> None:
+def _replace(stored: Json, item: CandidateItem, content: Any) -> None:
     items, memories = stored["context_items"], stored["memory_records"]
     material = [*items, *memories]
     if item.position < len(material):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CandidateItem
 from hansard_compiler.compile.models import CompilationRequest, Decision, Json
 from hansard_compiler.compile.ports import Ports
 from hansard_compiler.compile.reasons import ReasonCode
@@ -25,7 +25,7 @@ class Ruling(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class _Report:
     """One pass's ruling on every item it saw: `usual`, except for those in `rulings`."""
 
     name: str
@@ -37,7 +37,7 @@ class Report:
         return ((item_id, self.rulings.get(item_id, self.usual)) for item_id in self.seen)
 
 
-class Score(NamedTuple):
+class ItemScore(NamedTuple):
     """The terms of a score in millionths, and their weighted sum in billionths of a point."""
 
     relevance: int
@@ -97,7 +97,7 @@ class Receipt(NamedTuple):
     decision: Decision
     pass_name: str
     reason: ReasonCode
-    score: Score | None
+    score: ItemScore | None
     original_tokens: int | None  # None: it left before tokens were counted
     final_tokens: int  # 0 when nothing of it was sent
     section: str | None
@@ -113,21 +113,21 @@ class Receipt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class CompileState:
     """Everything known between two passes. `live` are the candidates still in."""
 
     request: CompilationRequest
     ports: Ports
     now_us: int
-    items: tuple[Item, ...] = ()
-    live: tuple[Item, ...] = ()
-    reports: tuple[Report, ...] = ()
+    items: tuple[CandidateItem, ...] = ()
+    live: tuple[CandidateItem, ...] = ()
+    reports: tuple[_Report, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)  # dropped copy -> remaining one
     required: Mapping[str, ReasonCode] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # larger than one only
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # live dependencies
     guarded: Mapping[str, Guarded] = field(default_factory=dict)
-    scores: Mapping[str, Score] = field(default_factory=dict)
+    scores: Mapping[str, ItemScore] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)  # of what may be shown
     allotted: Mapping[str, int] = field(default_factory=dict)  # to be compressed to this
     shortened: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # text and tokens
@@ -140,14 +140,14 @@ class State:
 
     def after(
         self, name: str, usual: Ruling, rulings: Mapping[str, Ruling] | None = None, **changes: Any
-    ) -> State:
+    ) -> CompileState:
         """Return the state after a pass: its report added, what it excluded no longer live."""
         rulings = rulings or {}
-        live: Sequence[Item] = changes.pop("live", self.live)
+        live: Sequence[CandidateItem] = changes.pop("live", self.live)
         seen = self.reports[-1].seen if self.reports else ()
         if len(seen) != len(live):  # they only ever get fewer: as many are the same ones
             seen = tuple([item.id for item in live])
-        report = Report(name, seen, usual, rulings)
+        report = _Report(name, seen, usual, rulings)
         out = {item_id for item_id, one in rulings.items() if one.decision == "exclude"}
         if out:
             live = [item for item in live if item.id not in out]

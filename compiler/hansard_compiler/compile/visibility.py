@@ -12,14 +12,14 @@ from typing import Any
 
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile.config import SENSITIVITIES
-from hansard_compiler.compile.items import Item, text_of
+from hansard_compiler.compile.items import CandidateItem, text_of
 from hansard_compiler.compile.models import Json
-from hansard_compiler.compile.ports import ALLOWED, PolicyDecider, Subject, Verdict
+from hansard_compiler.compile.ports import ALLOWED, PolicyDecider, PolicyVerdict, Subject
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Guarded, State
+from hansard_compiler.compile.state import CompileState, Guarded
 from hansard_compiler.policy.masks import apply_mask
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES, Rule
+from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES, SecretRule
 
 _GROUPS = {"secrets": SECRET_RULES, "pii": PII_RULES}
 _BY_NAME = {rule.name: rule for rule in (*SECRET_RULES, *PII_RULES)}
@@ -32,12 +32,12 @@ _NOTHING: tuple[str, ...] = ()
 _RANK: dict[str, int] = {name: rank for rank, name in enumerate(SENSITIVITIES)}
 
 
-def is_shown(item: Item, clearance: str) -> bool:
+def is_shown(item: CandidateItem, clearance: str) -> bool:
     """Return whether an item is not more sensitive than a compile is cleared for."""
     return _RANK[item.sensitivity] <= _RANK[clearance]
 
 
-def guard_all(state: State) -> dict[str, Guarded]:
+def guard_all(state: CompileState) -> dict[str, Guarded]:
     """Return what may be shown of every live item. About 5 µs an item of 1 KB without rules."""
     clearance = state.request.compile_config.clearance
     redactor = state.ports.redactor
@@ -60,7 +60,7 @@ def guard_all(state: State) -> dict[str, Guarded]:
     return found
 
 
-def _suspicious(redactor: Redactor, items: Sequence[Item]) -> set[str]:
+def _suspicious(redactor: Redactor, items: Sequence[CandidateItem]) -> set[str]:
     """Return the items that may hold a secret; block by block, since most blocks hold none."""
     found: set[str] = set()
     for start in range(0, len(items), _BLOCK):
@@ -72,7 +72,7 @@ def _suspicious(redactor: Redactor, items: Sequence[Item]) -> set[str]:
     return found
 
 
-def _ask(policy: PolicyDecider, item: Item, state: State) -> Verdict:
+def _ask(policy: PolicyDecider, item: CandidateItem, state: CompileState) -> PolicyVerdict:
     request, config = state.request, state.request.compile_config
     subject = Subject(
         item_id=item.id,
@@ -93,15 +93,15 @@ def _ask(policy: PolicyDecider, item: Item, state: State) -> Verdict:
     try:
         return policy.decide(subject)
     except Exception:  # this stage's border: a port of others raises anything, and that denies
-        return Verdict(effect="deny", failed=True)
+        return PolicyVerdict(effect="deny", failed=True)
 
 
 def _guarded(
-    item: Item,
+    item: CandidateItem,
     original: Json | str,
     removed: tuple[str, ...],
     *,
-    verdict: Verdict,
+    verdict: PolicyVerdict,
     redactor: Redactor,
 ) -> Guarded:
     withheld = ReasonCode.POLICY_FAILED if verdict.failed else _WITHHELD_BY.get(verdict.effect)
@@ -147,7 +147,7 @@ def without_secrets(
 
 
 def _redacted(
-    redactor: Redactor, content: Json | str, verdict: Verdict
+    redactor: Redactor, content: Json | str, verdict: PolicyVerdict
 ) -> tuple[Json | str, tuple[str, ...]]:
     rules = _rules_named(verdict.redact)
     whole = any(mask.is_whole for _, mask in verdict.masks)
@@ -165,9 +165,9 @@ def _redacted(
     return clean, (*cut, *found)
 
 
-def _rules_named(names: tuple[str, ...]) -> tuple[Rule, ...] | None:
+def _rules_named(names: tuple[str, ...]) -> tuple[SecretRule, ...] | None:
     """Return the rules a verdict names; None when it names none, or one not known."""
-    rules: list[Rule] = []
+    rules: list[SecretRule] = []
     for name in names:
         if name not in _GROUPS and name not in _BY_NAME:
             return None
@@ -176,7 +176,7 @@ def _rules_named(names: tuple[str, ...]) -> tuple[Rule, ...] | None:
 
 
 @lru_cache(maxsize=16)
-def _with_rules(redactor: Redactor, rules: tuple[Rule, ...]) -> Redactor:
+def _with_rules(redactor: Redactor, rules: tuple[SecretRule, ...]) -> Redactor:
     return redactor.with_rules(rules)
 
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CandidateItem
 from hansard_compiler.compile.models import MemoryType
 from hansard_compiler.conflicts import certainty
 from hansard_compiler.conflicts import lexicon as words
@@ -160,7 +160,7 @@ _NAME: Final = re.compile(r"[^\W\d_]{2}")  # times and plain numbers in a text a
 _WHOLE: Final = frozenset({"memory", "constraint", "policy"})
 
 
-def are_of_one_place(a: Item, b: Item, *, is_correction: bool) -> bool:
+def are_of_one_place(a: CandidateItem, b: CandidateItem, *, is_correction: bool) -> bool:
     """Return whether nothing beside two texts separates them.
 
     A correction is written in another document than what it corrects: of one folder is enough.
@@ -169,7 +169,7 @@ def are_of_one_place(a: Item, b: Item, *, is_correction: bool) -> bool:
     return _origin_of(a, are_parts) == _origin_of(b, are_parts)
 
 
-def are_labelled_alike(a: Item, b: Item) -> bool:
+def are_labelled_alike(a: CandidateItem, b: CandidateItem) -> bool:
     """Return whether metadata, tags and scope of two items are the same, wherever they come from.
 
     What names a document (its title, author or address) says where a fact stands, not of what.
@@ -177,13 +177,13 @@ def are_labelled_alike(a: Item, b: Item) -> bool:
     return a.scope == b.scope and _beside_fact(a) == _beside_fact(b)
 
 
-def _beside_fact(item: Item) -> tuple[object, ...]:
+def _beside_fact(item: CandidateItem) -> tuple[object, ...]:
     source, own, tags = _labels(item)
     left = ({pair for pair in one if pair[0] not in _OF_DOCUMENT} for one in (source, own))
     return (*left, tags)
 
 
-def _origin_of(item: Item, is_part: bool) -> tuple[object, ...]:
+def _origin_of(item: CandidateItem, is_part: bool) -> tuple[object, ...]:
     source = item.source
     if source is None:
         return "", "", _labels(item)
@@ -192,7 +192,7 @@ def _origin_of(item: Item, is_part: bool) -> tuple[object, ...]:
     return where, plain(source.title or ""), _labels(item)
 
 
-def _labels(item: Item) -> tuple[_Names, _Names, frozenset[str]]:
+def _labels(item: CandidateItem) -> tuple[_Names, _Names, frozenset[str]]:
     tags = frozenset(tag for tag in item.tags if tag not in _TAGS and ":" not in tag)
     beside = item.source.metadata if item.source is not None else {}
     return _names(beside), _names(item.metadata), tags

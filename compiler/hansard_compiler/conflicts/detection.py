@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CandidateItem
 from hansard_compiler.conflicts.assertions import (
     SORT,
     are_labelled_alike,
@@ -30,7 +30,7 @@ from hansard_compiler.conflicts.assertions import (
 )
 from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
 from hansard_compiler.conflicts.lexicon import TELLING
-from hansard_compiler.conflicts.records import Record, differences, record_of
+from hansard_compiler.conflicts.records import TextRecord, differences, record_of
 from hansard_compiler.conflicts.resolution import Contradiction, belief, pair
 from hansard_compiler.conflicts.sentences import read_sentence
 from hansard_compiler.conflicts.statements import Statement, identity_of, statements_of
@@ -56,7 +56,7 @@ _TELLING: Final = pattern_set(
 )
 
 
-def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Contradiction]:
+def contradictions(items: Sequence[CandidateItem], texts: Mapping[str, str]) -> list[Contradiction]:
     """Return every contradiction found among items that state something, in a fixed order.
 
     Of two items it is in once, the surest one. Linear in the number of items.
@@ -78,17 +78,17 @@ def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Cont
     return list(found.values())
 
 
-def _of_facts(items: Sequence[Item], facts: Mapping[str, Fact]) -> Iterator[Contradiction]:
+def _of_facts(items: Sequence[CandidateItem], facts: Mapping[str, Fact]) -> Iterator[Contradiction]:
     """Yield pairs of facts of one key: each value against the most believed others.
 
     More than two values are a list: none of them is certain.
     """
-    of_key: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
+    of_key: dict[tuple[str, str, str], list[CandidateItem]] = defaultdict(list)
     for item in items:
         if item.id in facts:
             of_key[facts[item.id].key].append(item)
     for stated in of_key.values():
-        best: dict[str, Item] = {}
+        best: dict[str, CandidateItem] = {}
         is_list = len({facts[item.id].value for item in stated}) > 2
         for item in sorted(stated, key=lambda one: belief(one, False)):
             fact = facts[item.id]
@@ -103,7 +103,7 @@ def _of_facts(items: Sequence[Item], facts: Mapping[str, Fact]) -> Iterator[Cont
 
 
 def _of_records(
-    items: Sequence[Item], records: Mapping[str, Record], facts: Mapping[str, Fact]
+    items: Sequence[CandidateItem], records: Mapping[str, TextRecord], facts: Mapping[str, Fact]
 ) -> Iterator[Contradiction]:
     known = {item.id: item for item in items}
     for found in differences(list(records.values())):
@@ -114,7 +114,7 @@ def _of_records(
 
 
 def _of_texts(
-    items: Sequence[Item], texts: Mapping[str, str], facts: Mapping[str, Fact]
+    items: Sequence[CandidateItem], texts: Mapping[str, str], facts: Mapping[str, Fact]
 ) -> Iterator[Contradiction]:
     of_frame: dict[Hashable, list[Statement]] = defaultdict(list)
     for item in items:
@@ -175,7 +175,7 @@ def _are_alike(a: Statement, b: Statement) -> bool:
     )
 
 
-def _stated(item: Item, text: str) -> Iterator[Statement]:
+def _stated(item: CandidateItem, text: str) -> Iterator[Statement]:
     """Yield what the sentences of a note state, of a longer text those of its opening."""
     is_note = len(text) <= _NOTE_CHARACTERS
     read = text if is_note else text[:_OPENING_CHARACTERS]
@@ -193,7 +193,7 @@ def _stated(item: Item, text: str) -> Iterator[Statement]:
 
 def _of_frame(
     stated: Sequence[Statement],
-    known: Mapping[str, Item],
+    known: Mapping[str, CandidateItem],
     texts: Mapping[str, str],
     facts: Mapping[str, Fact],
 ) -> Iterator[Contradiction]:
@@ -232,13 +232,17 @@ def _may_be_one(a: Statement, b: Statement) -> bool:
     return False
 
 
-def _facts_differ(a: Item, b: Item, facts: Mapping[str, Fact]) -> bool:
+def _facts_differ(a: CandidateItem, b: CandidateItem, facts: Mapping[str, Fact]) -> bool:
     """Return whether both items have a structured fact: those were compared, and decide."""
     return a.id in facts and b.id in facts
 
 
 def _standing(
-    first: Statement, second: Statement, a: Item, b: Item, texts: Mapping[str, str]
+    first: Statement,
+    second: Statement,
+    a: CandidateItem,
+    b: CandidateItem,
+    texts: Mapping[str, str],
 ) -> bool | None:
     """Return whether two items are about one thing: True, False for perhaps, None for no."""
     about_one = _about(a, b)
@@ -259,7 +263,7 @@ def _standing(
     return are_short and about[0] == about[1] and about_one and of_one
 
 
-def _about(a: Item, b: Item) -> bool | None:
+def _about(a: CandidateItem, b: CandidateItem) -> bool | None:
     """Return whether what stands beside two items allows that they are about one thing."""
     named = [(one.subject and plain(one.subject), attribute_of(one)) for one in (a, b)]
     if named[0] != named[1] and all(one[0] or one[1] for one in named):
@@ -272,7 +276,7 @@ def _about(a: Item, b: Item) -> bool | None:
     return named[0] == named[1] and titles[0] == titles[1]
 
 
-def _title(item: Item) -> frozenset[str]:
+def _title(item: CandidateItem) -> frozenset[str]:
     """Return what the title of an item's source names: numbers, dates, names."""
     title = item.source.title if item.source is not None else None
     return identity_of(f"Of {title} is") if title else frozenset()

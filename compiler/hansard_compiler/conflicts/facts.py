@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CandidateItem
 from hansard_compiler.conflicts import lexicon as words
 from hansard_compiler.conflicts.lexicon import ARTICLES, UNITS
 from hansard_compiler.conflicts.tokens import may_be_one, read
@@ -67,7 +67,7 @@ def is_single(attribute: str, *, is_flag: bool = False) -> bool:
     return not is_plural and noun not in words.SEVERAL | (words.MEASURED - words.DIMENSIONS)
 
 
-def fact_of(item: Item) -> Fact | None:
+def fact_of(item: CandidateItem) -> Fact | None:
     """Return the structured fact an item states, in its content or its metadata."""
     for holder in (item.content, item.metadata):
         if not isinstance(holder, Mapping) or "value" not in holder:
@@ -100,7 +100,7 @@ def plain(text: str) -> str:
     return " ".join(words[1:] if len(words) > 1 and words[0] in ARTICLES else words)
 
 
-def attribute_of(item: Item) -> str:
+def attribute_of(item: CandidateItem) -> str:
     """Return the attribute that an item's metadata names; empty where it names none."""
     return _attribute(item.metadata)
 

@@ -30,7 +30,7 @@ _NONE: Final = frozenset({"", "-", "–", "n/a", "na", "none", "null", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TextRecord:
     """What a text states of one thing."""
 
     item_id: str
@@ -40,7 +40,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class _Difference:
     """Two records of one thing that differ."""
 
     first: str
@@ -48,7 +48,7 @@ class Difference:
     is_certain: bool
 
 
-def record_of(item_id: str, text: str) -> Record | None:
+def record_of(item_id: str, text: str) -> TextRecord | None:
     """Return the record that a text is, or None for a text of another form."""
     if len(text) > _MOST_CHARACTERS:
         return None
@@ -63,15 +63,15 @@ def record_of(item_id: str, text: str) -> Record | None:
         is_definite = _is_name(first, fields[first])
     identity = frozenset((name, fields[name]) for name in names)
     others = {name: value for name, value in fields.items() if name not in names}
-    return Record(item_id, identity, is_definite, others)
+    return TextRecord(item_id, identity, is_definite, others)
 
 
-def differences(records: Sequence[Record]) -> Iterator[Difference]:
+def differences(records: Sequence[TextRecord]) -> Iterator[_Difference]:
     """Yield records of one thing that differ; of more than two values none, as it is a list.
 
     Linear in the number of records: those of one identity and attribute are compared.
     """
-    stated: dict[Hashable, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    stated: dict[Hashable, dict[str, list[TextRecord]]] = defaultdict(lambda: defaultdict(list))
     for one in records:
         for name, value in one.fields.items():
             stated[one.identity, name][value].append(one)
@@ -83,16 +83,16 @@ def differences(records: Sequence[Record]) -> Iterator[Difference]:
             yield from filter(None, (_difference(a, b) for b in others if a.item_id != b.item_id))
 
 
-def _difference(a: Record, b: Record) -> Difference | None:
+def _difference(a: TextRecord, b: TextRecord) -> _Difference | None:
     found = {name: how for name in a.fields if (how := _differ(a, b, name)) is not False}
     if not found:
         return None
     name, how = next(iter(found.items()))
     sure = a.is_definite and b.is_definite and len(found) == 1 and how is True
-    return Difference(a.item_id, b.item_id, sure and _is_single(name, a.fields[name]))
+    return _Difference(a.item_id, b.item_id, sure and _is_single(name, a.fields[name]))
 
 
-def _differ(a: Record, b: Record, name: str) -> bool | None:
+def _differ(a: TextRecord, b: TextRecord, name: str) -> bool | None:
     if name not in b.fields:
         return False
     values = [one.fields[name].casefold() for one in (a, b)]

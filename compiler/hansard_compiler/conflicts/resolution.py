@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CandidateItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,12 @@ class Contradiction:
 
 
 def pair(
-    a: Item, b: Item, how: str, correction: str | None = None, *, is_certain: bool = True
+    a: CandidateItem,
+    b: CandidateItem,
+    how: str,
+    correction: str | None = None,
+    *,
+    is_certain: bool = True,
 ) -> Contradiction:
     """Return the contradiction of two items, the first of the request first."""
     first, second = sorted((a, b), key=lambda item: item.position)
@@ -43,7 +48,7 @@ class Settled:
 
 
 def settle(
-    items: Sequence[Item],
+    items: Sequence[CandidateItem],
     found: Sequence[Contradiction],
     *,
     required: Iterable[str],
@@ -74,12 +79,15 @@ def settle(
     return settled
 
 
-def belief(item: Item, is_safe: bool) -> tuple[bool, int, int, int, int]:
+def belief(item: CandidateItem, is_safe: bool) -> tuple[bool, int, int, int, int]:
     return not is_safe, -item.trust, -item.fresh_us, -item.importance, item.position
 
 
 def _replaced(
-    known: Mapping[str, Item], found: Sequence[Contradiction], safe: set[str], trust_gap: int
+    known: Mapping[str, CandidateItem],
+    found: Sequence[Contradiction],
+    safe: set[str],
+    trust_gap: int,
 ) -> dict[str, tuple[str, str]]:
     """Return what corrections replace; the latest correction first, so that it wins a chain."""
     replaced: dict[str, tuple[str, str]] = {}

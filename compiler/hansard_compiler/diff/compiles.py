@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hansard_compiler.diff.changes import Change, changes_between
-from hansard_compiler.diff.sides import CompileSide, ItemSide, Term
+from hansard_compiler.diff.sides import CompileSide, ItemSide, ScoreTerm
 
 ItemChange = Literal[
     "added", "removed", "included", "excluded", "compressed", "redacted",
@@ -22,7 +22,7 @@ FLIPS: Final = frozenset({"added", "removed", "included", "excluded", "compresse
 _BECAME: Final[Mapping[str, ItemChange]] = {
     "include": "included", "exclude": "excluded", "compress": "compressed", "redact": "redacted",
 }  # fmt: skip
-_NO_TERM: Final = Term(0, 0, 0)
+_NO_TERM: Final = ScoreTerm(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class TermDiff:
     """A term of a score that differs. Points are billionths."""
 
     term: str
-    left: Term | None
-    right: Term | None
+    left: ScoreTerm | None
+    right: ScoreTerm | None
 
     @property
     def delta(self) -> int:

@@ -14,7 +14,7 @@ from hansard_compiler.compile.engine import CompileResult
 from hansard_compiler.compile.models import CompilationRequest, Json
 
 
-class Term(NamedTuple):
+class ScoreTerm(NamedTuple):
     """One term of a score: value in millionths, weight in thousandths, points in billionths."""
 
     value: int
@@ -34,7 +34,7 @@ class ItemSide:
     tokens_before: int | None = None
     tokens_after: int | None = None
     score: int | None = None
-    terms: Mapping[str, Term] = field(default_factory=dict)
+    terms: Mapping[str, ScoreTerm] = field(default_factory=dict)
     section: str | None = None
     source: str | None = None
     rule_ids: tuple[str, ...] = ()
@@ -90,14 +90,16 @@ def side_of_context(
 BUDGET = ("budget", "reserve", "available", "used", "free")
 
 
-def terms_of(breakdown: Any) -> dict[str, Term]:
+def terms_of(breakdown: Any) -> dict[str, ScoreTerm]:
     """Return the terms of a score as they are stored; what is no term is left out."""
     found = {}
     for name, one in _mapping(breakdown).items():
-        parts = [_int(one.get(part)) for part in Term._fields] if isinstance(one, Mapping) else []
+        parts = (
+            [_int(one.get(part)) for part in ScoreTerm._fields] if isinstance(one, Mapping) else []
+        )
         if parts and None not in parts:
             value, weight, points = parts
-            found[name] = Term(value or 0, weight or 0, points or 0)
+            found[name] = ScoreTerm(value or 0, weight or 0, points or 0)
     return found
 
 

@@ -62,20 +62,20 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ConditionGroup:
     """`all` or `any` of its parts; `not` has one part."""
 
     kind: str
     parts: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Test | Group
+Condition: TypeAlias = Test | ConditionGroup
 
 
-ALWAYS = Group("all", ())
+ALWAYS = ConditionGroup("all", ())
 
 
-def parse_condition(value: Any, where: str, *, depth: int = 0) -> Group:
+def parse_condition(value: Any, where: str, *, depth: int = 0) -> ConditionGroup:
     """Read a condition; an empty mapping always holds. Raises PolicyRuleError."""
     if not isinstance(value, Mapping):
         raise PolicyRuleError(where, f"expected a mapping of fields, found {value!r}")
@@ -86,20 +86,22 @@ def parse_condition(value: Any, where: str, *, depth: int = 0) -> Group:
         if key in ("all", "any"):
             parts.append(_parse_list(key, operand, f"{where}.{key}", depth))
         elif key == "not":
-            parts.append(Group("not", (parse_condition(operand, f"{where}.not", depth=depth + 1),)))
+            parts.append(
+                ConditionGroup("not", (parse_condition(operand, f"{where}.not", depth=depth + 1),))
+            )
         else:
             parts.extend(_parse_tests(key, operand, where))
-    return Group("all", tuple(parts))
+    return ConditionGroup("all", tuple(parts))
 
 
-def _parse_list(kind: str, conditions: Any, where: str, depth: int) -> Group:
+def _parse_list(kind: str, conditions: Any, where: str, depth: int) -> ConditionGroup:
     if not isinstance(conditions, list) or not conditions:
         raise PolicyRuleError(where, "expected a list of conditions")
     parts = (
         parse_condition(part, f"{where}[{index}]", depth=depth + 1)
         for index, part in enumerate(conditions)
     )
-    return Group(kind, tuple(parts))
+    return ConditionGroup(kind, tuple(parts))
 
 
 def _parse_tests(field: str, operand: Any, where: str) -> list[Test]:
@@ -188,14 +190,14 @@ def uses_operator(condition: Condition, operator: str) -> bool:
 
 def condition_json(condition: Condition) -> Json:
     """Return a condition as plain values, equal for equal conditions."""
-    if isinstance(condition, Group):
+    if isinstance(condition, ConditionGroup):
         return {condition.kind: [condition_json(part) for part in condition.parts]}
     return {"field": condition.field, condition.operator: condition.value}
 
 
 def explain_condition(condition: Condition, facts: Mapping[str, Any]) -> Json:
     """Return what each part came to, for people: `holds`, or `error` where it cannot be judged."""
-    if isinstance(condition, Group):
+    if isinstance(condition, ConditionGroup):
         parts = [explain_condition(part, facts) for part in condition.parts]
         return {condition.kind: parts, **_outcome(condition, facts)}
     test = {"field": condition.field, "operator": condition.operator, "wanted": condition.value}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hansard_compiler.compile.ports import Subject, Verdict
+from hansard_compiler.compile.ports import PolicyVerdict, Subject
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.engine import ContextPolicy, Policy
 from hansard_compiler.policy.facts import ItemFacts, PolicyContext
@@ -38,14 +38,14 @@ class RuleDecider:
         """
         return cls(Policy(rule_sets, rules=parse_rules(rules, rule_set="request")))
 
-    def decide(self, subject: Subject) -> Verdict:
+    def decide(self, subject: Subject) -> PolicyVerdict:
         """Return the rules' decision about an item, and note the check."""
         check = self._for(subject).check_item(_item(subject))
         self.checks.append(check)
         deciding = check.rule
         priority = deciding.priority if deciding else 0
         masks = check.masks if check.must_redact else ()
-        return Verdict(
+        return PolicyVerdict(
             effect=check.effect.value,
             rule_ids=tuple(one.rule.id for one in check.outcomes if one.outcome != "lost"),
             priority_micro=min(max(priority, 0), _HIGHEST_PRIORITY) * 1_000,

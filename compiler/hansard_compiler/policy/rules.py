@@ -17,7 +17,7 @@ from typing import Any
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import stable_hash
 from hansard_compiler.policy.approvers import ANYBODY, Approvers, parse_approvers
-from hansard_compiler.policy.conditions import ALWAYS, Group, parse_condition
+from hansard_compiler.policy.conditions import ALWAYS, ConditionGroup, parse_condition
 from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.policy.facts import Action
 from hansard_compiler.policy.masks import WHOLE, Mask, parse_mask
@@ -67,7 +67,7 @@ class Rule:
     description: str = ""
     action: str | None = None  # "see", "do", or both
     applies_to: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    conditions: Group = ALWAYS
+    conditions: ConditionGroup = ALWAYS
     priority: int = 0
     metadata: Mapping[str, Any] = field(default_factory=dict)
     approvers: Approvers = ANYBODY  # of a rule that demands approval

@@ -15,7 +15,7 @@ from hansard_compiler.calls import Call, Json, Message, TextPart, message_json
 from hansard_compiler.providers.base import OnEvent, RenderInput, Wire, WireFormat, from_payload
 from hansard_compiler.providers.formats.sse import events_of
 from hansard_compiler.providers.transport import failures
-from hansard_compiler.providers.transport.exchange import Answer, Exchange, read_json
+from hansard_compiler.providers.transport.exchange import Exchange, ProviderResponse, read_json
 from hansard_compiler.providers.transport.failure_classes import made
 from hansard_compiler.providers.transport.failures import BrokenPairs, NotRenderable, OverLimit
 from hansard_compiler.tokens.estimators import Scaled
@@ -25,7 +25,7 @@ Preflight = Literal["provider", "estimate", "off"]
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class ProviderCount:
     """How many input tokens a request takes, and who counted them."""
 
     tokens: int
@@ -85,7 +85,7 @@ class Adapter:
         """Return a request's input tokens, as the preflight would count them."""
         return self.count(compiled, self.format.render(compiled)).tokens
 
-    def count(self, compiled: RenderInput, rendered: Mapping[str, Any]) -> Count:
+    def count(self, compiled: RenderInput, rendered: Mapping[str, Any]) -> ProviderCount:
         """Return the count that `call` would hold against the limit, and who counted."""
         route = self.format.count_request(rendered) if self._preflight == "provider" else None
         if route is None:
@@ -95,9 +95,9 @@ class Adapter:
         counted = _object(exchange).get("input_tokens")
         if not isinstance(counted, int):
             raise made(failures.InvalidResponse, "the token count has no input_tokens", exchange)
-        return Count(counted, f"counted by {self.provider}")
+        return ProviderCount(counted, f"counted by {self.provider}")
 
-    def estimate(self, compiled: RenderInput) -> Count:
+    def estimate(self, compiled: RenderInput) -> ProviderCount:
         """Return the offline estimate of a request: texts, tools and framing."""
         counter = counter_for(self.provider, compiled.model)
         if self._multiplier != 1.0:
@@ -105,7 +105,7 @@ class Adapter:
         counted = counter.count_request(
             _input(compiled), compiled.tools, is_forced=compiled.is_call_forced
         )
-        return Count(counted.total, f"estimated by {counted.estimator}")
+        return ProviderCount(counted.total, f"estimated by {counted.estimator}")
 
     def send(self, rendered: Json) -> Json:
         """Send a body and return the provider's response, a streamed one put together."""
@@ -115,7 +115,7 @@ class Adapter:
         """Return a response in the normal form, as plain JSON."""
         return call_json(self.format.parse(response, {}))
 
-    def call(self, compiled: RenderInput, *, on_event: OnEvent | None = None) -> Answer:
+    def call(self, compiled: RenderInput, *, on_event: OnEvent | None = None) -> ProviderResponse:
         """Call the model. Raises RequestRefused before sending, CallFailed after."""
         rendered = self.format.render(compiled)
         self.check_pairs(rendered)
@@ -124,7 +124,7 @@ class Adapter:
         call = replace(response.call, input=_input(compiled), tools=tuple(compiled.tools))
         return replace(response, call=call, metadata=metadata)
 
-    def resend(self, request: bytes, *, on_event: OnEvent | None = None) -> Answer:
+    def resend(self, request: bytes, *, on_event: OnEvent | None = None) -> ProviderResponse:
         """Send stored bytes again, unchanged; nothing is checked or counted."""
         try:
             rendered = read_json(request)
@@ -134,7 +134,7 @@ class Adapter:
             raise NotRenderable("the stored request is not a JSON object")
         return self.read(self._post(rendered, request, on_event))
 
-    def read(self, exchange: Exchange) -> Answer:
+    def read(self, exchange: Exchange) -> ProviderResponse:
         """Read a recorded exchange as if it had just come back."""
         response = _response(self.format, exchange)
         request = read_json(exchange.request)
@@ -142,7 +142,7 @@ class Adapter:
         _refuse_empty(call, response, exchange)
         first_ms = exchange.time_to_first_chunk_ms if exchange.is_stream else None
         timed = replace(call, time_to_first_token_ms=first_ms)
-        return Answer(timed, response, exchange, shortfall=_shortfall(call, exchange))
+        return ProviderResponse(timed, response, exchange, shortfall=_shortfall(call, exchange))
 
     def close(self) -> None:
         """Close connections; the next call opens new ones."""

@@ -23,7 +23,7 @@ from hansard_compiler.providers.base import RenderInput, Sampling
 from hansard_compiler.providers.formats.fields import known, neutral_tool
 from hansard_compiler.providers.transport.failures import NotRenderable
 from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 
 _SAMPLING = {
     "max_tokens": "max_output_tokens",
@@ -95,10 +95,10 @@ def mutate_messages(turn: Rebuilt, mutations: Sequence[change.Mutation]) -> Rebu
     for number, one in enumerate(mutations, 1):
         if isinstance(one, change.ON_COMPILES):
             detail = f"change {number} ({one.op}) is about items"
-            raise NotReplayable(Reason.NO_COMPILATION, detail)
+            raise NotReplayable(ReplayReason.NO_COMPILATION, detail)
         turn = _applied(turn, one)
     if not any(message.parts for message in turn.messages if message.role != "system"):
-        raise NotReplayable(Reason.CONTEXT_EMPTY)
+        raise NotReplayable(ReplayReason.CONTEXT_EMPTY)
     return turn
 
 
@@ -118,7 +118,7 @@ def _applied(turn: Rebuilt, one: change.Mutation) -> Rebuilt:
             return _add(turn, one)
         case change.RemoveTool():
             return _remove_tool(turn, one.name)
-    raise NotReplayable(Reason.NO_COMPILATION, one.op)
+    raise NotReplayable(ReplayReason.NO_COMPILATION, one.op)
 
 
 def resampled(sampling: Sampling, one: change.SetSampling) -> Sampling:
@@ -130,7 +130,9 @@ def resampled(sampling: Sampling, one: change.SetSampling) -> Sampling:
         if value in (None, []) and getattr(sampling, name) in (None, ())
     ]
     if absent:
-        raise NotReplayable(Reason.FIELD_ABSENT, f"the call sets no {', '.join(sorted(absent))}")
+        raise NotReplayable(
+            ReplayReason.FIELD_ABSENT, f"the call sets no {', '.join(sorted(absent))}"
+        )
     if "stop" in made:
         made["stop"] = tuple(made["stop"] or ())
     return replace(sampling, **made)
@@ -139,7 +141,9 @@ def resampled(sampling: Sampling, one: change.SetSampling) -> Sampling:
 def _at(turn: Rebuilt, position: int) -> Message:
     if position >= len(turn.messages):
         many = len(turn.messages)
-        raise NotReplayable(Reason.ITEM_UNKNOWN, f"message {position}: the call has {many}, from 0")
+        raise NotReplayable(
+            ReplayReason.ITEM_UNKNOWN, f"message {position}: the call has {many}, from 0"
+        )
     return turn.messages[position]
 
 
@@ -147,7 +151,7 @@ def _edit(turn: Rebuilt, one: change.EditMessage) -> Rebuilt:
     message = _at(turn, one.position)
     if message.role == "tool":
         raise NotReplayable(
-            Reason.MUTATION_INVALID,
+            ReplayReason.MUTATION_INVALID,
             f"message {one.position} is the result of a tool: results are recorded, not written",
         )
     if one.part is not None:
@@ -164,7 +168,7 @@ def _part_edited(message: Message, one: change.EditMessage) -> Message:
     texts = [at for at, part in enumerate(message.parts) if isinstance(part, TextPart)]
     if one.part is None or one.part >= len(texts):
         detail = f"message {one.position} has {len(texts)} texts; part {one.part} is none of them"
-        raise NotReplayable(Reason.ITEM_UNKNOWN, detail)
+        raise NotReplayable(ReplayReason.ITEM_UNKNOWN, detail)
     at = texts[one.part]
     return replace(
         message, parts=(*message.parts[:at], TextPart(one.text), *message.parts[at + 1 :])
@@ -181,7 +185,7 @@ def _add(turn: Rebuilt, one: change.AddMessage) -> Rebuilt:
         _at(turn, position)
     if _parts_a_pair(turn.messages, position):
         raise NotReplayable(
-            Reason.BROKEN_PAIRS, f"a message at {position} would part a call from its result"
+            ReplayReason.BROKEN_PAIRS, f"a message at {position} would part a call from its result"
         )
     message = Message(one.role, (TextPart(one.text),))
     messages = (*turn.messages[:position], message, *turn.messages[position:])
@@ -228,7 +232,7 @@ def _without_pairs(
 def _remove_tool(turn: Rebuilt, name: str) -> Rebuilt:
     tools = tuple(tool for tool in turn.tools if _name_of(tool) != name)
     if len(tools) == len(turn.tools):
-        raise NotReplayable(Reason.ITEM_UNKNOWN, f"no tool {name!r} was on offer")
+        raise NotReplayable(ReplayReason.ITEM_UNKNOWN, f"no tool {name!r} was on offer")
     used = [
         number
         for number, message in enumerate(turn.messages)
@@ -237,7 +241,7 @@ def _remove_tool(turn: Rebuilt, name: str) -> Rebuilt:
     if used:
         where = ", ".join(map(str, used))
         raise NotReplayable(
-            Reason.BROKEN_PAIRS, f"{name!r} was called in message {where}: remove those first"
+            ReplayReason.BROKEN_PAIRS, f"{name!r} was called in message {where}: remove those first"
         )
     return replace(turn, tools=tools)
 

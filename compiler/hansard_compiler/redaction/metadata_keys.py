@@ -11,7 +11,7 @@ from functools import lru_cache
 from hansard_compiler.renamed import current_attribute
 
 
-class Kind(Enum):
+class KeyKind(Enum):
     CONTENT = "content"  # withheld
     NAME = "name"  # short text without line breaks
     NUMBERS = "numbers"  # a JSON object of numbers
@@ -32,23 +32,23 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1)
-def _kinds() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
+def _kinds() -> tuple[tuple[KeyKind, re.Pattern[str]], ...]:
     """Return the names of each kind; a name of two has the first one."""
     with open(__file__.removesuffix(".py") + ".toml", "rb") as file:
         listed = tomllib.load(file)
     return (
-        (Kind.DIGEST, _pattern(listed["digest"].split())),
-        (Kind.NUMBERS, _pattern(listed["numbers"].split())),
-        (Kind.NAME, _pattern(" ".join(listed["name"].values()).split())),
+        (KeyKind.DIGEST, _pattern(listed["digest"].split())),
+        (KeyKind.NUMBERS, _pattern(listed["numbers"].split())),
+        (KeyKind.NAME, _pattern(" ".join(listed["name"].values()).split())),
     )
 
 
 @lru_cache(maxsize=16_384)
-def _known_kind(key: str) -> Kind:
+def _known_kind(key: str) -> KeyKind:
     name = current_attribute(key)
-    return next((kind for kind, names in _kinds() if names.fullmatch(name)), Kind.CONTENT)
+    return next((kind for kind, names in _kinds() if names.fullmatch(name)), KeyKind.CONTENT)
 
 
-def kind_of(key: str) -> Kind:
+def kind_of(key: str) -> KeyKind:
     """Return what the text under an attribute name is taken for."""
-    return _known_kind(key) if len(key) <= _LONGEST_KEY else Kind.CONTENT
+    return _known_kind(key) if len(key) <= _LONGEST_KEY else KeyKind.CONTENT

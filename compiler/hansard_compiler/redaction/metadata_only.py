@@ -28,7 +28,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from hansard_compiler.redaction.metadata_keys import Kind, kind_of
+from hansard_compiler.redaction.metadata_keys import KeyKind, kind_of
 from hansard_compiler.redaction.redactor import Redactor
 
 _MAX_NAME_BYTES = 256
@@ -136,14 +136,14 @@ class Withholder:
         withheld = 0
         for pair in pairs:
             kind = kind_of(pair.key)
-            if kind is Kind.CONTENT and not _may_stay(pair.key, is_code_name):
+            if kind is KeyKind.CONTENT and not _may_stay(pair.key, is_code_name):
                 pair.key = _length_of(pair.key.encode())
                 withheld += 1
             if pair.HasField("value"):
                 withheld += self._value(pair.value, kind)
         return withheld
 
-    def _value(self, value: Any, kind: Kind) -> int:
+    def _value(self, value: Any, kind: KeyKind) -> int:
         held = value.WhichOneof("value")
         if held == "string_value":
             text = value.string_value
@@ -151,21 +151,21 @@ class Withholder:
             if stored != text:
                 value.string_value = stored
             return int(stored is not text)
-        if held == "array_value" and kind is not Kind.CONTENT:
+        if held == "array_value" and kind is not KeyKind.CONTENT:
             return sum(self._value(item, kind) for item in value.array_value.values)
         return _withhold_value(value)
 
-    def _stored_text(self, text: str, kind: Kind) -> str:
+    def _stored_text(self, text: str, kind: KeyKind) -> str:
         """Return a text as it may be stored: itself (the same object), its HMAC or its length."""
         if _is_marker(text) or not text:
             return text
-        if kind is Kind.DIGEST or (kind is Kind.NAME and _CONTENT_DIGEST.fullmatch(text)):
+        if kind is KeyKind.DIGEST or (kind is KeyKind.NAME and _CONTENT_DIGEST.fullmatch(text)):
             if _HMAC.fullmatch(text):
                 return text
             return f"hmac-sha256:{self._redactor.keyed_digest(text.encode())}"
-        if kind is Kind.NAME and looks_like_metadata(text):
+        if kind is KeyKind.NAME and looks_like_metadata(text):
             return text
-        if kind is Kind.NUMBERS and _holds_only_numbers(text):
+        if kind is KeyKind.NUMBERS and _holds_only_numbers(text):
             return text
         return _length_of(text.encode())
 
@@ -243,7 +243,9 @@ def _withhold_span_name(span: Any) -> int:
     name = span.name
     if _may_stay(name, _is_event_name):
         return 0
-    names = {pair.value.string_value for pair in span.attributes if kind_of(pair.key) is Kind.NAME}
+    names = {
+        pair.value.string_value for pair in span.attributes if kind_of(pair.key) is KeyKind.NAME
+    }
     operation, _, subject = name.partition(" ")
     if name in names or (subject in names and is_code_name(operation)):
         return 0

@@ -17,7 +17,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hansard_compiler.redaction.checks import is_sensitive_key
 from hansard_compiler.redaction.metadata_only import Withholder
-from hansard_compiler.redaction.redactor import EVERYTHING, Finding, Redactor
+from hansard_compiler.redaction.redactor import EVERYTHING, Redactor, SecretFinding
 
 Removed = Counter[tuple[str, str]]  # (rule, field) -> how many
 CleanPart = Callable[[Message, str], Removed]  # of a resource, scope or item; and its name's prefix
@@ -176,7 +176,7 @@ class _Walk:
         if not (key and _announces_secret(key)) and not self._redactor.scan_bytes(raw):
             return text
         clean: str | bytes
-        findings: list[Finding]
+        findings: list[SecretFinding]
         if is_text:
             clean, findings = self._redactor.redact_text(text, key=key)
         else:

@@ -37,7 +37,7 @@ from typing import Any
 import re2
 
 from hansard_compiler.redaction.checks import KEYWORD, latin1
-from hansard_compiler.redaction.rules import Rule, Shape
+from hansard_compiler.redaction.rules import SecretRule, Shape
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _EVERY_BYTE = frozenset(range(256))
@@ -131,7 +131,7 @@ def _spelled(value: int) -> bytes:
 
 
 @lru_cache(maxsize=8)
-def guard_for(rules: tuple[Rule, ...]) -> Any:
+def guard_for(rules: tuple[SecretRule, ...]) -> Any:
     """Return the automaton that fires whenever a rule could, anywhere, in raw bytes.
 
     The order of its patterns is what `suggests_base64` relies on: those about base64 come last.
@@ -144,30 +144,30 @@ def guard_for(rules: tuple[Rule, ...]) -> Any:
     )
 
 
-def suggests_base64(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
+def suggests_base64(fired: Sequence[int], rules: tuple[SecretRule, ...]) -> bool:
     """Return whether patterns of the guard fired that only matter inside base64."""
     return max(fired) >= len(rules) + 4
 
 
-def suggests_wide(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
+def suggests_wide(fired: Sequence[int], rules: tuple[SecretRule, ...]) -> bool:
     """Return whether bytes may hold UTF-16, by the patterns of the guard that fired."""
     return len(rules) + 2 in fired
 
 
 @lru_cache(maxsize=8)
-def base64_guard_for(rules: tuple[Rule, ...]) -> Any:
+def base64_guard_for(rules: tuple[SecretRule, ...]) -> Any:
     """Return the automaton that fires when a base64 run, without line breaks, may hold a secret."""
     return pattern_set([_spellings(rules)])
 
 
 @lru_cache(maxsize=8)
-def matchers_for(rules: tuple[Rule, ...]) -> Any:
+def matchers_for(rules: tuple[SecretRule, ...]) -> Any:
     """Return the automaton of the rules themselves, which names those to run."""
     return pattern_set(rule.pattern for rule in rules)
 
 
 @lru_cache(maxsize=8)
-def _spellings(rules: tuple[Rule, ...]) -> bytes:
+def _spellings(rules: tuple[SecretRule, ...]) -> bytes:
     shapes = {shape for rule in rules for shape in rule.shapes} | {_ESCAPE_SHAPE}
     spellings = {spelling for shape in shapes for spelling in base64_spellings(shape)}
     return b"|".join(sorted(spellings))

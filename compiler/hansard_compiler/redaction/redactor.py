@@ -31,7 +31,7 @@ from hansard_compiler.redaction.prefilter import (
     suggests_base64,
     suggests_wide,
 )
-from hansard_compiler.redaction.rules import SECRET_RULES, Rule
+from hansard_compiler.redaction.rules import SECRET_RULES, SecretRule
 from hansard_compiler.redaction.streams import clean_streams, may_hold_stream
 
 EVERYTHING = "everything"
@@ -61,7 +61,7 @@ _BEFORE_QUOTE = re2.compile(rb'(?:[^"\\]|\\(?s:.))*', options=latin1())
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SecretFinding:
     """A secret that was cut out, and how often it stood in the value."""
 
     rule: str
@@ -71,12 +71,12 @@ class Finding:
 
 class RedactedText(NamedTuple):
     text: str
-    findings: list[Finding]
+    findings: list[SecretFinding]
 
 
 class RedactedBytes(NamedTuple):
     data: bytes
-    findings: list[Finding]
+    findings: list[SecretFinding]
 
 
 class _Span(NamedTuple):
@@ -118,7 +118,7 @@ class Redactor:
     once per process (about 30 ms) and shared by all redactors of the same rules.
     """
 
-    def __init__(self, key: bytes, *, rules: Sequence[Rule] = SECRET_RULES) -> None:
+    def __init__(self, key: bytes, *, rules: Sequence[SecretRule] = SECRET_RULES) -> None:
         self._key = key
         self._rules = tuple(rules)
         self._guard = guard_for(self._rules)
@@ -126,7 +126,7 @@ class Redactor:
         self._matchers = matchers_for(self._rules)
         self._patterns = [_Pattern(rule.pattern, is_list=rule.is_list) for rule in self._rules]
 
-    def with_rules(self, rules: Sequence[Rule]) -> Redactor:
+    def with_rules(self, rules: Sequence[SecretRule]) -> Redactor:
         """Return a redactor of other rules under the same key: equal finds, equal fingerprints."""
         return Redactor(self._key, rules=rules)
 
@@ -177,7 +177,7 @@ class Redactor:
             return RedactedBytes(redacted.text.encode(charset), redacted.findings)
         return RedactedBytes(*self._redact(data, name))
 
-    def redact_series(self, texts: Sequence[str]) -> tuple[list[str], list[Finding]]:
+    def redact_series(self, texts: Sequence[str]) -> tuple[list[str], list[SecretFinding]]:
         """Return texts that follow each other without the secrets in what they form together.
 
         A marker stands in the text that its secret began in; the others keep what is around it.
@@ -189,11 +189,11 @@ class Redactor:
                 return [bit.decode("utf-8", "surrogatepass") for bit in clean], findings
         fingerprint = self.fingerprint(b"".join(clean))
         marker = _marker(EVERYTHING, fingerprint).decode()
-        return [marker, *("" for _ in texts[1:])], [Finding(EVERYTHING, fingerprint)]
+        return [marker, *("" for _ in texts[1:])], [SecretFinding(EVERYTHING, fingerprint)]
 
     def _cleaned(
         self, bits: Sequence[bytes], key: bytes = b""
-    ) -> tuple[Sequence[bytes], list[Finding] | None]:
+    ) -> tuple[Sequence[bytes], list[SecretFinding] | None]:
         """Return texts in a row without their secrets; no findings where that comes to no end."""
         counts: Counter[tuple[str, str]] = Counter()
         try:
@@ -207,19 +207,19 @@ class Redactor:
             pass  # shown by the marker that replaces the whole value, like a text that never ends
         return bits, None
 
-    def _redact(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
+    def _redact(self, data: bytes, key: bytes) -> tuple[bytes, list[SecretFinding]]:
         # Streams first: of a secret that one chunk holds nearly whole, no end is to be left.
         streamed, of_streams = self._redact_streams(data)
         narrow, of_wide = self._redact_wide(streamed, key)
         clean, found = self._redact_whole(narrow, key)
         return clean, [*of_streams, *of_wide, *found]
 
-    def _redact_wide(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
+    def _redact_wide(self, data: bytes, key: bytes) -> tuple[bytes, list[SecretFinding]]:
         """Clean UTF-16 in bytes of which no charset is known."""
         fired = self._guard.Match(data) if b"\0" in data else None
         if fired is None or not suggests_wide(fired, self._rules):
             return data, []
-        found: list[Finding] = []
+        found: list[SecretFinding] = []
         for charset in wide_charsets(data):
             even = len(data) & ~1
             text = data[:even].decode(charset, "surrogatepass").encode("utf-8", "surrogatepass")
@@ -230,7 +230,7 @@ class Redactor:
                 found.extend(findings)
         return data, found
 
-    def _redact_streams(self, data: bytes) -> tuple[bytes, list[Finding]]:
+    def _redact_streams(self, data: bytes) -> tuple[bytes, list[SecretFinding]]:
         if not may_hold_stream(data):
             return data, []
         counts: Counter[tuple[str, str]] = Counter()
@@ -246,7 +246,7 @@ class Redactor:
             return data, []
         return text.encode("utf-8", "surrogateescape"), _findings(counts)
 
-    def _redact_whole(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
+    def _redact_whole(self, data: bytes, key: bytes) -> tuple[bytes, list[SecretFinding]]:
         named = is_sensitive_key(key)
         if not named and self._guard.Match(data) is None:
             return data, []
@@ -256,7 +256,7 @@ class Redactor:
         fingerprint = self.fingerprint(data)
         marker = _marker(EVERYTHING, fingerprint)
         quoted = b'"' + marker + b'"' if data.lstrip().startswith(_JSON_STARTS) else marker
-        return quoted, [Finding(EVERYTHING, fingerprint)]
+        return quoted, [SecretFinding(EVERYTHING, fingerprint)]
 
     def _spans_under(self, text: bytes, key: bytes) -> list[_Span]:
         spans = self._spans(text, _Budget())
@@ -401,8 +401,8 @@ def _before_quote(text: bytes, start: int, end: int) -> int:
     return start + int(_BEFORE_QUOTE.match(text[start:end]).end())
 
 
-def _findings(counts: Counter[tuple[str, str]]) -> list[Finding]:
-    return [Finding(*found, count) for found, count in counts.items()]
+def _findings(counts: Counter[tuple[str, str]]) -> list[SecretFinding]:
+    return [SecretFinding(*found, count) for found, count in counts.items()]
 
 
 def _merged(spans: list[_Span]) -> list[_Span]:

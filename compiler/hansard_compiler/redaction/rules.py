@@ -59,7 +59,7 @@ Check = Callable[[bytes, bytes], bool]  # (secret, key it stood under or b"") ->
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SecretRule:
     """One kind of secret."""
 
     name: str
@@ -124,7 +124,7 @@ _SHAPES: dict[str, tuple[Shape, ...]] = {
 }
 
 
-def _listed() -> Iterator[Rule]:
+def _listed() -> Iterator[SecretRule]:
     """Yield the rules of `rules.toml`; a pattern may be written in pieces."""
     with open(__file__.removesuffix(".py") + ".toml", "rb") as file:
         listed = tomllib.load(file)
@@ -132,11 +132,11 @@ def _listed() -> Iterator[Rule]:
         pattern, guard = ("".join(one[face]).encode() for face in ("pattern", "guard"))
         shapes = _SHAPES.get(name) or literals(*(word.encode() for word in one["contains"]))
         check = is_random if one.get("check") == "is_random" else None
-        yield Rule(name, one["finds"], pattern, guard, shapes, check)
+        yield SecretRule(name, one["finds"], pattern, guard, shapes, check)
 
 
-SECRET_RULES: tuple[Rule, ...] = (
-    Rule(
+SECRET_RULES: tuple[SecretRule, ...] = (
+    SecretRule(
         "pem",
         "private keys in PEM form (RSA, EC, OpenSSH, PGP …)",
         rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -145,7 +145,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"PRIVATE KEY",
         literals(b"PRIVATE KEY"),
     ),
-    Rule(
+    SecretRule(
         "putty",
         "private keys of PuTTY (`PuTTY-User-Key-File-…`)",
         rb"PuTTY-User-Key-File-[0-9]{1,2}:[^\n\r\"\x00]{0,100}"
@@ -156,7 +156,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         literals(b"PuTTY-User-Key-File-", b"Private-Lines:"),
     ),
     *_listed(),
-    Rule(
+    SecretRule(
         "basic",
         "the value of an `Authorization: Basic` header",
         rb"(?i)\bbasic[ \t]+([A-Za-z0-9+/\-_]{8,}={0,2})",
@@ -164,7 +164,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         ((*any_case(b"basic"), _BLANK),),
         is_basic_credentials,
     ),
-    Rule(
+    SecretRule(
         "bearer",
         "the value of an `Authorization: Bearer` header, and of other one-word schemes",
         rb"(?i)\bbearer[ \t]+([A-Za-z0-9._~+/\-]{16,}=*)"
@@ -174,7 +174,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         ((*any_case(b"bearer"), _BLANK), (*any_case(b"authorization"), _AFTER_NAME)),
         is_random,
     ),
-    Rule(
+    SecretRule(
         "url-userinfo",
         "the password in a URL (`postgres://user:…@host`)",
         rb"""://[^\x00-\x20/:@"'<>\\`]*:([^\x00-\x20/"'<>\\`]+)@""",
@@ -182,7 +182,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         (shape(b":", frozenset(b"/\\"), frozenset(b"/\\")),),  # `:\/\/` as PHP writes it
         is_password_in_url,
     ),
-    Rule(
+    SecretRule(
         "cookie-header",
         "the values of `Cookie` and `Set-Cookie` headers",
         rb"""(?i)\b(?:set-)?cookie["']?[ \t]*[:=][ \t]*["']?"""
@@ -191,7 +191,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         ((*any_case(b"cookie"), _AFTER_NAME),),
         is_random,
     ),
-    Rule(
+    SecretRule(
         "flag",
         "command-line arguments that follow a name such as `--api-key`",
         rb"--(?P<key>[A-Za-z0-9\-]*"
@@ -201,7 +201,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         _NAME_SHAPES,
         is_assigned_secret,
     ),
-    Rule(
+    SecretRule(
         "curl-user",
         "the password in `curl -u user:…`",
         rb"""\bcurl\b[^\n\x00]*?[\s"',](?:-u|--user|-U|--proxy-user)(?:[ \t=]+|["']\s*,\s*)["']?"""
@@ -210,7 +210,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         literals(b"curl"),
         is_password_in_url,
     ),
-    Rule(
+    SecretRule(
         "header-pair",
         'a value beside its name: `["x-api-key", "…"]`, `{"name": "x-api-key", "value": "…"}`',
         rb"""["'`](?P<key>[A-Za-z0-9_.\-]*"""
@@ -221,7 +221,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         _NAME_SHAPES,
         is_assigned_secret,
     ),
-    Rule(
+    SecretRule(
         "named-list",
         'the values of a list under a telling name (`"api_keys": ["…", "…"]`)',
         rb"(?P<key>[A-Za-z0-9_.\-]*"
@@ -232,7 +232,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         is_assigned_secret,
         is_list=True,
     ),
-    Rule(
+    SecretRule(
         "assignment",
         'values under a telling name (`api_key=…`, `"password": "…"`, `DB_SECRET: …`)',
         rb"(?P<key>[A-Za-z0-9_.\-]*"
@@ -251,15 +251,15 @@ SECRET_RULES: tuple[Rule, ...] = (
 
 # For the compiler's policy (a rule may ask for these before an external call), never for ingest:
 # an e-mail address in a trace is usually what the trace is about.
-PII_RULES: tuple[Rule, ...] = (
-    Rule(
+PII_RULES: tuple[SecretRule, ...] = (
+    SecretRule(
         "email",
         "e-mail addresses",
         rb"[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[A-Za-z]{2,}",
         rb"@[A-Za-z0-9]",
         (shape(_TOKEN | {0x25, 0x2B}, b"@", _TOKEN, _TOKEN, _TOKEN),),
     ),
-    Rule(
+    SecretRule(
         "phone",
         "international telephone numbers (`+49 30 …`)",
         rb"\+[0-9](?:[ ()./\-]{0,2}[0-9]){7,14}",

@@ -127,7 +127,7 @@ class _Piece(NamedTuple):
         self.holder[self.at] = text if is_text else list(text.encode("utf-8", "surrogateescape"))
 
 
-class Line(NamedTuple):
+class _Line(NamedTuple):
     """A line of a stream: what it begins with, and its value, which a chunk holds at a place."""
 
     start: str
@@ -159,20 +159,20 @@ def clean_streams(text: str, clean: Clean, *, depth: int = 0) -> str:
     return _clean_events(text, clean)
 
 
-def line_of(text: str) -> Line:
+def line_of(text: str) -> _Line:
     """Return a line, or an event, that holds JSON, alone or after a prefix; else one of text."""
     found = _PREFIX.match(text)
     value = _value_of(text[found.end() :]) if found else None
     if found is None or value is None:
-        return Line("", [text], 0, is_text=True)
+        return _Line("", [text], 0, is_text=True)
     start = found[0]
     if start.rstrip() not in ("", "data:"):
-        return Line(start, {start: value}, start)
+        return _Line(start, {start: value}, start)
     return _opened_line(start, value)
 
 
-def _opened_line(start: str, value: Any) -> Line:
-    return Line(start, {"": value}, "") if isinstance(value, str) else Line(start, value)
+def _opened_line(start: str, value: Any) -> _Line:
+    return _Line(start, {"": value}, "") if isinstance(value, str) else _Line(start, value)
 
 
 def clean_chunks(chunks: Sequence[Any], clean: Clean, overlap: _Overlap | None = None) -> set[int]:
@@ -510,7 +510,7 @@ def _clean_lines(text: str, clean: Clean, *, goes_on: bool) -> tuple[str, int]:
     is_changed = _clean_parts(lines, parts, clean, overlap)
     # Senders differ in whether a line of its own is a line of the text: as bits once more.
     bits = [
-        _Part((at,), Line("data: ", [_data_of(lines[at])], 0, is_text=True))
+        _Part((at,), _Line("data: ", [_data_of(lines[at])], 0, is_text=True))
         for one in parts
         if one.line.is_text
         for at in one.lines
@@ -537,7 +537,7 @@ class _Part(NamedTuple):
     """The data of one or several `data:` lines, or of a line with another prefix or none."""
 
     lines: tuple[int, ...]
-    line: Line
+    line: _Line
 
 
 def _events(lines: Sequence[str]) -> list[list[int]]:
@@ -568,10 +568,10 @@ def _parts(lines: Sequence[str], event: Sequence[int]) -> list[_Part]:
     return [_Part((at,), one) for at, one in zip(event, opened, strict=True)]
 
 
-def _data_line(text: str) -> Line:
+def _data_line(text: str) -> _Line:
     value = _value_of(text)
     if value is None:
-        return Line("data: ", [text], 0, is_text=True)
+        return _Line("data: ", [text], 0, is_text=True)
     return _opened_line("data: ", value)
 
 

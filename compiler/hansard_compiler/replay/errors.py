@@ -10,7 +10,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import Code, HansardError
 
 
-class Reason(Code):
+class ReplayReason(Code):
     """Every reason of a replay that was refused or failed. `docs/replay.md` lists them all."""
 
     # the step
@@ -69,7 +69,7 @@ class NotReplayable(HansardError):
 
     code = "not_replayable"
 
-    def __init__(self, reason: Reason, detail: str = "", **facts: object) -> None:
+    def __init__(self, reason: ReplayReason, detail: str = "", **facts: object) -> None:
         super().__init__(f"{reason.meaning}: {detail}" if detail else reason.meaning)
         self.reason = reason
         self.detail = detail

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from hansard_compiler.calls import Json, Message, ToolCallPart, ToolResultPart
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.renamed import with_current_calls
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.turns import calls_in
 
 Origin = Literal["recorded", "gate", "hand"]
@@ -199,7 +199,7 @@ def _changed(live: Live, call_id: str, **news: Any) -> Live:
         None,
     )
     if at is None:
-        raise NotReplayable(Reason.RESULT_UNKNOWN, call_id)
+        raise NotReplayable(ReplayReason.RESULT_UNKNOWN, call_id)
     calls = (*live.calls[:at], replace(live.calls[at], **news), *live.calls[at + 1 :])
     return replace(live, calls=calls)
 

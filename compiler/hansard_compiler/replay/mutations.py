@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from hansard_compiler.compile.models import Id, Json, Model
 from hansard_compiler.models.json_schema import A_NUMBER, Real, Whole
 from hansard_compiler.models.runs import ReplayRecipe
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 
 MOST: Final = 100  # of one replay
 Position: TypeAlias = Annotated[int, Field(ge=0), A_NUMBER]
@@ -168,7 +168,9 @@ _LIST: TypeAdapter[list[Mutation]] = TypeAdapter(list[Mutation])
 def parse_mutations(changes: Sequence[Any]) -> list[Mutation]:
     """Return checked mutations; raises NotReplayable with the place of the first problem."""
     if len(changes) > MOST:
-        raise NotReplayable(Reason.MUTATION_INVALID, f"{len(changes)} changes; at most {MOST}")
+        raise NotReplayable(
+            ReplayReason.MUTATION_INVALID, f"{len(changes)} changes; at most {MOST}"
+        )
     try:
         return _LIST.validate_python(list(changes))
     except ValidationError as wrong:
@@ -176,7 +178,7 @@ def parse_mutations(changes: Sequence[Any]) -> list[Mutation]:
         at, *inside = map(str, first["loc"])
         where = ".".join(inside[1:]) or ".".join(inside)
         position = f"change {int(at) + 1}" + (f", {where}" if where else "")
-        raise NotReplayable(Reason.MUTATION_INVALID, f"{position}: {first['msg']}") from None
+        raise NotReplayable(ReplayReason.MUTATION_INVALID, f"{position}: {first['msg']}") from None
 
 
 def plain_change(one: Mutation) -> Json:

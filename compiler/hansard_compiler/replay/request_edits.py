@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hansard_compiler.replay import json_edit
 from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.json_edit import (
     Array,
     Element,
@@ -42,7 +42,7 @@ _SYSTEM_ROLES: Final = ("system", "developer")
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class _Api:
     """Where one API keeps what the changes name."""
 
     name: str
@@ -55,8 +55,8 @@ class Api:
     choice_needs_tools: bool = True  # whether tool_choice without tools is refused
 
 
-APIS: Final[Mapping[str, Api]] = {
-    "/chat/completions": Api(
+APIS: Final[Mapping[str, _Api]] = {
+    "/chat/completions": _Api(
         CHAT,
         "messages",
         None,
@@ -69,7 +69,7 @@ APIS: Final[Mapping[str, Api]] = {
             "stop": (("stop",),),
         },
     ),
-    "/responses": Api(
+    "/responses": _Api(
         RESPONSES,
         "input",
         "instructions",
@@ -81,7 +81,7 @@ APIS: Final[Mapping[str, Api]] = {
         },
         choice_needs_tools=False,
     ),
-    "/v1/messages": Api(
+    "/v1/messages": _Api(
         MESSAGES,
         "messages",
         "system",
@@ -97,7 +97,7 @@ APIS: Final[Mapping[str, Api]] = {
 }
 
 
-def api_of(path: str) -> Api | None:
+def api_of(path: str) -> _Api | None:
     """Return the API that is spoken at a path; None for one whose conversations are not known."""
     return next((one for tail, one in APIS.items() if path.rstrip("/").endswith(tail)), None)
 
@@ -108,15 +108,15 @@ class RequestEdit:
 
     text: JsonText
     root: Object
-    api: Api | None
+    api: _Api | None
     notes: list[str] = field(default_factory=list)
 
     @property
-    def known(self) -> Api:
+    def known(self) -> _Api:
         """The API, for a change that needs to know where things are; raises NotReplayable."""
         if self.api is None:
             detail = "only the model of such a request can be changed: its other fields are unknown"
-            raise NotReplayable(Reason.NOT_RENDERABLE, detail)
+            raise NotReplayable(ReplayReason.NOT_RENDERABLE, detail)
         return self.api
 
 
@@ -131,16 +131,18 @@ def edit_request(
     edit = opened(data, path)
     for number, one in enumerate(mutations, 1):
         if isinstance(one, change.ON_COMPILES):
-            raise NotReplayable(Reason.NO_COMPILATION, f"change {number} ({one.op}) is about items")
+            raise NotReplayable(
+                ReplayReason.NO_COMPILATION, f"change {number} ({one.op}) is about items"
+            )
         try:
             _apply(edit, one)
         except NotReplayable as why:
-            if skip_absent and why.reason in (Reason.ITEM_UNKNOWN, Reason.FIELD_ABSENT):
+            if skip_absent and why.reason in (ReplayReason.ITEM_UNKNOWN, ReplayReason.FIELD_ABSENT):
                 continue
             detail = f"change {number} ({one.op}): {why.detail}"
             raise NotReplayable(why.reason, detail, **why.facts) from None
     if edit.api is not None and not _has_words(edit):
-        raise NotReplayable(Reason.CONTEXT_EMPTY)
+        raise NotReplayable(ReplayReason.CONTEXT_EMPTY)
     return edit.text.bytes(), list(dict.fromkeys(edit.notes))
 
 
@@ -150,10 +152,10 @@ def opened(data: bytes, path: str) -> RequestEdit:
         text = JsonText(data)
     except NotEditable as error:
         raise NotReplayable(
-            Reason.NOT_RENDERABLE, f"the request cannot be edited: {error}"
+            ReplayReason.NOT_RENDERABLE, f"the request cannot be edited: {error}"
         ) from None
     if not isinstance(text.root, Object):
-        raise NotReplayable(Reason.NOT_RENDERABLE, "the request is no JSON object")
+        raise NotReplayable(ReplayReason.NOT_RENDERABLE, "the request is no JSON object")
     return RequestEdit(text, text.root, api_of(path))
 
 
@@ -163,7 +165,7 @@ def _apply(edit: RequestEdit, one: change.Mutation) -> None:
             return  # the same provider: another one is rendered, not edited
         case change.SetModel():
             if find(edit.root, "model") is None:
-                raise NotReplayable(Reason.FIELD_ABSENT, "the request names no model")
+                raise NotReplayable(ReplayReason.FIELD_ABSENT, "the request names no model")
             _set(edit, edit.root, "model", one.model)
         case change.SetSampling():
             for name in type(one).model_fields:
@@ -195,7 +197,9 @@ def _set_sampling(edit: RequestEdit, name: str, value: Any) -> None:
     paths = edit.known.sampling.get(name)
     if paths is None:
         if find(edit.root, name) is None:
-            raise NotReplayable(Reason.NOT_RENDERABLE, f"the {edit.known.name} API has no {name}")
+            raise NotReplayable(
+                ReplayReason.NOT_RENDERABLE, f"the {edit.known.name} API has no {name}"
+            )
         paths = ((name,),)  # a field that the sender added: it is edited where it is
     there = [path for path in paths if find(_parent(edit.root, path), path[-1]) is not None]
     if value is None or value == []:
@@ -207,9 +211,11 @@ def _set_sampling(edit: RequestEdit, name: str, value: Any) -> None:
 
 def _take_away(edit: RequestEdit, name: str, there: Sequence[tuple[str, ...]]) -> None:
     if not there:
-        raise NotReplayable(Reason.FIELD_ABSENT, f"the request sets no {name}")
+        raise NotReplayable(ReplayReason.FIELD_ABSENT, f"the request sets no {name}")
     if name in edit.known.required:
-        raise NotReplayable(Reason.NOT_RENDERABLE, f"the {edit.known.name} API demands {name}")
+        raise NotReplayable(
+            ReplayReason.NOT_RENDERABLE, f"the {edit.known.name} API demands {name}"
+        )
     for path in there:
         parent = _parent(edit.root, path)
         if parent is not None and json_edit.remove(parent, path[-1]) > 1:
@@ -237,14 +243,14 @@ def _set_at(edit: RequestEdit, path: tuple[str, ...], value: Any) -> None:
     if outer is None or value_of(outer.value) is None:  # a null is as good as absent
         _set(edit, edit.root, path[0], {path[1]: value})
         return
-    raise NotReplayable(Reason.NOT_RENDERABLE, f"{path[0]} of the request is no object")
+    raise NotReplayable(ReplayReason.NOT_RENDERABLE, f"{path[0]} of the request is no object")
 
 
 # ---- the conversation
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class _Entry:
     """One entry of the conversation; `at` is its place in the array, None for what is not in it."""
 
     holder: Member | Element
@@ -277,25 +283,25 @@ class Entry:
         return "system" if self.is_system else text_at(self.node, "role") or "user"
 
 
-def entries_of(edit: RequestEdit) -> list[Entry]:
+def entries_of(edit: RequestEdit) -> list[_Entry]:
     """Return the entries that positions count, in order."""
     return [one for one in every_entry(edit) if one.is_shown]
 
 
-def every_entry(edit: RequestEdit) -> list[Entry]:
+def every_entry(edit: RequestEdit) -> list[_Entry]:
     """Return all entries in order, those with nothing to read among them."""
     api = edit.known
     found = []
     system = None if api.system is None else find(edit.root, api.system)
     if system is not None and value_of(system.value):
-        found.append(Entry(system, None, is_system=True))
+        found.append(_Entry(system, None, is_system=True))
     member = find(edit.root, api.entries)
     if member is None:
         return found
     if isinstance(member.value, Array):
-        return found + [Entry(one, at) for at, one in enumerate(member.value.elements)]
+        return found + [_Entry(one, at) for at, one in enumerate(member.value.elements)]
     if isinstance(member.value, Scalar) and member.value.text.startswith('"'):
-        found.append(Entry(member, None))
+        found.append(_Entry(member, None))
     return found
 
 
@@ -310,11 +316,11 @@ def _says_something(member: Member | None) -> bool:
     )
 
 
-def _at(edit: RequestEdit, position: int) -> Entry:
+def _at(edit: RequestEdit, position: int) -> _Entry:
     found = entries_of(edit)
     if position >= len(found):
         detail = f"message {position}: the request has {len(found)}, from 0"
-        raise NotReplayable(Reason.ITEM_UNKNOWN, detail)
+        raise NotReplayable(ReplayReason.ITEM_UNKNOWN, detail)
     return found[position]
 
 
@@ -326,14 +332,14 @@ def _has_words(edit: RequestEdit) -> bool:
     return any(one.role not in _SYSTEM_ROLES for one in every_entry(edit))
 
 
-def _content(entry: Entry) -> Member | Element | None:
+def _content(entry: _Entry) -> Member | Element | None:
     """Return what holds the words of an entry: its `content`, or the entry itself for a text."""
     if not isinstance(entry.node, Object):
         return entry.holder
     return find(entry.node, "content")
 
 
-def texts_in(entry: Entry) -> list[tuple[Member | Element, int | None]]:
+def texts_in(entry: _Entry) -> list[tuple[Member | Element, int | None]]:
     """Return what holds each text of an entry, with its place among the parts."""
     holder = _content(entry)
     if holder is None:
@@ -361,7 +367,7 @@ def _edit_message(edit: RequestEdit, one: change.EditMessage) -> None:
             detail = (
                 f"message {one.position} has {len(texts)} texts; part {one.part} is none of them"
             )
-            raise NotReplayable(Reason.ITEM_UNKNOWN, detail)
+            raise NotReplayable(ReplayReason.ITEM_UNKNOWN, detail)
         edit.text.replace(texts[one.part][0], one.text)
         return
     if not texts:
@@ -373,17 +379,17 @@ def _edit_message(edit: RequestEdit, one: change.EditMessage) -> None:
     _drop_texts(edit, entry, texts[1:], one.position)
 
 
-def _refuse_uneditable(entry: Entry, position: int) -> None:
+def _refuse_uneditable(entry: _Entry, position: int) -> None:
     kind = entry.kind
     is_result = entry.role in ("tool", "function") or kind in _RESULTS
     blocks = elements_at(entry.node, "content")
     only_results = bool(blocks) and all(_type(one) == "tool_result" for one in blocks)
     if is_result or only_results:
         detail = f"message {position} is the result of a tool: results are recorded, not written"
-        raise NotReplayable(Reason.MUTATION_INVALID, detail)
+        raise NotReplayable(ReplayReason.MUTATION_INVALID, detail)
     if kind != "message" and not entry.is_system:
         detail = f"message {position} is an item of type {kind!r}: it has no words of its own"
-        raise NotReplayable(Reason.MUTATION_INVALID, detail)
+        raise NotReplayable(ReplayReason.MUTATION_INVALID, detail)
 
 
 def _type(one: Element) -> str | None:
@@ -391,7 +397,7 @@ def _type(one: Element) -> str | None:
 
 
 def _drop_texts(
-    edit: RequestEdit, entry: Entry, texts: Sequence[tuple[Any, int | None]], position: int
+    edit: RequestEdit, entry: _Entry, texts: Sequence[tuple[Any, int | None]], position: int
 ) -> None:
     """Remove further texts of a message whose words are replaced, and note what went with them."""
     holder = _content(entry)
@@ -414,7 +420,7 @@ def _drop_texts(
     )
 
 
-def _give_words(edit: RequestEdit, entry: Entry, text: str) -> None:
+def _give_words(edit: RequestEdit, entry: _Entry, text: str) -> None:
     """Add words to a message that has none: tool calls or pictures alone."""
     if not text:
         return
@@ -449,7 +455,7 @@ def _add_message(edit: RequestEdit, one: change.AddMessage) -> None:
         return
     if has_system and position == 0:
         detail = "the system text comes first: position 1 is right behind it"
-        raise NotReplayable(Reason.MUTATION_INVALID, detail)
+        raise NotReplayable(ReplayReason.MUTATION_INVALID, detail)
     before = found[position] if position < len(found) else None
     entries = _entry_array(edit)
     follower = None if before is None else before.at or 0  # None of a text: the first of the list
@@ -459,12 +465,12 @@ def _add_message(edit: RequestEdit, one: change.AddMessage) -> None:
     edit.text.insert(entries, at, edit.text.node({"role": one.role, "content": one.text}))
 
 
-def _refuse_parting(found: Sequence[Entry], position: int) -> None:
+def _refuse_parting(found: Sequence[_Entry], position: int) -> None:
     before = {one for entry in found[:position] for one in call_ids(entry)}
     after = {one for entry in found[position:] for one in result_ids(entry)}
     if before & after:
         raise NotReplayable(
-            Reason.BROKEN_PAIRS, f"a message at {position} would part a call from its result"
+            ReplayReason.BROKEN_PAIRS, f"a message at {position} would part a call from its result"
         )
 
 
@@ -492,12 +498,12 @@ def _entry_array(edit: RequestEdit) -> Array:
     if isinstance(member.value, Array):
         return member.value
     if not isinstance(member.value, Scalar) or not member.value.text.startswith('"'):
-        raise NotReplayable(Reason.NOT_RENDERABLE, f"{api.entries} of the request is no list")
+        raise NotReplayable(ReplayReason.NOT_RENDERABLE, f"{api.entries} of the request is no list")
     edit.notes.append(f"{api.entries} was a text and is now a list: its first message is that text")
     return edit.text.into_list(member, {"role": "user", "content": ""})
 
 
-def call_ids(entry: Entry) -> list[str]:
+def call_ids(entry: _Entry) -> list[str]:
     """Return the ids of the tool calls of an entry."""
     if entry.kind in _CALLS:
         found = [text_at(entry.node, "call_id")]
@@ -511,7 +517,7 @@ def call_ids(entry: Entry) -> list[str]:
     return [one for one in found if one]
 
 
-def result_ids(entry: Entry) -> list[str]:
+def result_ids(entry: _Entry) -> list[str]:
     """Return the ids of the calls whose results an entry holds."""
     if entry.kind in _RESULTS:
         found = [text_at(entry.node, "call_id")]
@@ -554,7 +560,7 @@ def _remove_message(edit: RequestEdit, position: int) -> None:
         edit.notes.append(f"message {position} was removed with the reasoning that led to it")
 
 
-def _without_pairs(entry: Entry, *, calls: set[str], results: set[str]) -> bool:
+def _without_pairs(entry: _Entry, *, calls: set[str], results: set[str]) -> bool:
     """Take the other half of what is removed out of an entry; returns whether nothing is left."""
     node = entry.node
     if entry.kind in _CALLS:
@@ -618,11 +624,11 @@ def _remove_tool(edit: RequestEdit, name: str) -> None:
         if tool_name(value_of(one.value)) == name
     ]
     if not found or not isinstance(tools, Array):
-        raise NotReplayable(Reason.ITEM_UNKNOWN, f"no tool {name!r} was on offer")
+        raise NotReplayable(ReplayReason.ITEM_UNKNOWN, f"no tool {name!r} was on offer")
     used = [str(at) for at, entry in enumerate(entries_of(edit)) if name in called_names(entry)]
     if used:
         detail = f"{name!r} was called in message {', '.join(used)}: remove those first"
-        raise NotReplayable(Reason.BROKEN_PAIRS, detail)
+        raise NotReplayable(ReplayReason.BROKEN_PAIRS, detail)
     _refuse_forced(edit, name)
     for at in reversed(found):
         json_edit.remove_at(tools, at)
@@ -645,10 +651,10 @@ def _refuse_forced(edit: RequestEdit, name: str) -> None:
              if one.key == "name" and isinstance(one.value, Scalar)}  # fmt: skip
     if name in named:
         detail = f"tool_choice of the request names {name!r}, so it cannot be taken off the list"
-        raise NotReplayable(Reason.NOT_RENDERABLE, detail)
+        raise NotReplayable(ReplayReason.NOT_RENDERABLE, detail)
 
 
-def called_names(entry: Entry) -> set[str]:
+def called_names(entry: _Entry) -> set[str]:
     """Return the names of the tools that an entry calls."""
     if entry.kind in _CALLS:
         return {text_at(entry.node, "name") or ""}
@@ -691,5 +697,5 @@ def with_words(
     return None
 
 
-def _text_of(entry: Entry) -> str:
+def _text_of(entry: _Entry) -> str:
     return "\n".join(str(value_of(one.value)) for one, _ in texts_in(entry))

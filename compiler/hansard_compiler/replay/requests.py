@@ -29,7 +29,7 @@ from hansard_compiler.compile.state import Section
 from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.policy.rules import parse_rules
 from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 
 MEMORY_KIND = "memory"
 
@@ -50,7 +50,7 @@ def mutate_request(
         except (ValidationError, InvalidInput, PolicyRuleError) as error:
             problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             detail = f"change {number} ({one.op}): {problem}"
-            raise NotReplayable(Reason.MUTATION_INVALID, detail) from None
+            raise NotReplayable(ReplayReason.MUTATION_INVALID, detail) from None
     return request
 
 
@@ -99,7 +99,7 @@ def _remove_item(
 
 def _without(request: CompilationRequest, found: Sequence[str], *, what: str) -> CompilationRequest:
     if not found:
-        raise NotReplayable(Reason.ITEM_UNKNOWN, f"{what!r} is no candidate of this compile")
+        raise NotReplayable(ReplayReason.ITEM_UNKNOWN, f"{what!r} is no candidate of this compile")
     removed = dict.fromkeys((*request.removed_items, *found))
     return request.model_copy(update={"removed_items": list(removed)})
 
@@ -112,7 +112,7 @@ def _add_item(request: CompilationRequest, one: change.AddItem) -> CompilationRe
     data = context_item_data(fields, now=request.now, seen=Counter())
     item = parse(ContextItem, data)
     if item.id in item_ids(request):
-        raise NotReplayable(Reason.MUTATION_INVALID, f"an item {item.id!r} is there already")
+        raise NotReplayable(ReplayReason.MUTATION_INVALID, f"an item {item.id!r} is there already")
     items = list(request.context_items)
     items.insert(len(items) if one.position is None else one.position, item)
     return request.model_copy(update={"context_items": items})
@@ -125,7 +125,9 @@ def _edit_item(request: CompilationRequest, one: change.EditItem) -> Compilation
     memories = [_edited(record, MemoryRecord, one) for record in request.memory_records]
     changed = {"context_items": items, "memory_records": memories}
     if one.item_id not in item_ids(request):
-        raise NotReplayable(Reason.ITEM_UNKNOWN, f"{one.item_id!r} is no candidate of this compile")
+        raise NotReplayable(
+            ReplayReason.ITEM_UNKNOWN, f"{one.item_id!r} is no candidate of this compile"
+        )
     return request.model_copy(update=changed)
 
 
@@ -139,10 +141,12 @@ def _edited(item: Any, model: type[Any], one: change.EditItem) -> Any:
 
 def _edit_tool(request: CompilationRequest, one: change.EditItem) -> CompilationRequest:
     if not isinstance(one.content, dict):
-        raise NotReplayable(Reason.MUTATION_INVALID, f"{one.item_id}: a tool is an object")
+        raise NotReplayable(ReplayReason.MUTATION_INVALID, f"{one.item_id}: a tool is an object")
     names = [from_tool(spec, position=0).id for spec in request.tool_specs]
     if one.item_id not in names:
-        raise NotReplayable(Reason.ITEM_UNKNOWN, f"{one.item_id!r} is no candidate of this compile")
+        raise NotReplayable(
+            ReplayReason.ITEM_UNKNOWN, f"{one.item_id!r} is no candidate of this compile"
+        )
     specs = [
         one.content if name == one.item_id else spec
         for name, spec in zip(names, request.tool_specs, strict=True)
@@ -212,7 +216,7 @@ def item_of_message(sections: Sequence[Section], position: int) -> str | None:
                 is_open = True
     if position >= len(holders):
         raise NotReplayable(
-            Reason.ITEM_UNKNOWN, f"message {position}: the request has {len(holders)}, from 0"
+            ReplayReason.ITEM_UNKNOWN, f"message {position}: the request has {len(holders)}, from 0"
         )
     return holders[position][0] if len(holders[position]) == 1 else None
 

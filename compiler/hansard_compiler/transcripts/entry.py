@@ -43,7 +43,7 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TranscriptEntry:
     """A message as it will be stored."""
 
     id: bytes
@@ -66,7 +66,7 @@ class NewMessage:
     is_evidence: bool = False  # never clipped; refused where it is too large
 
 
-def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES) -> Entry:
+def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES) -> TranscriptEntry:
     """Return a message as it will be stored; raises InvalidMessage."""
     body = _checked(cleaned(shaped(new.message), clean))
     role, originals = body.pop("role"), []
@@ -76,7 +76,7 @@ def enter(new: NewMessage, clean: Clean | None, *, clip_bytes: int = CLIP_BYTES)
     size = len(content.encode("utf-8"))
     if size > MESSAGE_BYTES:
         raise InvalidMessage(f"a message has {size:,} bytes; at most {MESSAGE_BYTES:,} are kept")
-    return Entry(
+    return TranscriptEntry(
         id=new.id or secrets.token_bytes(16),
         role=role,
         content=content,

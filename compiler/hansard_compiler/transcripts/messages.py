@@ -27,7 +27,7 @@ ROLES: Final = ("user", "assistant", "tool")
 _MOST_CHARS = 160
 
 
-class Text(Model):
+class _Text(Model):
     type: Literal["text"]
     text: str
 
@@ -37,7 +37,7 @@ class Reasoning(Model):
     text: str
 
 
-class ToolCall(Model):
+class _ToolCall(Model):
     type: Literal["tool_call"]
     id: str | None = None
     name: str
@@ -53,7 +53,7 @@ class Clip(Model):
     kept_bytes: int
 
 
-class ToolResult(Model):
+class _ToolResult(Model):
     type: Literal["tool_result"]
     id: str | None = None
     content: Any = None
@@ -69,7 +69,7 @@ class Media(Model):
     data: str | None = None
 
 
-class Other(Model):
+class _Other(Model):
     """What only one provider knows, such as a signed block: stored whole."""
 
     type: Literal["other"]
@@ -78,19 +78,23 @@ class Other(Model):
 
 class UserMessage(Model):
     role: Literal["user"]
-    parts: list[Annotated[Text | Media | Other, Field(discriminator="type")]] = Field(min_length=1)
+    parts: list[Annotated[_Text | Media | _Other, Field(discriminator="type")]] = Field(
+        min_length=1
+    )
     name: str | None = None
 
 
 class AssistantMessage(Model):
     role: Literal["assistant"]
-    parts: list[Annotated[Text | Reasoning | ToolCall | Media | Other, Field(discriminator="type")]]
+    parts: list[
+        Annotated[_Text | Reasoning | _ToolCall | Media | _Other, Field(discriminator="type")]
+    ]
     name: str | None = None
 
 
 class ToolMessage(Model):
     role: Literal["tool"]
-    parts: list[ToolResult] = Field(min_length=1)
+    parts: list[_ToolResult] = Field(min_length=1)
     name: str | None = None
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
-from hansard._backend.http_client import Answer, HttpClient, credential, error_of
+from hansard._backend.http_client import BackendResponse, HttpClient, credential, error_of
 from hansard._backend.protocol import Parts, checked
 from hansard._gate.arguments import Json
 from hansard._gate.redaction import Veil
@@ -192,14 +192,14 @@ def _address(approval_id: str) -> str:
     return f"{_APPROVALS}/{quote(approval_id, safe='')}"
 
 
-def _taken(response: Answer, *, tool: str = "") -> Json:
+def _taken(response: BackendResponse, *, tool: str = "") -> Json:
     """Return the body of a success response; raises the error that any other one means."""
     if response.is_ok:
         return response.body
     raise _refusal(response, tool)
 
 
-def _refusal(response: Answer, tool: str) -> GateError:
+def _refusal(response: BackendResponse, tool: str) -> GateError:
     code, message, details = error_of(response)
     if code == "blocked":
         return PolicyDenied(tool, message, details)
@@ -274,7 +274,7 @@ class HttpMemory:
 # ---- replays
 
 
-def _replayed(response: Answer, kind: str, identifier: str) -> Json:
+def _replayed(response: BackendResponse, kind: str, identifier: str) -> Json:
     """Return a body, or raise the server's error."""
     if response.is_ok:
         return response.body
@@ -289,10 +289,10 @@ def _replayed(response: Answer, kind: str, identifier: str) -> Json:
 
 
 def _not_replayable(message: str, details: Json) -> HansardError:
-    from hansard_compiler.replay.errors import NotReplayable, Reason
+    from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 
-    reasons = {one.value: one for one in Reason}
-    reason = reasons.get(str(details.pop("reason", "")), Reason.INTERNAL)
+    reasons = {one.value: one for one in ReplayReason}
+    reason = reasons.get(str(details.pop("reason", "")), ReplayReason.INTERNAL)
     replay_id = details.pop("replay_id", None)
     refusal = NotReplayable(reason, message.removeprefix(f"{reason.meaning}: "), **details)
     refusal.replay_id = replay_id if isinstance(replay_id, str) else None

@@ -35,7 +35,7 @@ _LOST: Final = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipe
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BackendResponse:
     """A status and the JSON that came with it."""
 
     status: int
@@ -89,7 +89,7 @@ class HttpClient:
 
     def get(
         self, path: str, *, wait_s: float = 0, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> BackendResponse:
         """Ask for something."""
         timeout_s = self._timeout_s + wait_s
         return self._send(_Request("GET", path, None, timeout_s, headers or {}, is_repeatable=True))
@@ -102,7 +102,7 @@ class HttpClient:
         is_repeatable: bool = False,
         headers: Mapping[str, str] | None = None,
         own: bool = True,
-    ) -> Answer:
+    ) -> BackendResponse:
         """Send something, once; again only if that changes nothing.
 
         With `own` False the token of the settings is left out: it is never one to decide with.
@@ -124,7 +124,7 @@ class HttpClient:
         while self._idle:
             self._idle.pop().close()
 
-    def _send(self, request: _Request) -> Answer:
+    def _send(self, request: _Request) -> BackendResponse:
         # What watches the program's HTTP calls must not see this one.
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
@@ -135,7 +135,7 @@ class HttpClient:
         finally:
             detach(token)
 
-    def _exchanged(self, request: _Request) -> Answer:
+    def _exchanged(self, request: _Request) -> BackendResponse:
         address = self._prefix + request.path
         headers = {**(self._headers if request.own else self._anonymous), **request.headers}
         connection, is_reused = self._connection(request.timeout_s)
@@ -187,14 +187,14 @@ class HttpClient:
         return ssl.create_default_context(cafile=roots)
 
 
-def _read(response: http.client.HTTPResponse) -> Answer:
+def _read(response: http.client.HTTPResponse) -> BackendResponse:
     raw = response.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
         raise ValueError(f"an answer of over {_MOST_BYTES >> 20} MiB")
     body = json.loads(raw) if raw else {}
     if not isinstance(body, dict):
         raise ValueError("an answer that is no JSON object")
-    return Answer(response.status, body)
+    return BackendResponse(response.status, body)
 
 
 def _is_alive(sock: socket.socket) -> bool:
@@ -214,7 +214,7 @@ def credential(token: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
-def error_of(response: Answer) -> tuple[str, str, dict[str, Any]]:
+def error_of(response: BackendResponse) -> tuple[str, str, dict[str, Any]]:
     """Return code, message and details of an error response."""
     error = response.body.get("error")
     if not isinstance(error, Mapping):

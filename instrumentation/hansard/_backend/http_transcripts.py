@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from hansard._backend.http_client import Answer, HttpClient, error_of
+from hansard._backend.http_client import BackendResponse, HttpClient, error_of
 from hansard.errors import GateUnavailable, TranscriptUnavailable
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_json
@@ -181,7 +181,7 @@ class HttpTranscripts:
         """Return the response's body; raises the server's error, or TranscriptUnavailable."""
         for left in reversed(range(tries)):
             try:
-                response: Answer = ask()
+                response: BackendResponse = ask()
             except GateUnavailable as error:
                 if not left:
                     cause = error.__cause__ or error
@@ -200,7 +200,7 @@ def _path(log: LogId) -> str:
     return f"/v1/transcripts/{quote(str(log))}"
 
 
-def _error(response: Answer) -> HansardError:
+def _error(response: BackendResponse) -> HansardError:
     """Return the error that the store itself would raise."""
     code, message, details = error_of(response)
     if code == errors.HeadStale.code:

@@ -39,7 +39,7 @@ class Backend(Protocol):
         """Return the service of decisions. Raises GateUnavailable."""
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryBackend:
         """Return the service of memory. Raises EmbeddedMissing, StoreError, MemoryUnavailable."""
 
     def transcripts(self, redactor: Redactor) -> Transcripts:
@@ -92,7 +92,7 @@ class Decisions(Protocol):
     def close(self) -> None: ...
 
 
-class Memory(Protocol):
+class MemoryBackend(Protocol):
     """Raises MemoryRefused or MemoryUnavailable."""
 
     def ask(self, verb: str, arguments: Json, *, token: str | None = None) -> Json:
@@ -104,7 +104,7 @@ class Memory(Protocol):
 # ---- what an embedded backend is made of, on the floors above
 
 
-class Ingest(Protocol):
+class IngestBackend(Protocol):
     """An open store; used by one thread at a time."""
 
     def export(self, signal: str, body: bytes) -> str:
@@ -126,7 +126,7 @@ class EmbeddedParts(Protocol):
         retention: RetentionMode,
         sender: str,
         make_redactor: Callable[[bytes], Redactor],
-    ) -> Ingest: ...
+    ) -> IngestBackend: ...
 
     def make_replay(
         self, data: Path, *, retention: RetentionMode, body: Json, goes_on: str | None = None
@@ -150,7 +150,7 @@ def embedded_parts() -> EmbeddedParts:
 # ---- what both backends share
 
 
-_Part = TypeVar("_Part", bound="Decisions | Memory")
+_Part = TypeVar("_Part", bound="Decisions | MemoryBackend")
 
 
 class Once(Generic[_Part]):
@@ -181,7 +181,7 @@ class Parts:
     """Approvals and memory of a backend, each opened on first use."""
 
     def __init__(
-        self, open_decisions: Callable[[], Decisions], open_memory: Callable[[], Memory]
+        self, open_decisions: Callable[[], Decisions], open_memory: Callable[[], MemoryBackend]
     ) -> None:
         self._decisions = Once(open_decisions)
         self._memory = Once(open_memory)
@@ -191,7 +191,7 @@ class Parts:
         return self._decisions.get()
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryBackend:
         return self._memory.get()
 
     def close(self) -> None:

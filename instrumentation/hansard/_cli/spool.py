@@ -11,14 +11,14 @@ from pathlib import Path
 import click
 
 from hansard._config.settings import Settings, load_settings
-from hansard._export.dropped import Losses, Reason, load_losses
+from hansard._export.dropped import DropReason, Losses, load_losses
 from hansard._export.orphaned_spools import OrphanedSpools, sender_of
 from hansard._export.otlp.batches import Courier, items_of
-from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
+from hansard._export.otlp.exporter import ACCEPTED, ExportOutcome, ExportResponse
 from hansard._export.spool import (
     FOLDER,
-    Kind,
     SpoolFile,
+    SpoolKind,
     abandoned,
     files_of,
     process_folders,
@@ -35,7 +35,7 @@ _data_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class _Waiting:
     """What one process has on disk."""
 
     process: str
@@ -85,20 +85,20 @@ def list_(data: str | None, as_json: bool) -> None:
         click.echo(f"nothing waits in {root}", err=True)
 
 
-def _waiting(path: Path) -> Waiting:
+def _waiting(path: Path) -> _Waiting:
     files = files_of(path)
     lock = try_lock(path)
     if lock is not None:
         lock.release()
     losses = load_losses(path)
     times = [file.path.stat().st_mtime for file in files if file.path.exists()]
-    return Waiting(
+    return _Waiting(
         process=path.name,
         is_living=lock is None,
         spans=_items(files, "spans"),
         logs=_items(files, "logs"),
         payloads=_items(files, "payloads"),
-        open_spans=sum(file.items for file in files if file.kind is Kind.OPENS),
+        open_spans=sum(file.items for file in files if file.kind is SpoolKind.OPENS),
         bytes=sum(file.size_bytes for file in files),
         oldest_s=max(round(time.time() - min(times)), 0) if times else None,
         lost=sum(loss.items for loss in losses.unreported()) if losses else 0,
@@ -109,7 +109,7 @@ def _items(files: Sequence[SpoolFile], signal: str) -> int:
     return sum(file.lost_items for file in files if file.kind.signal == signal)
 
 
-def _line(one: Waiting) -> str:
+def _line(one: _Waiting) -> str:
     state = "living" if one.is_living else "gone"
     age = "" if one.oldest_s is None else f", oldest {one.oldest_s} s ago"
     lost = f", {one.lost} lost" if one.lost else ""
@@ -141,23 +141,23 @@ def flush(data: str | None, endpoint: str | None, protocol: str | None, refused:
         courier.close()
     left = _left(root)
     click.echo(f"{max(before - left, 0)} sent or counted, {left} left", err=True)
-    if response.outcome is not Outcome.ACCEPTED:
+    if response.outcome is not ExportOutcome.ACCEPTED:
         reason = printable(f"nothing can be sent to {settings.endpoint}: {response.reason}")
         raise click.ClickException(reason)
 
 
-def _send(root: Path, courier: Courier, *, with_refused: bool) -> Answer:
+def _send(root: Path, courier: Courier, *, with_refused: bool) -> ExportResponse:
     orphans = OrphanedSpools(root)
     try:
         response = orphans.all(courier)
     finally:
         orphans.leave()
-    if with_refused and response.outcome is Outcome.ACCEPTED:
+    if with_refused and response.outcome is ExportOutcome.ACCEPTED:
         response = _send_refused(root, courier)
     return response
 
 
-def _send_refused(root: Path, courier: Courier) -> Answer:
+def _send_refused(root: Path, courier: Courier) -> ExportResponse:
     """Send what was refused once more; what is refused again stays where it is."""
     for file in refused_files(root):
         try:
@@ -165,9 +165,9 @@ def _send_refused(root: Path, courier: Courier) -> Answer:
         except (HansardError, ValueError) as error:
             click.echo(printable(f"{file.path}: {error}"), err=True)
             continue
-        if response.outcome is Outcome.ACCEPTED:
+        if response.outcome is ExportOutcome.ACCEPTED:
             remove(file)
-        elif response.outcome is not Outcome.REFUSED:
+        elif response.outcome is not ExportOutcome.REFUSED:
             return response
     return ACCEPTED
 
@@ -198,7 +198,7 @@ def drop(data: str | None, yes: bool) -> None:
         losses = load_losses(folder.path) or Losses(sender_of(folder))
         for file in folder.files():
             count += file.lost_items
-            losses.add(file.kind.signal, Reason.DROPPED_BY_HAND, file.lost_items)
+            losses.add(file.kind.signal, DropReason.DROPPED_BY_HAND, file.lost_items)
             remove(file)
         losses.save(folder.path)
         folder.leave()

@@ -26,7 +26,7 @@ from hansard_compiler.providers.formats.fields import (
     text,
     texts,
 )
-from hansard_compiler.providers.formats.sse import Event, Streamed, read_events
+from hansard_compiler.providers.formats.sse import ServerSentEvent, Streamed, read_events
 
 Attribute = str | bool | int | float | list[str]
 Attributes = dict[str, Attribute]
@@ -35,7 +35,7 @@ Part = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class _Request:
     """The fields of a request's body."""
 
     model: str | None
@@ -46,7 +46,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ResponseFailure:
     """An error that a body, or an event of a stream, reports."""
 
     type: str
@@ -59,7 +59,7 @@ class Response:
 
     attributes: Attributes
     output: list[Message] = field(default_factory=list)
-    failure: Failure | None = None
+    failure: ResponseFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Route:
     """How one path of an API is read."""
 
     operation: str  # gen_ai.operation.name, and the first word of the span's name
-    read_request: Callable[[Body], Request]
+    read_request: Callable[[Body], _Request]
     read_response: Callable[[Body], Response]
-    assemble: Callable[[Iterable[Event]], Streamed] | None = None  # None: never streamed
+    assemble: Callable[[Iterable[ServerSentEvent]], Streamed] | None = None  # None: never streamed
     unnamed_error: str = "error"  # type of an error in a stream that names none
 
     def read_stream(self, body: bytes) -> tuple[Response, bool]:
@@ -85,16 +85,16 @@ def body_of(data: bytes) -> Body:
     return mapping(parsed(data))
 
 
-def failure_of(error: object, *, kind: str = "error") -> Failure | None:
+def failure_of(error: object, *, kind: str = "error") -> ResponseFailure | None:
     """Read the error object that both providers put into bodies and events."""
     found = mapping(error)
     if not found:
         return None
     named = text(found.get("type")) or text(found.get("code")) or kind
-    return Failure(named, text(found.get("message")) or "")
+    return ResponseFailure(named, text(found.get("message")) or "")
 
 
-def _objects(events: Iterable[Event]) -> Iterator[Body]:
+def _objects(events: Iterable[ServerSentEvent]) -> Iterator[Body]:
     """Yield the JSON object of each event; its type is the event's name where it has none."""
     for event in events:
         found = mapping(parsed(event.data))
@@ -205,7 +205,7 @@ _AUDIO: Final = {
 }
 
 
-def _chat_request(body: Body) -> Request:
+def _chat_request(body: Body) -> _Request:
     limit = integer(body.get("max_completion_tokens"))
     choices = integer(body.get("n"))
     own: Mapping[str, Attribute | None] = {
@@ -219,7 +219,7 @@ def _chat_request(body: Body) -> Request:
         "gen_ai.request.reasoning.level": text(body.get("reasoning_effort")),
         "gen_ai.output.type": _output_type(body.get("response_format")),
     }
-    return Request(
+    return _Request(
         model=text(body.get("model")),
         attributes=_openai_settings(body) | known(own),
         input=[_chat_message(sent) for sent in mappings(body.get("messages"))],
@@ -310,7 +310,7 @@ def _choice(choice: Body) -> Message:
     return _ended(message, text(choice.get("finish_reason")))
 
 
-def _assemble_chat(events: Iterable[Event]) -> Streamed:
+def _assemble_chat(events: Iterable[ServerSentEvent]) -> Streamed:
     """Add up the chunks; servers that leave `[DONE]` out still state why each choice ended."""
     from hansard_compiler.providers.formats.openai_chat import assemble
 
@@ -320,18 +320,18 @@ def _assemble_chat(events: Iterable[Event]) -> Streamed:
     return found if len(chunks) == len(sent) else replace(found, is_finished=True)
 
 
-def _completion_request(body: Body) -> Request:
+def _completion_request(body: Body) -> _Request:
     """Read the body of the old `POST /completions`: prompts instead of messages."""
     chat = _chat_request(body)
     prompts = texts(body.get("prompt")) or []
-    return Request(
+    return _Request(
         model=chat.model,
         attributes={**chat.attributes, "openai.api.type": "completions"},
         input=[{"role": "user", "parts": text_part(prompt)} for prompt in prompts],
     )
 
 
-def _embeddings_request(body: Body) -> Request:
+def _embeddings_request(body: Body) -> _Request:
     """Read the body of `POST /embeddings`; inputs that are token numbers are not shown."""
     own: Mapping[str, Attribute | None] = {
         "gen_ai.request.encoding_formats": texts(body.get("encoding_format")),
@@ -339,7 +339,7 @@ def _embeddings_request(body: Body) -> Request:
     }
     parts = [part for one in texts(body.get("input")) or [] for part in text_part(one)]
     messages: list[Message] = [{"role": "user", "parts": parts}] if parts else []
-    return Request(model=text(body.get("model")), attributes=known(own), input=messages)
+    return _Request(model=text(body.get("model")), attributes=known(own), input=messages)
 
 
 def _embeddings_response(body: Body) -> Response:
@@ -361,7 +361,7 @@ _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
-def _responses_request(body: Body) -> Request:
+def _responses_request(body: Body) -> _Request:
     own: Mapping[str, Attribute | None] = {
         "openai.api.type": "responses",
         "gen_ai.request.max_tokens": integer(body.get("max_output_tokens")),
@@ -372,7 +372,7 @@ def _responses_request(body: Body) -> Request:
     }
     sent = body.get("input")
     turn = text_part(sent)
-    return Request(
+    return _Request(
         model=text(body.get("model")),
         attributes=_openai_settings(body) | known(own),
         input=[{"role": "user", "parts": turn}] if turn else [_item(one) for one in mappings(sent)],
@@ -455,7 +455,7 @@ def _responses_response(body: Body) -> Response:
     return Response(known(own) | usage, output, failure_of(body.get("error")))
 
 
-def _assemble_response(events: Iterable[Event]) -> Streamed:
+def _assemble_response(events: Iterable[ServerSentEvent]) -> Streamed:
     from hansard_compiler.providers.formats.openai_responses import assemble
 
     return assemble(_objects(events))
@@ -464,7 +464,7 @@ def _assemble_response(events: Iterable[Event]) -> Streamed:
 # --- Anthropic: messages --------------------------------------------------------------------------
 
 
-def _messages_request(body: Body) -> Request:
+def _messages_request(body: Body) -> _Request:
     own: Mapping[str, Attribute | None] = {
         "gen_ai.request.max_tokens": integer(body.get("max_tokens")),
         "gen_ai.request.temperature": number(body.get("temperature")),
@@ -478,7 +478,7 @@ def _messages_request(body: Body) -> Request:
         "anthropic.thinking.type": text(find(body, "thinking.type")),
         "anthropic.thinking.budget_tokens": integer(find(body, "thinking.budget_tokens")),
     }
-    return Request(
+    return _Request(
         model=text(body.get("model")),
         attributes=known(own),
         input=[
@@ -557,7 +557,7 @@ def _messages_response(body: Body) -> Response:
     return Response(known(own) | usage, output, failure_of(body.get("error")))
 
 
-def _assemble_message(events: Iterable[Event]) -> Streamed:
+def _assemble_message(events: Iterable[ServerSentEvent]) -> Streamed:
     from hansard_compiler.providers.formats.anthropic_messages import assemble
 
     return assemble(_objects(events))

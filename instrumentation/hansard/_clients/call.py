@@ -11,8 +11,8 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from hansard import semconv
-from hansard._clients.bodies import Attributes, Failure, Response, Route, body_of
-from hansard._clients.exchange import Exchange
+from hansard._clients.bodies import Attributes, Response, ResponseFailure, Route, body_of
+from hansard._clients.exchange import ClientExchange
 from hansard._clients.guard import observing
 from hansard._tracing.context import entered, parent_context
 from hansard._tracing.observation import clean_attribute, put_content, put_exact, tell_error
@@ -76,7 +76,7 @@ class RecordedCall:
         self._route = route
         self._start_s = time.perf_counter()
         self._sent: bytes | None = None  # the body of the last request
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[ClientExchange] = []
         self._is_open = [True]  # popped by what ends the span
         self.span: Span = recorder.tracer.start_span(
             self._name(model),
@@ -103,13 +103,13 @@ class RecordedCall:
     # ---- called by the client
 
     @observing
-    def sending(self, request: Any) -> Exchange | None:
+    def sending(self, request: Any) -> ClientExchange | None:
         """A request is about to be sent: the first, or another try."""
         if not self.span.is_recording():
             return None
         if self.exchanges:
             self._note_failed_try(self.exchanges[-1])
-        exchange = Exchange(request, self._exchanged)
+        exchange = ClientExchange(request, self._exchanged)
         self.exchanges.append(exchange)
         self._take_request(exchange)
         return exchange
@@ -127,7 +127,7 @@ class RecordedCall:
         self._finish(self.exchanges[-1] if self.exchanges else None, error)
 
     @observing
-    def _exchanged(self, exchange: Exchange) -> None:
+    def _exchanged(self, exchange: ClientExchange) -> None:
         """The body of a response that was still open has come to its end."""
         is_streamed = exchange is self.exchanges[-1] and (exchange.status or 0) < 400
         if is_streamed:  # else `raised`, or another try, comes next
@@ -136,7 +136,7 @@ class RecordedCall:
     # ---- the span
 
     @observing
-    def _take_request(self, exchange: Exchange) -> None:
+    def _take_request(self, exchange: ClientExchange) -> None:
         self._set(exchange.request_attributes())
         body = exchange.sent()
         if body is None or body == self._sent:
@@ -172,7 +172,7 @@ class RecordedCall:
         if value:
             put_content(self._recorder, self.span, key, dumps(value))
 
-    def _note_failed_try(self, exchange: Exchange) -> None:
+    def _note_failed_try(self, exchange: ClientExchange) -> None:
         """A try that the client made again, as an event; the call goes on."""
         made = exchange.response_attributes()
         if exchange.error is not None:
@@ -181,7 +181,7 @@ class RecordedCall:
         self.span.add_event(semconv.EVENT_ATTEMPT, {**made, semconv.RESEND_COUNT: tried_again - 1})
         self._set({semconv.RESEND_COUNT: tried_again})
 
-    def _finish(self, exchange: Exchange | None, error: BaseException | None = None) -> None:
+    def _finish(self, exchange: ClientExchange | None, error: BaseException | None = None) -> None:
         try:
             self._is_open.pop()
         except IndexError:
@@ -195,7 +195,7 @@ class RecordedCall:
             self._sent = None
 
     @observing
-    def _tell(self, exchange: Exchange | None, error: BaseException | None) -> None:
+    def _tell(self, exchange: ClientExchange | None, error: BaseException | None) -> None:
         if not self.span.is_recording():
             return
         if error is not None:
@@ -208,7 +208,7 @@ class RecordedCall:
         if error is None and failure is not None:
             self._fail(failure)
 
-    def _take_response(self, exchange: Exchange) -> Failure | None:
+    def _take_response(self, exchange: ClientExchange) -> ResponseFailure | None:
         """Record the response on the span; returns the error that it reports."""
         body = exchange.received()
         if not body:
@@ -224,23 +224,23 @@ class RecordedCall:
         self._note_cut(exchange, is_whole=is_whole)
         return response.failure
 
-    def _read(self, exchange: Exchange, body: bytes) -> tuple[Response, bool]:
+    def _read(self, exchange: ClientExchange, body: bytes) -> tuple[Response, bool]:
         """Return the response, and whether the provider came to its end."""
         if exchange.is_events and self._route.assemble is not None:
             return self._route.read_stream(body)
         return self._route.read_response(body_of(body)), False
 
-    def _note_cut(self, exchange: Exchange, *, is_whole: bool) -> None:
+    def _note_cut(self, exchange: ClientExchange, *, is_whole: bool) -> None:
         """A stream that the program left before its end was cancelled; nothing failed."""
         if exchange.is_cut and not is_whole:
             self._set({semconv.CANCELLED: True})
 
-    def _time_first_chunk(self, exchange: Exchange) -> None:
+    def _time_first_chunk(self, exchange: ClientExchange) -> None:
         if exchange.first_chunk_s is not None and exchange.is_events:
             waited_s = exchange.first_chunk_s - self._start_s
             self._set({semconv.TIME_TO_FIRST_CHUNK: round(waited_s, 6)})
 
-    def _fail(self, failure: Failure) -> None:
+    def _fail(self, failure: ResponseFailure) -> None:
         """The provider reported an error in its response; the client raised none."""
         self._set({semconv.ERROR_TYPE: failure.type[:_LONGEST_TYPE]})
         message = None

@@ -28,7 +28,7 @@ from hansard import semconv
 from hansard._clients import langchain, llama_index
 from hansard._clients.bodies import ROUTES, Attributes, Route
 from hansard._clients.call import RecordedCall, current_call, is_recorded_outside, outside_of_calls
-from hansard._clients.exchange import Exchange
+from hansard._clients.exchange import ClientExchange
 from hansard._clients.guard import observing, tell
 from hansard._clients.tracers import QuietTracer
 from hansard._runtime.recorder import active
@@ -38,7 +38,7 @@ from hansard_compiler.providers.formats.fields import integer, mapping, text
 # Bodies that are watched while the client reads them, and the end of those that are not read.
 
 
-def watch(response: Any, exchange: Exchange, *, is_async: bool) -> None:
+def watch(response: Any, exchange: ClientExchange, *, is_async: bool) -> None:
     """Let a exchange see the body of a response as the client reads it, byte for byte.
 
     A body that is dropped without being read or closed counts as closed: when it is collected, or
@@ -52,7 +52,7 @@ def watch(response: Any, exchange: Exchange, *, is_async: bool) -> None:
 
 
 @contextmanager
-def _reading(exchange: Exchange) -> Iterator[None]:
+def _reading(exchange: ClientExchange) -> Iterator[None]:
     """Have an exchange know how the reading of its body ends."""
     try:
         yield
@@ -67,7 +67,7 @@ def _reading(exchange: Exchange) -> Iterator[None]:
 class _Watched:
     """A body that an exchange sees as it is read."""
 
-    def __init__(self, inner: Any, exchange: Exchange) -> None:
+    def __init__(self, inner: Any, exchange: ClientExchange) -> None:
         self._inner = inner
         self._exchange = exchange
 
@@ -126,11 +126,11 @@ class _Reaper:
 
     def reset(self) -> None:
         self._dropped: SimpleQueue[int] = SimpleQueue()
-        self._open: dict[int, Exchange] = {}
+        self._open: dict[int, ClientExchange] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # one thread is started, by whichever thread comes first
 
-    def expect(self, stream: object, exchange: Exchange) -> None:
+    def expect(self, stream: object, exchange: ClientExchange) -> None:
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -468,7 +468,7 @@ def _sending(request: Any, *_: Any, is_async: bool, **__: Any) -> Iterator[list[
         _answered(exchange, came[0], is_async=is_async)
 
 
-def _answered(exchange: Exchange, response: Any, *, is_async: bool) -> None:
+def _answered(exchange: ClientExchange, response: Any, *, is_async: bool) -> None:
     try:
         if not exchange.answered(response):
             watch(response, exchange, is_async=is_async)

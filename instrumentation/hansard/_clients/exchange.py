@@ -21,7 +21,7 @@ _RESPONSE_HEADERS: Final = (
 _SAFE_QUERY: Final = ("api-version", "beta")
 
 
-class Exchange:
+class ClientExchange:
     """One attempt of a call. `done` is called once, when no more bytes come."""
 
     __slots__ = (
@@ -29,7 +29,7 @@ class Exchange:
         "first_chunk_s", "is_cut", "request", "status",
     )  # fmt: skip
 
-    def __init__(self, request: Any, done: Callable[[Exchange], None]) -> None:
+    def __init__(self, request: Any, done: Callable[[ClientExchange], None]) -> None:
         self.request = request
         self.status: int | None = None
         self.error: BaseException | None = None

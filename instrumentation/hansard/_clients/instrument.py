@@ -160,7 +160,7 @@ def _plain(value: object) -> object:
 _log = logging.getLogger("hansard")
 
 
-class State(StrEnum):
+class InstrumentState(StrEnum):
     """The outcome for a library that `instrument` was called with."""
 
     ON = "on"  # switched on now
@@ -177,7 +177,7 @@ class Instrumentation:
     """One library, and the instrumentor that watches it."""
 
     library: str
-    state: State
+    state: InstrumentState
     package: str  # of the instrumentor; where none is installed, the one to install
     version: str = ""
     detail: str = ""
@@ -233,7 +233,7 @@ def uninstrument(*libraries: str) -> list[Instrumentation]:
         client_patch.switch_off(name)
     return [
         *(_uninstrument(_switched_on[name]) for name in names if name in _switched_on),
-        *(_over_http(name, State.OFF) for name in recorded),
+        *(_over_http(name, InstrumentState.OFF) for name in recorded),
     ]
 
 
@@ -245,7 +245,11 @@ def instrumentations() -> list[Instrumentation]:
     """
     there = installed()
     found = [
-        _result(several[0], State.ALREADY_ON if library in _switched_on else State.OFF, several)
+        _result(
+            several[0],
+            InstrumentState.ALREADY_ON if library in _switched_on else InstrumentState.OFF,
+            several,
+        )
         for library, several in there.items()
         if library in _OF_MODELS
     ]
@@ -263,17 +267,17 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
     if recorder is None:
         _log.warning("hansard.instrument(%r) needs hansard.init() first", library)
         package = several[0].package if several else package_for(library)
-        return Instrumentation(library, State.NOT_STARTED, package)
+        return Instrumentation(library, InstrumentState.NOT_STARTED, package)
     on = _already_on(several)
     if on is not None:
         _follow(on)
-        return _result(on, State.ALREADY_ON, several)
+        return _result(on, InstrumentState.ALREADY_ON, several)
     if client_patch.is_on(library):
-        return _over_http(library, State.ALREADY_ON)
+        return _over_http(library, InstrumentState.ALREADY_ON)
     failed: list[Instrumentation] = []
     for one in several:  # the next best, where one does not work with what is installed
         tried = _switch_on(one, several, recorder.provider)
-        if tried.state is State.ON:
+        if tried.state is InstrumentState.ON:
             for before in failed:
                 _log.warning("%s cannot be switched on: %s", before.package, before.detail)
             return tried
@@ -310,11 +314,11 @@ def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentat
         _log.warning("no instrumentor for %r is installed: pip install %s", library, package)
     if failed:
         return failed[0]
-    state = State.FAILED if detail else State.NOT_INSTALLED
+    state = InstrumentState.FAILED if detail else InstrumentState.NOT_INSTALLED
     return Instrumentation(library, state, package, detail=detail)
 
 
-def _over_http(library: str, state: State = State.ON_HTTP) -> Instrumentation:
+def _over_http(library: str, state: InstrumentState = InstrumentState.ON_HTTP) -> Instrumentation:
     """The clients of a library, recorded without an instrumentor; `package` is the client's."""
     try:
         version = importlib.metadata.version(library)
@@ -337,10 +341,10 @@ def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrument
     except Exception as error:
         is_on, refused = False, f"{type(error).__name__}: {error}"
     if not is_on:
-        return _result(chosen, State.FAILED, several, detail=refused)
+        return _result(chosen, InstrumentState.FAILED, several, detail=refused)
     _switched_on[chosen.library] = chosen
     _follow(chosen)
-    return _result(chosen, State.ON, several)
+    return _result(chosen, InstrumentState.ON, several)
 
 
 def _declare(library: str) -> None:
@@ -389,12 +393,12 @@ def _uninstrument(one: Found) -> Instrumentation:
             llama_index.follow_no_more()
     except Exception as error:
         tell(f"uninstrument {one.library}", error)
-        return _result(one, State.FAILED, [one], detail=type(error).__name__)
-    return _result(one, State.OFF, [one])
+        return _result(one, InstrumentState.FAILED, [one], detail=type(error).__name__)
+    return _result(one, InstrumentState.OFF, [one])
 
 
 def _result(
-    chosen: Found, state: State, several: list[Found], *, detail: str = ""
+    chosen: Found, state: InstrumentState, several: list[Found], *, detail: str = ""
 ) -> Instrumentation:
     others = tuple(one.package for one in several if one is not chosen)
     return Instrumentation(

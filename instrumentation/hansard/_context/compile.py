@@ -34,9 +34,9 @@ from hansard.errors import refuse_async
 from hansard_compiler.compile.config import CompileConfig
 from hansard_compiler.compile.config import Relevance as RelevanceSettings
 from hansard_compiler.compile.engine import compile_context
-from hansard_compiler.compile.errors import InvalidInput, Problem
+from hansard_compiler.compile.errors import CompileProblem, InvalidInput
 from hansard_compiler.compile.models import Json, MemoryRecord, parse
-from hansard_compiler.compile.ports import Compressor, Ports, Relevance, TokenCounter
+from hansard_compiler.compile.ports import Compressor, Ports, RelevancePort, TokenCounter
 from hansard_compiler.policy.decider import RuleDecider
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
@@ -68,7 +68,7 @@ class CompileOptions(TypedDict, total=False):
     now: datetime | str | None
     previous: CompiledStep | None
     counter: TokenCounter | None
-    relevance: Relevance | str | None
+    relevance: RelevancePort | str | None
     compressor: Compressor | None
 
 
@@ -222,8 +222,8 @@ def _check_names(options: Mapping[str, Any]) -> None:
     """Raise InvalidInput where a needed option is missing, or one has a name that is not known."""
     missing = sorted(_NEEDED - options.keys())
     unknown = sorted(options.keys() - CompileOptions.__annotations__.keys())
-    problems = [Problem(name, "is missing") for name in missing]
-    problems += [Problem(name, "is no option of compile_step") for name in unknown]
+    problems = [CompileProblem(name, "is missing") for name in missing]
+    problems += [CompileProblem(name, "is no option of compile_step") for name in unknown]
     if problems:
         raise InvalidInput("the options of compile_step", problems)
 

@@ -34,7 +34,7 @@ from hansard_compiler.compile.record import (
     stored_request,
 )
 from hansard_compiler.errors import HansardError
-from hansard_compiler.redaction.metadata_keys import Kind, kind_of
+from hansard_compiler.redaction.metadata_keys import KeyKind, kind_of
 from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
@@ -203,6 +203,6 @@ def _redacted(recorder: Recorder, key: str, texts: list[str], mode: RetentionMod
 
 
 def _withheld(recorder: Recorder, key: str, text: str) -> str:
-    if text and kind_of(key) is Kind.DIGEST:
+    if text and kind_of(key) is KeyKind.DIGEST:
         return f"hmac-sha256:{recorder.redactor.keyed_digest(text.encode())}"
     return str(clean_attribute(recorder, key, text)) if text else ""

@@ -39,7 +39,7 @@ NOT_RECORDED = RecordedCompile()
 
 
 @dataclass(frozen=True)
-class Why:
+class _Why:
     """The outcome of one item. As a text: a sentence."""
 
     receipt: CompilationDecision
@@ -126,14 +126,14 @@ class CompiledStep:
         """The whole result in the form in which it is stored and sent."""
         return self.result.context()
 
-    def why(self, item_id: str) -> Why:
+    def why(self, item_id: str) -> _Why:
         """Return the outcome of an item; raises NotFoundError where it was no candidate."""
         receipt = self._by_id.get(item_id)
         if receipt is None:
             raise NotFoundError("context item", item_id)
         weights = weights_milli(self.result.request.compile_config.weights)
         decision = decision_of(receipt, weights, scorer=self.result.scorer)
-        return Why(decision, self.result.trail(item_id))
+        return _Why(decision, self.result.trail(item_id))
 
     @cached_property
     def _by_id(self) -> dict[str, Receipt]:

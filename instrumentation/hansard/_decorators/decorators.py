@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hansard._decorators import function_spec
-from hansard._decorators.function_spec import Kind, Plan
+from hansard._decorators.function_spec import CallPlan, Kind
 from hansard._decorators.generators import ObservedAsyncGenerator, ObservedGenerator, begun
 from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Bound to what comes in, so that a type checker sees the very same function come out.
 F = TypeVar("F", bound="Callable[..., Any] | classmethod[Any, ..., Any]")
-_MakePlan = Callable[..., Plan]
+_MakePlan = Callable[..., CallPlan]
 
 
 @overload
@@ -187,7 +187,7 @@ def decorated(word: str, wrap: Callable[..., Callable[..., Any]], found: Any) ->
     return wrap(found, receives=None)
 
 
-def with_span(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def with_span(function: Callable[..., Any], plan: CallPlan) -> Callable[..., Any]:
     for is_such, wrap in (
         (inspect.isasyncgenfunction, _wrapped_async_generator),
         (inspect.iscoroutinefunction, _wrapped_coroutine),
@@ -216,7 +216,7 @@ def with_metadata_of(
 
 
 def _start(
-    recorder: Recorder, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
+    recorder: Recorder, plan: CallPlan, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Observation | None:
     observed = begin(recorder, plan.span_name, plan.attributes_for(recorder))
     if observed is None:
@@ -232,7 +232,7 @@ def _start(
     return observed
 
 
-def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _wrapped_plain(function: Callable[..., Any], plan: CallPlan) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recorder = _state._recorder
         observed = None if recorder is None else _start(recorder, plan, args, kwargs)
@@ -248,7 +248,7 @@ def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., An
     return wrapper
 
 
-def _wrapped_coroutine(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _wrapped_coroutine(function: Callable[..., Any], plan: CallPlan) -> Callable[..., Any]:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         recorder = _state._recorder
         observed = None if recorder is None else _start(recorder, plan, args, kwargs)
@@ -262,7 +262,7 @@ def _wrapped_coroutine(function: Callable[..., Any], plan: Plan) -> Callable[...
     return wrapper
 
 
-def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
+def _to_come(observed: Observation, plan: CallPlan, result: Any) -> Any:
     """Return what a plain function returned, its span open until that is there.
 
     A coroutine comes back in another one, a future as it is. Of other awaitables nothing is known
@@ -289,14 +289,14 @@ def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
     return result
 
 
-async def _observed_coroutine(made: Coroutine[Any, Any, Any], observed: Any, plan: Plan) -> Any:
+async def _observed_coroutine(made: Coroutine[Any, Any, Any], observed: Any, plan: CallPlan) -> Any:
     with observed:
         result = await made
     plan.finish(observed, result)
     return result
 
 
-def _wrapped_generator(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _wrapped_generator(function: Callable[..., Any], plan: CallPlan) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recorder = _state._recorder
         observed = None if recorder is None else _start(recorder, plan, args, kwargs)
@@ -308,7 +308,7 @@ def _wrapped_generator(function: Callable[..., Any], plan: Plan) -> Callable[...
     return wrapper
 
 
-def _wrapped_async_generator(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _wrapped_async_generator(function: Callable[..., Any], plan: CallPlan) -> Callable[..., Any]:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         recorder = _state._recorder
         observed = None if recorder is None else _start(recorder, plan, args, kwargs)

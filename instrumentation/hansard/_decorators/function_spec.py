@@ -69,7 +69,7 @@ class _Known(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallPlan:
     """How calls of one function are recorded."""
 
     span_name: str
@@ -113,7 +113,7 @@ class Plan:
         observed.end()
 
 
-def agent_plan(function: Callable[..., Any], *, name: str | None, **more: Any) -> Plan:
+def agent_plan(function: Callable[..., Any], *, name: str | None, **more: Any) -> CallPlan:
     """Return how an agent's calls are recorded: `invoke_agent {name}`."""
     name = name or qualified_name(function)
     attributes = {semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT, semconv.AGENT_NAME: name}
@@ -126,7 +126,7 @@ def tool_plan(
     name: str | None = None,
     description: str | None = None,
     **more: Any,
-) -> Plan:
+) -> CallPlan:
     """Return how a tool's calls are recorded: `execute_tool {name}`."""
     name = name or name_of(function)
     attributes = {
@@ -141,7 +141,9 @@ def tool_plan(
     return _plan(function, span_name, attributes, keys=keys, description=description, **more)
 
 
-def trace_plan(function: Callable[..., Any], *, name: str | None, kind: Kind, **more: Any) -> Plan:
+def trace_plan(
+    function: Callable[..., Any], *, name: str | None, kind: Kind, **more: Any
+) -> CallPlan:
     """Return how any other function's calls are recorded: a span named like the function."""
     return _plan(function, name or qualified_name(function), {semconv.KIND: kind}, **more)
 
@@ -158,8 +160,8 @@ def _plan(
     keys: tuple[str, str] = (semconv.INPUT, semconv.OUTPUT),
     description: str | None = None,
     agent: str | None = None,
-) -> Plan:
-    return Plan(
+) -> CallPlan:
+    return CallPlan(
         span_name=span_name,
         attributes={
             **attributes,

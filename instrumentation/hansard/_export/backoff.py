@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from hansard._export.otlp.exporter import Answer, Outcome
-from hansard._export.spool import Kind
+from hansard._export.otlp.exporter import ExportOutcome, ExportResponse
+from hansard._export.spool import SpoolKind
 from hansard._runtime.warnings import recovered, warn_once
 
 _FIRST_WAIT_S: Final = 0.5  # after a failed attempt; doubled up to the longest
@@ -32,7 +32,7 @@ class Contact:
         self._wait_s = _FIRST_WAIT_S
         return was_ill
 
-    def failed(self, response: Answer) -> None:
+    def failed(self, response: ExportResponse) -> None:
         """Nothing arrived: wait as long as was requested, else longer each time."""
         self.is_ill = self.is_known = True
         wait_s = self._wait_s * random.uniform(0.8, 1.2)
@@ -56,9 +56,9 @@ class Contact:
         recovered("collector", "the collector at %s answers again", self._endpoint)
 
 
-def may_retry(response: Answer, kind: Kind) -> bool:
+def may_retry(response: ExportResponse, kind: SpoolKind) -> bool:
     """Whether the same batch is worth another attempt."""
-    if response.outcome is Outcome.NOT_RECEIVED:
+    if response.outcome is ExportOutcome.NOT_RECEIVED:
         # An endpoint without logs is one; without traces, a mistake.
-        return kind not in (Kind.LOGS, Kind.PAYLOADS)
-    return response.outcome in (Outcome.LATER, Outcome.DOUBTFUL)
+        return kind not in (SpoolKind.LOGS, SpoolKind.PAYLOADS)
+    return response.outcome in (ExportOutcome.LATER, ExportOutcome.DOUBTFUL)

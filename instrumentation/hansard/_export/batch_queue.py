@@ -27,7 +27,7 @@ class Put(Enum):
 
 
 @dataclass(slots=True)
-class Batch:
+class ExportBatch:
     """The spans that are sent in one request."""
 
     items: Sequence[Any]
@@ -35,7 +35,7 @@ class Batch:
     taken: int = 0  # how many items it was taken with
 
 
-class Waiting:
+class PendingBatches:
     """Finished spans in their order. Callers hold the delivery's lock."""
 
     def __init__(self, *, max_items: int, batch_items: int) -> None:
@@ -60,7 +60,7 @@ class Waiting:
         self._size_bytes += size_bytes
         return Put.NEWS if not count or self._is_urgent() is not was_urgent else Put.WAITS
 
-    def put_back(self, batch: Batch) -> None:
+    def put_back(self, batch: ExportBatch) -> None:
         """Return a batch to the front: it could not be sent. It may go over the bounds by that."""
         each = batch.size_bytes // max(len(batch.items), 1)
         self._items.extendleft((item, each) for item in reversed(batch.items))
@@ -76,7 +76,7 @@ class Waiting:
             return None
         return 0.0 if self._is_urgent() else self._since_s + delay_s
 
-    def take(self) -> Batch | None:
+    def take(self) -> ExportBatch | None:
         """Return the oldest batch, None when nothing waits."""
         items: list[Any] = []
         size_bytes = 0
@@ -88,7 +88,7 @@ class Waiting:
             size_bytes += item_bytes
         self._size_bytes -= size_bytes
         self._since_s = time.monotonic()
-        return Batch(items, size_bytes, len(items)) if items else None
+        return ExportBatch(items, size_bytes, len(items)) if items else None
 
 
 def span_bytes(span: ReadableSpan) -> int:

@@ -17,7 +17,7 @@ from typing import Final
 FILE: Final = "losses.json"
 
 
-class Reason(StrEnum):
+class DropReason(StrEnum):
     """Why something was lost; a closed list, in words that people read on /health."""
 
     QUEUE_FULL = "queue full"  # the program made more than the memory limit allows
@@ -59,7 +59,7 @@ class Losses:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     reported: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def add(self, signal: str, reason: Reason, items: int) -> None:
+    def add(self, signal: str, reason: DropReason, items: int) -> None:
         """Count something that will not reach the collector."""
         if items > 0:
             self.counts[signal, str(reason)] += items

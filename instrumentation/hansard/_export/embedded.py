@@ -20,12 +20,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from hansard._backend.protocol import Ingest, embedded_parts
+from hansard._backend.protocol import IngestBackend, embedded_parts
 from hansard._export.otlp.batches import encode
-from hansard._export.otlp.exporter import ACCEPTED, BROKEN, Answer, Outcome, listening
+from hansard._export.otlp.exporter import ACCEPTED, BROKEN, ExportOutcome, ExportResponse, listening
 from hansard._export.otlp.log_records import encode_payloads
 from hansard._export.secret_scanner import ForkSafeRedactor
-from hansard._export.spool import Kind, Payload
+from hansard._export.spool import SpooledPayload, SpoolKind
 from hansard._runtime.warnings import warn_once
 from hansard_compiler.errors import HansardError
 
@@ -54,20 +54,22 @@ class EmbeddedSender:
 
         self._parts = embedded_parts()
         self._lock = threading.Lock()
-        self._ingest: Ingest | None = None
+        self._ingest: IngestBackend | None = None
         self._is_closed = False
         self._is_opening = False
         _forks.follow(self)
 
-    def send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+    def send(self, kind: SpoolKind, items: Sequence[Any]) -> ExportResponse:
         """Store spans, ended or not, or log records: keepalives, counts of dropped items."""
         return self._send(kind, partial(encode, kind, items))
 
-    def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
+    def send_payloads(
+        self, payloads: Sequence[SpooledPayload], resource: Resource
+    ) -> ExportResponse:
         """Store payloads."""
-        return self._send(Kind.LOGS, partial(encode_payloads, payloads, resource))
+        return self._send(SpoolKind.LOGS, partial(encode_payloads, payloads, resource))
 
-    def _send(self, signal: str, encoded: Callable[[], bytes]) -> Answer:
+    def _send(self, signal: str, encoded: Callable[[], bytes]) -> ExportResponse:
         try:
             body = encoded()
         except Exception:  # whatever the encoder raises: halves are tried, and what is left
@@ -75,30 +77,32 @@ class EmbeddedSender:
         # What the pipeline logs for a server's owner, the response reports to the program, once.
         with self._lock, listening() as lines:
             if self._is_closed or _forks.is_unsafe:
-                return Answer(Outcome.LATER, "the store is not open in this process")
+                return ExportResponse(ExportOutcome.LATER, "the store is not open in this process")
             response = self._store(signal, body)
         for line in lines:
             _log.debug("the store: %s", line.getMessage())
-        if response.outcome is Outcome.LATER and lines:
-            return Answer(Outcome.LATER, lines[-1].getMessage())  # it has the cause
+        if response.outcome is ExportOutcome.LATER and lines:
+            return ExportResponse(ExportOutcome.LATER, lines[-1].getMessage())  # it has the cause
         return response
 
-    def _store(self, signal: str, body: bytes) -> Answer:
+    def _store(self, signal: str, body: bytes) -> ExportResponse:
         try:
             if self._ingest is None:
                 self._ingest = self._opened()
             refused = self._ingest.export(signal, body)
         except HansardError as error:
-            outcome = Outcome.REFUSED if error.code in _NEVER else Outcome.LATER
-            return Answer(outcome, str(error))
+            outcome = ExportOutcome.REFUSED if error.code in _NEVER else ExportOutcome.LATER
+            return ExportResponse(outcome, str(error))
         except Exception as error:  # of SQLite, of the disk, or a fault of ours
             problem = f"{type(error).__name__}: {error}"
-            return Answer(Outcome.LATER if self._ingest is None else Outcome.DOUBTFUL, problem)
+            return ExportResponse(
+                ExportOutcome.LATER if self._ingest is None else ExportOutcome.DOUBTFUL, problem
+            )
         if refused:
             warn_once("rejected", "the store does not take some of what was recorded: %s", refused)
         return ACCEPTED
 
-    def _opened(self) -> Ingest:
+    def _opened(self) -> IngestBackend:
         from hansard import __version__
 
         self._is_opening = True

@@ -14,12 +14,12 @@ from typing import Any, Final, TypeAlias
 
 from hansard import semconv
 from hansard._export.backoff import may_retry
-from hansard._export.dropped import Losses, Reason, Sender, load_losses
+from hansard._export.dropped import DropReason, Losses, Sender, load_losses
 from hansard._export.keepalive import keepalives
 from hansard._export.otlp.batches import Courier, encode, items_of
-from hansard._export.otlp.exporter import ACCEPTED, Answer, Outcome
+from hansard._export.otlp.exporter import ACCEPTED, ExportOutcome, ExportResponse
 from hansard._export.otlp.log_records import drop_records, keepalive_records
-from hansard._export.spool import Kind, Spool, SpoolFile, SpoolFolder, abandoned, remove
+from hansard._export.spool import Spool, SpoolFile, SpoolFolder, SpoolKind, abandoned, remove
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError
 
@@ -30,7 +30,7 @@ _MAX_ITEMS: Final = 512
 _MAX_BYTES: Final = 1 << 20
 
 
-def forward(courier: Courier, shelf: Spool | OrphanedSpool, file: SpoolFile) -> Answer:
+def forward(courier: Courier, shelf: Spool | OrphanedSpool, file: SpoolFile) -> ExportResponse:
     """Send one file and settle it; it stays where it is only when it may do later.
 
     `shelf` is where the file is, and counts its outcome.
@@ -39,33 +39,33 @@ def forward(courier: Courier, shelf: Spool | OrphanedSpool, file: SpoolFile) -> 
         items = items_of(file)
     except (SpoolError, ValueError) as error:
         warn_once("torn", "a file of the spool cannot be read and is dropped: %s", error)
-        shelf.give_up(file, Reason.UNREADABLE)
+        shelf.give_up(file, DropReason.UNREADABLE)
         return ACCEPTED
-    if file.kind is Kind.PAYLOADS:
-        shelf.lose(file.kind.signal, Reason.UNREADABLE, file.items - len(items))
+    if file.kind is SpoolKind.PAYLOADS:
+        shelf.lose(file.kind.signal, DropReason.UNREADABLE, file.items - len(items))
         file.known_items = len(items)
         if not items:
             shelf.arrived(file)
             return ACCEPTED
-    if file.kind is Kind.OPENS:
+    if file.kind is SpoolKind.OPENS:
         # Only Hansard takes spans that have not ended; so first of all, is anybody there?
-        reached = courier.deliver(Kind.TRACES, ()).response
-        if reached.outcome is not Outcome.ACCEPTED:
+        reached = courier.deliver(SpoolKind.TRACES, ()).response
+        if reached.outcome is not ExportOutcome.ACCEPTED:
             return reached
         if not courier.is_hansard():
             shelf.arrived(file)
             return ACCEPTED
     delivered = courier.deliver(file.kind, items, name=file.path)
     outcome = delivered.response.outcome
-    if outcome is Outcome.REFUSED:
+    if outcome is ExportOutcome.REFUSED:
         if delivered.refused and file.lost_items:
             tell_refused(delivered.response, file.kind, len(delivered.refused))
             # Of payloads none are set aside: one may have 64 MiB.
-            data = b"" if file.kind is Kind.PAYLOADS else encode(file.kind, delivered.refused)
+            data = b"" if file.kind is SpoolKind.PAYLOADS else encode(file.kind, delivered.refused)
             shelf.refuse(file.kind, len(delivered.refused), data)
         shelf.arrived(file)
-    elif outcome is Outcome.NOT_RECEIVED and not may_retry(delivered.response, file.kind):
-        if file.kind is Kind.PAYLOADS:
+    elif outcome is ExportOutcome.NOT_RECEIVED and not may_retry(delivered.response, file.kind):
+        if file.kind is SpoolKind.PAYLOADS:
             warn_once(
                 "payloads not received",
                 "%d payloads (%d bytes) did not arrive: %s",
@@ -73,15 +73,15 @@ def forward(courier: Courier, shelf: Spool | OrphanedSpool, file: SpoolFile) -> 
                 file.size_bytes,
                 delivered.response.reason,
             )
-        shelf.give_up(file, Reason.NOT_RECEIVED)
-    elif outcome is Outcome.ACCEPTED:
+        shelf.give_up(file, DropReason.NOT_RECEIVED)
+    elif outcome is ExportOutcome.ACCEPTED:
         shelf.arrived(file)
     return delivered.response
 
 
-def tell_refused(response: Answer, kind: Kind, items: int) -> None:
+def tell_refused(response: ExportResponse, kind: SpoolKind, items: int) -> None:
     """Warn the program, once, that something will never be accepted."""
-    stored = "" if kind is Kind.PAYLOADS else "; they are kept in the spool's folder `refused`"
+    stored = "" if kind is SpoolKind.PAYLOADS else "; they are kept in the spool's folder `refused`"
     warn_once(
         "refused",
         "the collector will not take %d %s: %s%s",
@@ -104,39 +104,39 @@ class OrphanedSpool:
         self.is_reported = False
 
     def arrived(self, file: SpoolFile) -> None:
-        if file.kind is Kind.OPENS:
+        if file.kind is SpoolKind.OPENS:
             with contextlib.suppress(SpoolError, ValueError):
                 self._open |= {one.context.trace_id: one.resource for one in items_of(file)}
         remove(file)
         self.files.remove(file)
 
-    def give_up(self, file: SpoolFile, reason: Reason) -> None:
+    def give_up(self, file: SpoolFile, reason: DropReason) -> None:
         self._losses.add(file.kind.signal, reason, file.lost_items)
         remove(file)
         self.files.remove(file)
 
-    def refuse(self, kind: Kind, items: int, data: bytes) -> None:
-        self._losses.add(kind.signal, Reason.REFUSED, items)
+    def refuse(self, kind: SpoolKind, items: int, data: bytes) -> None:
+        self._losses.add(kind.signal, DropReason.REFUSED, items)
         if data:
             self._folder.set_aside(kind, data, items=items)
 
-    def lose(self, signal: str, reason: Reason, items: int) -> None:
+    def lose(self, signal: str, reason: DropReason, items: int) -> None:
         self._losses.add(signal, reason, items)
 
-    def report(self, courier: Courier) -> Answer:
+    def report(self, courier: Courier) -> ExportResponse:
         """Report its dropped items, and that its open spans will not end. Safe to call twice."""
         losses = self._losses.unreported()
         if losses:
-            response = courier.deliver(Kind.LOGS, drop_records(losses)).response
-            if response.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
+            response = courier.deliver(SpoolKind.LOGS, drop_records(losses)).response
+            if response.outcome in (ExportOutcome.LATER, ExportOutcome.DOUBTFUL):
                 return response
             self._losses.note_reported(losses)
         if self._open and courier.is_hansard():
             for resource in self._open.values():
                 traces = {trace for trace, other in self._open.items() if other == resource}
                 last = keepalive_records(resource, keepalives(traces, interval_s=1, is_last=True))
-                response = courier.deliver(Kind.LOGS, last).response
-                if response.outcome in (Outcome.LATER, Outcome.DOUBTFUL):
+                response = courier.deliver(SpoolKind.LOGS, last).response
+                if response.outcome in (ExportOutcome.LATER, ExportOutcome.DOUBTFUL):
                     return response
         self.is_reported = True
         return ACCEPTED
@@ -150,7 +150,7 @@ class OrphanedSpool:
 
 def sender_of(folder: SpoolFolder) -> Sender:
     """Return whose folder it is, from the first file in it that can be read."""
-    for file in (one for one in folder.files() if one.kind is not Kind.PAYLOADS):
+    for file in (one for one in folder.files() if one.kind is not SpoolKind.PAYLOADS):
         with contextlib.suppress(SpoolError, ValueError, IndexError):
             attributes = items_of(file)[0].resource.attributes
             service = str(attributes.get(semconv.SERVICE_NAME, ""))
@@ -173,7 +173,7 @@ class OrphanedSpools:
         self._singly = 0  # files to send one by one: of a request that was not taken whole
         self.due_s = 0.0  # when there may be something, on the monotonic clock
 
-    def step(self, courier: Courier) -> tuple[Answer, Kind] | None:
+    def step(self, courier: Courier) -> tuple[ExportResponse, SpoolKind] | None:
         """Send files, or report what a process lost, or look; None: nothing was sent."""
         self._hold_more()
         if not self._held:
@@ -189,11 +189,11 @@ class OrphanedSpools:
             file = first.files[0]
             return forward(courier, first, file), file.kind
         if not first.is_reported:
-            return first.report(courier), Kind.LOGS
+            return first.report(courier), SpoolKind.LOGS
         self._held.popleft().leave()
         return None
 
-    def all(self, courier: Courier) -> Answer:
+    def all(self, courier: Courier) -> ExportResponse:
         """Send all files; returns ACCEPTED, or why the rest is still there."""
         while self.due_s <= time.monotonic():
             sent = self.step(courier)
@@ -215,12 +215,12 @@ class OrphanedSpools:
 
     def _send_together(
         self, courier: Courier, entries: Sequence[_Entry]
-    ) -> tuple[Answer, Kind] | None:
+    ) -> tuple[ExportResponse, SpoolKind] | None:
         """Send files in one request; where it is not taken whole, they are sent one by one."""
         kind, items = entries[0][1].kind, _items_of(entries)
         if items is not None:
             response = courier.deliver(kind, items, name=entries[0][1].path).response
-            if response.outcome is Outcome.ACCEPTED:
+            if response.outcome is ExportOutcome.ACCEPTED:
                 for folder, file in entries:
                     folder.arrived(file)
                 return response, kind
@@ -238,7 +238,7 @@ def _sent_together(folders: Sequence[OrphanedSpool]) -> list[_Entry]:
     kind = folders[0].files[0].kind
     found: list[_Entry] = []
     items = size_bytes = 0
-    if kind is Kind.OPENS:
+    if kind is SpoolKind.OPENS:
         return found
     for folder in folders:
         for file in folder.files:

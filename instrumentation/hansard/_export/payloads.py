@@ -13,8 +13,8 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from hansard._export.dropped import Reason
-from hansard._export.spool import BINARY, Kind, Spool
+from hansard._export.dropped import DropReason
+from hansard._export.spool import BINARY, Spool, SpoolKind
 from hansard._runtime.warnings import warn_once
 from hansard_compiler.retention_modes import RetentionMode
 
@@ -54,7 +54,7 @@ class PayloadWriter:
         try:
             return self._put(data, media_type, is_clean=is_clean)
         except Exception as error:
-            self._lose(Reason.SPOOL_UNWRITABLE)
+            self._lose(DropReason.SPOOL_UNWRITABLE)
             warn_once("payload", "a payload is not kept: %s", error)
             return ""
 
@@ -70,7 +70,7 @@ class PayloadWriter:
         if self._is_known(ref):
             return ref
         if len(data) > MAX_BYTES:
-            self._lose(Reason.REFUSED)
+            self._lose(DropReason.REFUSED)
             return ref
         if self.spool.add_payload(ref, data, media_type=media_type or BINARY):
             self._know(ref)
@@ -91,8 +91,8 @@ class PayloadWriter:
             if len(self._known) > _KNOWN:
                 self._known.popitem(last=False)
 
-    def _lose(self, reason: Reason) -> None:
-        self.spool.lose(Kind.PAYLOADS.signal, reason, 1)
+    def _lose(self, reason: DropReason) -> None:
+        self.spool.lose(SpoolKind.PAYLOADS.signal, reason, 1)
 
     def _after_fork(self) -> None:
         self._pid = os.getpid()

@@ -14,7 +14,7 @@ from hansard import semconv
 from hansard._export.batch_queue import items_of
 from hansard._export.otlp.batches import encode
 from hansard._export.otlp.spans import remade, spans_of
-from hansard._export.spool import Kind
+from hansard._export.spool import SpoolKind
 from hansard_compiler.redaction.checks import is_sensitive_key
 from hansard_compiler.retention_modes import RetentionMode
 
@@ -72,7 +72,7 @@ class BatchCleaner:
         if self._mode is not RetentionMode.METADATA_ONLY and not self._suspicion.falls_on(spans):
             return spans
         try:
-            data = encode(Kind.TRACES, spans)
+            data = encode(SpoolKind.TRACES, spans)
         except Exception:  # one of them has no form on the wire: each for itself
             if len(spans) == 1:
                 return spans  # it cannot leave the process anyway; the encoder counts it

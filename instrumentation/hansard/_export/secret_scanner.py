@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hansard_compiler.redaction.redactor import RedactedBytes, RedactedText, Redactor
-from hansard_compiler.redaction.rules import SECRET_RULES, Rule
+from hansard_compiler.redaction.rules import SECRET_RULES, SecretRule
 
 SHORTEST_BYTES: Final = 5  # of what any rule takes for a secret, by test
 _LONGEST_S: Final = 5.0  # that a fork waits: a scan of 64 MiB takes less
@@ -106,11 +106,11 @@ if hasattr(os, "register_at_fork"):
 class ForkSafeRedactor(Redactor):
     """A redactor that any thread of a program may use, whatever forks."""
 
-    def with_rules(self, rules: Sequence[Rule]) -> ForkSafeRedactor:
+    def with_rules(self, rules: Sequence[SecretRule]) -> ForkSafeRedactor:
         """Return one with the same key and other rules."""
         return ForkSafeRedactor(self._key, rules=rules)
 
-    def __init__(self, key: bytes, *, rules: Sequence[Rule] = SECRET_RULES) -> None:
+    def __init__(self, key: bytes, *, rules: Sequence[SecretRule] = SECRET_RULES) -> None:
         with _scans:  # its automata are tried when they are made
             super().__init__(key, rules=rules)
 

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from hansard._export.dropped import Loss, Losses, Reason
+from hansard._export.dropped import DropReason, Loss, Losses
 from hansard._runtime.data_folder import make_folder
 from hansard._runtime.locks import FolderLock, is_lock, try_lock
 from hansard.errors import SpoolError
@@ -60,7 +60,7 @@ _EARLIER: Final = "payloads"  # the folder in which versions before had payloads
 _EARLIER_NAME: Final = re.compile(r"([0-9a-f]{64})\.([\w%.~-]{1,180})", re.ASCII)
 
 
-class Kind(StrEnum):
+class SpoolKind(StrEnum):
     """What is in a file."""
 
     TRACES = "traces"
@@ -71,10 +71,10 @@ class Kind(StrEnum):
     @property
     def signal(self) -> str:
         """What losses of it are counted as; of open spans nothing is lost, they end later."""
-        return {Kind.LOGS: "logs", Kind.PAYLOADS: "payloads"}.get(self, "spans")
+        return {SpoolKind.LOGS: "logs", SpoolKind.PAYLOADS: "payloads"}.get(self, "spans")
 
 
-class Payload(NamedTuple):
+class SpooledPayload(NamedTuple):
     """Content that spans name by its digest."""
 
     ref: str  # sha256:…
@@ -88,10 +88,10 @@ class SpoolFile:
 
     path: Path
     number: int
-    kind: Kind
+    kind: SpoolKind
     size_bytes: int
     known_items: int | None  # None: a pack that another process wrote
-    payloads: list[Payload] | None = None  # of a pack, where they are in memory as well
+    payloads: list[SpooledPayload] | None = None  # of a pack, where they are in memory as well
 
     @property
     def items(self) -> int:
@@ -106,7 +106,7 @@ class SpoolFile:
     @property
     def lost_items(self) -> int:
         """How many are lost when it is dropped."""
-        return 0 if self.kind is Kind.OPENS else self.items
+        return 0 if self.kind is SpoolKind.OPENS else self.items
 
     @property
     def disk_bytes(self) -> int:
@@ -119,7 +119,7 @@ class SpoolFile:
         except OSError as error:
             raise SpoolError(f"cannot read {self.path}: {error.strerror}") from error
 
-    def read_payloads(self) -> list[Payload]:
+    def read_payloads(self) -> list[SpooledPayload]:
         """Return the payloads of a pack that are whole; raises SpoolError."""
         if self.payloads is not None:
             return self.payloads
@@ -161,7 +161,7 @@ class SpoolFolder:
         """Return what is in it, the oldest first."""
         return files_of(self.path)
 
-    def add(self, kind: Kind, *parts: bytes, items: int) -> SpoolFile:
+    def add(self, kind: SpoolKind, *parts: bytes, items: int) -> SpoolFile:
         """Write a batch behind all others; raises SpoolError, and then nothing is there."""
         number = next(self._numbers)
         path = self.path / f"{number:06}-{items}.{kind}"
@@ -179,11 +179,11 @@ class SpoolFolder:
     def open_pack(self) -> tuple[SpoolFile, int]:
         """Make an empty pack behind all others, and open it for appending; raises OSError."""
         number = next(self._numbers)
-        path = self.path / f"{number:06}.{Kind.PAYLOADS}"
+        path = self.path / f"{number:06}.{SpoolKind.PAYLOADS}"
         descriptor = os.open(path, _WRITE | os.O_EXCL | os.O_APPEND, 0o600)
-        return SpoolFile(path, number, Kind.PAYLOADS, 0, 0, []), descriptor
+        return SpoolFile(path, number, SpoolKind.PAYLOADS, 0, 0, []), descriptor
 
-    def set_aside(self, kind: Kind, data: bytes, *, items: int) -> None:
+    def set_aside(self, kind: SpoolKind, data: bytes, *, items: int) -> None:
         """Store what the collector rejects where it is not sent again automatically."""
         aside = self.path.parent / REFUSED
         with contextlib.suppress(OSError, SpoolError):
@@ -246,7 +246,7 @@ class Spool:
         """Nothing waits, neither batches nor payloads."""
         return not self._batches and not self._packs
 
-    def add(self, kind: Kind, data: bytes, *, items: int) -> SpoolFile:
+    def add(self, kind: SpoolKind, data: bytes, *, items: int) -> SpoolFile:
         """Write a batch behind all others; raises SpoolError, and then nothing is there.
 
         Where the budget is used up, the oldest goes: what others left first, then our own.
@@ -272,16 +272,16 @@ class Spool:
         size_bytes = len(head) + len(data) + 1
         with self._lock:
             if size_bytes > self._max_bytes or self._is_left:
-                reason = Reason.SPOOL_UNWRITABLE if self._is_left else Reason.SPOOL_FULL
-                self.lose(Kind.PAYLOADS.signal, reason, 1)
+                reason = DropReason.SPOOL_UNWRITABLE if self._is_left else DropReason.SPOOL_FULL
+                self.lose(SpoolKind.PAYLOADS.signal, reason, 1)
                 return False
             self._make_room(size_bytes)
             folder = self._made_folder()
             if len(data) <= RECORD_BYTES:
-                self._append(folder, Payload(ref, media_type, data), head)
+                self._append(folder, SpooledPayload(ref, media_type, data), head)
                 return True
         # Long enough to write that nobody else should have to wait for it.
-        file = folder.add(Kind.PAYLOADS, head, data, b"\n", items=1)
+        file = folder.add(SpoolKind.PAYLOADS, head, data, b"\n", items=1)
         with self._lock:
             self._packs.append(file)
             self._own_bytes += file.disk_bytes
@@ -316,27 +316,27 @@ class Spool:
             self._forget(file)
             remove(file)
 
-    def give_up(self, file: SpoolFile, reason: Reason) -> None:
+    def give_up(self, file: SpoolFile, reason: DropReason) -> None:
         """Count what is in a file that will never arrive, and remove it."""
         with self._lock:
             self._forget(file)
             self.lose(file.kind.signal, reason, file.lost_items)
             remove(file)
 
-    def refuse(self, kind: Kind, items: int, data: bytes) -> None:
+    def refuse(self, kind: SpoolKind, items: int, data: bytes) -> None:
         """Count what the collector will never take, and keep it for people to look at."""
         with self._lock:
-            self.lose(kind.signal, Reason.REFUSED, items)
+            self.lose(kind.signal, DropReason.REFUSED, items)
             if data and not self._is_left:
                 with contextlib.suppress(SpoolError):
                     self._make_room(len(data))
                     self._made_folder().set_aside(kind, data, items=items)
 
-    def lose(self, signal: str, reason: Reason, items: int) -> None:
+    def lose(self, signal: str, reason: DropReason, items: int) -> None:
         """Count what never was on disk, or is no more."""
         with self._lock:
             self._losses.add(signal, reason, items)
-            if signal == Kind.PAYLOADS.signal:
+            if signal == SpoolKind.PAYLOADS.signal:
                 self.lost_payloads += items
 
     def lost(self, signal: str) -> dict[str, int]:
@@ -390,7 +390,7 @@ class Spool:
             self._sending = files[0] if files else None
             return self._sending
 
-    def _append(self, folder: SpoolFolder, payload: Payload, head: bytes) -> None:
+    def _append(self, folder: SpoolFolder, payload: SpooledPayload, head: bytes) -> None:
         record = b"".join((head, payload.data, b"\n"))
         try:
             pack = self._open_pack
@@ -436,7 +436,7 @@ class Spool:
 
     def _forget(self, file: SpoolFile) -> None:
         with contextlib.suppress(ValueError):
-            (self._packs if file.kind is Kind.PAYLOADS else self._batches).remove(file)
+            (self._packs if file.kind is SpoolKind.PAYLOADS else self._batches).remove(file)
             self._own_bytes -= file.disk_bytes
         if file is self._open_pack:
             self._seal()
@@ -461,7 +461,7 @@ class Spool:
         # However much other living processes have, a quarter is left to each.
         own_bytes = max(self._max_bytes - self._other_bytes, self._max_bytes // 4)
         while self._own_bytes + size_bytes > own_bytes and (oldest := self._oldest()) is not None:
-            self.give_up(oldest, Reason.SPOOL_FULL)
+            self.give_up(oldest, DropReason.SPOOL_FULL)
 
     def _oldest(self) -> SpoolFile | None:
         found = [
@@ -493,7 +493,7 @@ class Spool:
                 if freed >= need_bytes:
                     break
                 freed += file.disk_bytes
-                self._losses.add(file.kind.signal, Reason.SPOOL_FULL, file.lost_items)
+                self._losses.add(file.kind.signal, DropReason.SPOOL_FULL, file.lost_items)
                 remove(file)
             folder.leave()
         return freed
@@ -547,7 +547,7 @@ def _adopt_earlier(root: Path) -> None:
                 with contextlib.suppress(OSError):  # another process adopts it
                     data = (earlier / name[0]).read_bytes()
                     head = f"{name[1]} {len(data)} {name[2]}\n".encode()
-                    folder.add(Kind.PAYLOADS, head, data, b"\n", items=1)
+                    folder.add(SpoolKind.PAYLOADS, head, data, b"\n", items=1)
                     (earlier / name[0]).unlink()
         finally:
             folder.leave()
@@ -573,7 +573,7 @@ def _files_in(path: Path) -> Iterator[SpoolFile]:
                     yield SpoolFile(
                         Path(entry.path),
                         int(name[1]),
-                        Kind(name[3]),
+                        SpoolKind(name[3]),
                         entry.stat().st_size,
                         int(name[2]) if name[2] else None,
                     )
@@ -591,7 +591,7 @@ def _quoted(media_type: str) -> str:
     return quote(media_type, safe="")
 
 
-def _records(data: bytes) -> Iterator[Payload | None]:
+def _records(data: bytes) -> Iterator[SpooledPayload | None]:
     """Yield the payloads of a pack; at the end None where the rest cannot be read."""
     at = 0
     while at < len(data):
@@ -601,5 +601,5 @@ def _records(data: bytes) -> Iterator[Payload | None]:
             yield None
             return
         media_type = unquote(head[3].decode())
-        yield Payload(f"sha256:{head[1].decode()}", media_type, data[head.end() : end])
+        yield SpooledPayload(f"sha256:{head[1].decode()}", media_type, data[head.end() : end])
         at = end + 1

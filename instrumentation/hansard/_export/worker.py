@@ -26,14 +26,14 @@ from opentelemetry.context import (
 )
 
 from hansard._export.backoff import Contact, may_retry
-from hansard._export.batch_queue import Batch, Put, Waiting
-from hansard._export.dropped import Reason
+from hansard._export.batch_queue import ExportBatch, PendingBatches, Put
+from hansard._export.dropped import DropReason
 from hansard._export.keepalive import OpenSpans
 from hansard._export.orphaned_spools import OrphanedSpools, forward, tell_refused
 from hansard._export.otlp.batches import Courier, encode
-from hansard._export.otlp.exporter import Answer, Outcome
+from hansard._export.otlp.exporter import ExportOutcome, ExportResponse
 from hansard._export.otlp.log_records import drop_records, keepalive_records
-from hansard._export.spool import FOLDER, Kind, Spool, SpoolFile
+from hansard._export.spool import FOLDER, Spool, SpoolFile, SpoolKind
 from hansard._runtime.fork_locks import apart_from_forks
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError
@@ -58,7 +58,7 @@ _log = logging.getLogger("hansard")
 class _Flight:
     """A batch that is being sent from memory."""
 
-    batch: Batch
+    batch: ExportBatch
     is_ready: bool = False  # cleaned: it may be written down
     file: SpoolFile | None = None  # where it is on disk as well
     is_settled: bool = False  # it arrived, or is counted
@@ -81,7 +81,7 @@ class BatchExportWorker:
         self._lock = threading.RLock()
         self._news = threading.Condition(self._lock)
         self._writing = threading.RLock()
-        self._waiting = Waiting(
+        self._waiting = PendingBatches(
             max_items=settings.max_queue_spans, batch_items=settings.max_batch_spans
         )
         self._words: list[Any] = []  # records of spans that will not end, at the end of the program
@@ -122,8 +122,8 @@ class BatchExportWorker:
             became = self._waiting.put(span, size_bytes)
             if became is Put.REFUSED:
                 is_stuck = self._spool_retry_s > time.monotonic()
-                reason = Reason.SPOOL_UNWRITABLE if is_stuck else Reason.QUEUE_FULL
-                self._spool.lose(Kind.TRACES.signal, reason, 1)
+                reason = DropReason.SPOOL_UNWRITABLE if is_stuck else DropReason.QUEUE_FULL
+                self._spool.lose(SpoolKind.TRACES.signal, reason, 1)
             else:
                 self._queued += 1
                 if became is Put.NEWS:
@@ -181,15 +181,15 @@ class BatchExportWorker:
 
     # ---- what both threads do
 
-    def _ready(self, kind: Kind, items: Sequence[Any]) -> Sequence[Any]:
+    def _ready(self, kind: SpoolKind, items: Sequence[Any]) -> Sequence[Any]:
         """Return items as they may leave the process; none of them when that cannot be made."""
         try:
             with apart_from_forks():
                 return self._prepare(items)
         except Exception as error:  # not cleaned, they may hold anything: they are counted instead
             warn_once("cleaning", "spans could not be made fit to be sent: %r", error)
-            lost = 0 if kind is Kind.OPENS else len(items)
-            self._spool.lose(kind.signal, Reason.BROKEN, lost)
+            lost = 0 if kind is SpoolKind.OPENS else len(items)
+            self._spool.lose(kind.signal, DropReason.BROKEN, lost)
             return []
 
     def _next(self, choose: _Choose) -> _Step | None:
@@ -209,7 +209,7 @@ class BatchExportWorker:
             with self._lock:
                 if flight.file is not None or self._flight is not flight or self._is_closed:
                     return
-            file = self._write(Kind.TRACES, flight.batch.items)
+            file = self._write(SpoolKind.TRACES, flight.batch.items)
             with self._lock:
                 flight.file = file
                 self._news.notify_all()
@@ -250,7 +250,7 @@ class BatchExportWorker:
             except Exception as error:  # whatever it was, the thread goes on
                 warn_once("internal", "sending failed, and is tried again: %r", error)
                 _log.debug("sending failed", exc_info=True)
-                self._failed(Answer(Outcome.LATER, "an error of the SDK"))
+                self._failed(ExportResponse(ExportOutcome.LATER, "an error of the SDK"))
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
@@ -308,34 +308,34 @@ class BatchExportWorker:
     def _deliver(self, flight: _Flight) -> bool:
         """Send the batch once; return whether nothing is left to do for it."""
         batch = flight.batch
-        batch.items = self._ready(Kind.TRACES, batch.items)
+        batch.items = self._ready(SpoolKind.TRACES, batch.items)
         with self._lock:
             flight.is_ready = True
             self._news.notify_all()
-        delivered = self._courier.deliver(Kind.TRACES, batch.items)
-        if may_retry(delivered.response, Kind.TRACES):
+        delivered = self._courier.deliver(SpoolKind.TRACES, batch.items)
+        if may_retry(delivered.response, SpoolKind.TRACES):
             self._failed(delivered.response)
             self._keep_flight(flight)
             return False
-        if delivered.response.outcome is Outcome.NOT_RECEIVED:
-            self._spool.lose(Kind.TRACES.signal, Reason.NOT_RECEIVED, len(batch.items))
+        if delivered.response.outcome is ExportOutcome.NOT_RECEIVED:
+            self._spool.lose(SpoolKind.TRACES.signal, DropReason.NOT_RECEIVED, len(batch.items))
         else:
-            self._refuse(delivered.response, Kind.TRACES, delivered.refused)
+            self._refuse(delivered.response, SpoolKind.TRACES, delivered.refused)
         self._arrived()
         return True
 
     def _send_words(self) -> None:
         """Say that spans will not end; it is on disk for the next start where that fails."""
-        delivered = self._courier.deliver(Kind.LOGS, self._words)
-        if may_retry(delivered.response, Kind.LOGS):
+        delivered = self._courier.deliver(SpoolKind.LOGS, self._words)
+        if may_retry(delivered.response, SpoolKind.LOGS):
             with self._writing:
                 if not self._is_closed:
-                    self._write(Kind.LOGS, self._words)
+                    self._write(SpoolKind.LOGS, self._words)
         else:
-            self._refuse(delivered.response, Kind.LOGS, delivered.refused)
+            self._refuse(delivered.response, SpoolKind.LOGS, delivered.refused)
         with self._lock:
             self._words = []
-        self._after(delivered.response, Kind.LOGS)
+        self._after(delivered.response, SpoolKind.LOGS)
 
     def _land(self, flight: _Flight, *, is_done: bool) -> None:
         """The attempt is over: the batch arrived, or is on disk, or goes back to memory."""
@@ -356,7 +356,7 @@ class BatchExportWorker:
         self._spool.release()
         self._after(response, file.kind)
 
-    def _after(self, response: Answer, kind: Kind) -> None:
+    def _after(self, response: ExportResponse, kind: SpoolKind) -> None:
         """Note the collector's state, by its response."""
         if may_retry(response, kind):
             self._failed(response)
@@ -365,15 +365,15 @@ class BatchExportWorker:
 
     def _send_losses(self) -> None:
         losses = self._spool.unreported()
-        response = self._courier.deliver(Kind.LOGS, drop_records(losses)).response
+        response = self._courier.deliver(SpoolKind.LOGS, drop_records(losses)).response
         self._report_s = time.monotonic() + _REPORT_S
-        self._after(response, Kind.LOGS)
-        if not may_retry(response, Kind.LOGS):
+        self._after(response, SpoolKind.LOGS)
+        if not may_retry(response, SpoolKind.LOGS):
             self._spool.note_reported(losses)  # refused there: they are not reported again
 
     def _send_open(self) -> None:
         if not self._contact.is_known:
-            self._after(self._courier.deliver(Kind.TRACES, ()).response, Kind.TRACES)
+            self._after(self._courier.deliver(SpoolKind.TRACES, ()).response, SpoolKind.TRACES)
             return
         if not self._courier.is_hansard():
             self._ask_s = time.monotonic() + _ASK_S
@@ -381,16 +381,16 @@ class BatchExportWorker:
             return
         spans = self.open_spans.take_due()
         if spans:
-            prepared = self._ready(Kind.OPENS, spans)
-            response = self._courier.deliver(Kind.OPENS, prepared).response
-            self._after(response, Kind.TRACES)
+            prepared = self._ready(SpoolKind.OPENS, spans)
+            response = self._courier.deliver(SpoolKind.OPENS, prepared).response
+            self._after(response, SpoolKind.TRACES)
             if self._contact.is_ill:
                 self.open_spans.untell(spans)
                 return
         keepalives = self.open_spans.take_keepalives(at_once=bool(spans))
         if keepalives:
             records = keepalive_records(self._resource, keepalives)
-            self._after(self._courier.deliver(Kind.LOGS, records).response, Kind.LOGS)
+            self._after(self._courier.deliver(SpoolKind.LOGS, records).response, SpoolKind.LOGS)
 
     def _send_orphans(self) -> None:
         """Send one file of a dead process, or report what it lost, or look for the next one."""
@@ -408,7 +408,7 @@ class BatchExportWorker:
         if is_news:
             self._contact.rejoice()
 
-    def _failed(self, response: Answer) -> None:
+    def _failed(self, response: ExportResponse) -> None:
         with self._lock:
             if self._is_closed:
                 return
@@ -456,14 +456,14 @@ class BatchExportWorker:
             with self._lock:
                 batch = None if self._is_closed else self._waiting.take()
             if batch is not None:
-                batch.items = self._ready(Kind.TRACES, batch.items)
-                file = self._write(Kind.TRACES, batch.items)
+                batch.items = self._ready(SpoolKind.TRACES, batch.items)
+                file = self._write(SpoolKind.TRACES, batch.items)
                 with self._lock:
                     if file is None and not self._is_closed:
                         self._waiting.put_back(batch)
                     elif file is None:
                         self._spool.lose(
-                            Kind.TRACES.signal, Reason.SPOOL_UNWRITABLE, len(batch.items)
+                            SpoolKind.TRACES.signal, DropReason.SPOOL_UNWRITABLE, len(batch.items)
                         )
                     else:
                         self._settled += batch.taken
@@ -475,11 +475,11 @@ class BatchExportWorker:
         """Keep start records too: a process that is killed now has no other trace of them."""
         with self._writing:
             spans = self.open_spans.take_due()
-            if spans and self._write(Kind.OPENS, self._ready(Kind.OPENS, spans)) is None:
+            if spans and self._write(SpoolKind.OPENS, self._ready(SpoolKind.OPENS, spans)) is None:
                 self.open_spans.untell(spans)
             self.open_spans.take_keepalives()  # nothing hears it now; the next one is due later
 
-    def _keep_the_rest(self, flight: _Flight | None, rest: list[Batch]) -> None:
+    def _keep_the_rest(self, flight: _Flight | None, rest: list[ExportBatch]) -> None:
         """Write to disk what was not sent, however late it is: nothing else has it."""
         with self._writing:
             if flight is not None and flight.file is None and not flight.is_settled:
@@ -487,11 +487,13 @@ class BatchExportWorker:
             if rest or not self._spool.is_empty:
                 self._contact.complain("it did not take everything before the program ended")
             for batch in rest:
-                items = self._ready(Kind.TRACES, batch.items)
-                if items and self._write(Kind.TRACES, items) is None:
-                    self._spool.lose(Kind.TRACES.signal, Reason.SPOOL_UNWRITABLE, len(items))
+                items = self._ready(SpoolKind.TRACES, batch.items)
+                if items and self._write(SpoolKind.TRACES, items) is None:
+                    self._spool.lose(
+                        SpoolKind.TRACES.signal, DropReason.SPOOL_UNWRITABLE, len(items)
+                    )
 
-    def _write(self, kind: Kind, items: Sequence[Any]) -> SpoolFile | None:
+    def _write(self, kind: SpoolKind, items: Sequence[Any]) -> SpoolFile | None:
         """Write items behind all others; None when nothing can be written now."""
         data, count = self._encode(kind, items)
         try:
@@ -501,7 +503,7 @@ class BatchExportWorker:
             warn_once("spool", "%s: what cannot be sent is lost, and counted", error)
             return None
 
-    def _refuse(self, response: Answer, kind: Kind, refused: Sequence[Any]) -> None:
+    def _refuse(self, response: ExportResponse, kind: SpoolKind, refused: Sequence[Any]) -> None:
         """Count what the collector will never take, and keep it for people to look at."""
         if refused:
             tell_refused(response, kind, len(refused))
@@ -509,17 +511,17 @@ class BatchExportWorker:
             if count:
                 self._spool.refuse(kind, count, data)
 
-    def _encode(self, kind: Kind, items: Sequence[Any]) -> tuple[bytes, int]:
+    def _encode(self, kind: SpoolKind, items: Sequence[Any]) -> tuple[bytes, int]:
         """Return the bytes of items, and of how many; what has none is counted as lost."""
         try:
             return encode(kind, items), len(items)
         except Exception:  # one of them holds something that has no form on the wire
             sound = [item for item in items if _has_form(kind, item)]
-            self._spool.lose(kind.signal, Reason.BROKEN, len(items) - len(sound))
+            self._spool.lose(kind.signal, DropReason.BROKEN, len(items) - len(sound))
             return encode(kind, sound), len(sound)
 
 
-def _has_form(kind: Kind, item: Any) -> bool:
+def _has_form(kind: SpoolKind, item: Any) -> bool:
     try:
         encode(kind, [item])
     except Exception:  # whatever the encoder raises

@@ -18,10 +18,10 @@ from hansard import semconv
 from hansard._backend.protocol import Decisions, checked, execution_of
 from hansard._decorators import function_spec
 from hansard._gate.arguments import Json, plain_copy
-from hansard._gate.flow import Flow, Step, can_wait, ending
+from hansard._gate.flow import Flow, FlowStep, can_wait, ending
 from hansard._gate.interruption import may_have_run
 from hansard._gate.pending import Proposed
-from hansard._gate.policy import Judgement, judged
+from hansard._gate.policy import PolicyJudgement, judged
 from hansard._gate.redaction import is_veiled
 from hansard._gate.tools import GatedTool, gated
 from hansard._gate.tracing import Mirror
@@ -53,7 +53,9 @@ def run(
     decisions = gate.decisions
     known = gate.waiting.find(approval_id)
     key = known.key if known else None
-    response = yield Step(lambda: decisions.approval(approval_id, key=key), not decisions.is_local)
+    response = yield FlowStep(
+        lambda: decisions.approval(approval_id, key=key), not decisions.is_local
+    )
     approval = checked(response)
     tool = _tool_of(gate, approval, known, instance)
     mirror = Mirror.begin(tool, approval["arguments"], proposed_in=approval.get("step_id"))
@@ -82,7 +84,7 @@ def run_all_approved(gate: Gate, *, channel: str | None, agent: str | None) -> F
         agent=agent,
         limit=500,
     )
-    found = yield Step(ask, not gate.decisions.is_local)
+    found = yield FlowStep(ask, not gate.decisions.is_local)
     runnable = [one for one in reversed(found) if gate.find_tool(str(one["tool"]))]
     for approval in runnable:
         tool = gate.find_tool(str(approval["tool"]))
@@ -133,9 +135,9 @@ def run_approved(
         )
     judgement = judged(gate.policy, tool, arguments, agent=approval.get("agent"))
     if judgement.is_denied:  # an edit, or newer rules
-        yield Step(partial(decisions.note, _blocked(approval, arguments, judgement)), is_slow)
+        yield FlowStep(partial(decisions.note, _blocked(approval, arguments, judgement)), is_slow)
         raise PolicyDenied(tool.name, judgement.reason, judgement.json())
-    claim = yield Step(
+    claim = yield FlowStep(
         lambda: decisions.claim(identity, {"arguments": arguments, "proposal_key": key}),
         is_slow,
         if_late=lambda late: _report_end(decisions, identity, _not_begun(late)),
@@ -182,7 +184,7 @@ class _Claimed:
             yield from self._ends(error, ok=True)
             raise
         ended = {"undo": undo, "result_digest": _digest_of(result)}
-        yield Step(lambda: self._record(ok=True, **ended), self._is_slow, is_final=True)
+        yield FlowStep(lambda: self._record(ok=True, **ended), self._is_slow, is_final=True)
         if self.gate.seen:
             self.gate.seen.add(result)
         return result
@@ -216,7 +218,7 @@ def _not_begun(claim: Json) -> Json:
     return {"claim_id": str(claim["claim_id"]), "ok": False, "error": "cancelled before it began"}
 
 
-def _blocked(approval: Json, arguments: Json, judgement: Judgement) -> Json:
+def _blocked(approval: Json, arguments: Json, judgement: PolicyJudgement) -> Json:
     """Return the event of an approved call that rules deny."""
     call = {name: approval.get(name) for name in ("tool", "agent", "run_id", "step_id")}
     policy = {"rule_ids": judgement.rule_ids, "reason": judgement.reason}
@@ -286,7 +288,7 @@ def _undo_of(tool: GatedTool, arguments: Json, result: Any) -> Flow[Json | None]
     if tool.undo is None:
         return None
     try:
-        back, with_arguments = yield Step(partial(tool.undo, dict(arguments), result))
+        back, with_arguments = yield FlowStep(partial(tool.undo, dict(arguments), result))
         found = gated(back)
         name = found.name if found is not None else back
         return {

@@ -38,7 +38,7 @@ _UNBEGUN_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FlowStep:
     """A piece of a flow that takes time."""
 
     work: Callable[[], Any]
@@ -53,17 +53,17 @@ class Step:
     is_of_tool: bool = True  # else it asks for another function of the program
 
 
-def pause(seconds: float) -> Step:
+def pause(seconds: float) -> FlowStep:
     """Return a step that lets time pass."""
-    return Step(partial(time.sleep, seconds), pause_s=seconds)
+    return FlowStep(partial(time.sleep, seconds), pause_s=seconds)
 
 
-def can_wait(otherwise: AwaitRequired, *, is_of_tool: bool = True) -> Step:
+def can_wait(otherwise: AwaitRequired, *, is_of_tool: bool = True) -> FlowStep:
     """Return a step that raises where the flow is driven inside a running event loop.
 
     It comes before a flow does anything that only waiting brings to an end.
     """
-    return Step(lambda: None, otherwise=otherwise, is_of_tool=is_of_tool)
+    return FlowStep(lambda: None, otherwise=otherwise, is_of_tool=is_of_tool)
 
 
 def ending(error: BaseException, record: Callable[[], object], *, is_slow: bool) -> Flow[None]:
@@ -78,7 +78,7 @@ def ending(error: BaseException, record: Callable[[], object], *, is_slow: bool)
             thread.start()
             _ending.thread = thread
     else:
-        yield Step(record, is_slow, is_final=True)
+        yield FlowStep(record, is_slow, is_final=True)
 
 
 # The thread that records an end of a flow of this thread, for the driver to wait for.
@@ -98,7 +98,7 @@ def _recorded(record: Callable[[], object]) -> None:
         warn_once("gate end", "how a call ended that was thrown away is not recorded: %s", error)
 
 
-Flow: TypeAlias = Generator[Step, Any, T]
+Flow: TypeAlias = Generator[FlowStep, Any, T]
 Outcome: TypeAlias = tuple[Any, BaseException | None]  # what was returned, or raised
 
 
@@ -170,7 +170,7 @@ class _OwnLoop:
         if self._runner is not None:
             self._runner.close()
 
-    def done(self, step: Step) -> Any:
+    def done(self, step: FlowStep) -> Any:
         """Return what a step comes to."""
         if step.otherwise is not None and is_looping():
             raise step.otherwise
@@ -245,7 +245,7 @@ async def adrive(flow: Flow[T], *, pending: Any = None) -> T:
     `pending` is what its last step returned, of a flow that was begun elsewhere.
     """
     try:
-        step = next(flow) if pending is None else Step(lambda: pending)
+        step = next(flow) if pending is None else FlowStep(lambda: pending)
         while True:
             try:
                 made = await _awaited(step)
@@ -261,7 +261,7 @@ async def adrive(flow: Flow[T], *, pending: Any = None) -> T:
         return result
 
 
-async def _awaited(step: Step) -> Any:
+async def _awaited(step: FlowStep) -> Any:
     if step.otherwise is not None:
         return None
     if step.pause_s:
@@ -273,11 +273,11 @@ async def _awaited(step: Step) -> Any:
 
 async def in_thread(work: Callable[[], T]) -> T:
     """Run work in a thread that nothing waits for, neither when cancelled nor at the end."""
-    done: T = await _stepped_aside(Step(work, is_slow=True))
+    done: T = await _stepped_aside(FlowStep(work, is_slow=True))
     return done
 
 
-async def _stepped_aside(step: Step) -> Any:
+async def _stepped_aside(step: FlowStep) -> Any:
     """Do a step in a thread: one that is final outlives a cancellation, and the program's end."""
     if _is_trio():
         return await _in_trio_thread(step)
@@ -308,7 +308,7 @@ async def _stepped_aside(step: Step) -> Any:
     return taken_from(await done)
 
 
-async def _in_trio_thread(step: Step) -> Any:
+async def _in_trio_thread(step: FlowStep) -> Any:
     trio = sys.modules["trio"]
     must_end = step.is_final or step.if_late is not None
     with trio.CancelScope(shield=must_end):

@@ -21,8 +21,8 @@ from hansard._decorators import function_spec
 from hansard._decorators.decorators import decorated, with_metadata_of, with_span
 from hansard._gate import execution, invocation
 from hansard._gate.flow import adrive, begin, drive
-from hansard._gate.pending import Turn, Waiting, current_turn
-from hansard._gate.provenance import Seen
+from hansard._gate.pending import PendingTurn, Waiting, current_turn
+from hansard._gate.provenance import SeenValues
 from hansard._gate.tools import MARK, GatedTool, ToolSet, find_registered, make_tool, register
 from hansard._runtime import recorder as _state
 from hansard._runtime.durations import Duration, seconds
@@ -77,7 +77,7 @@ class Gate(EnteredEitherWay):
         self.approvals_required = approvals_required
         self.expires_in_s = None if expires_in_s is None else seconds(expires_in_s, "expires_in_s")
         self.wait_s = None if wait_s is None else seconds(wait_s, "wait_s")
-        self.seen = Seen()
+        self.seen = SeenValues()
         self.receipts: list[str] = []  # compilations that later calls came from
         self.waiting = _waiting
         self._agent = agent
@@ -88,7 +88,7 @@ class Gate(EnteredEitherWay):
         """Return a gate with the options of this one, for other tools."""
         other = copy.copy(self)
         other.tools = tools if isinstance(tools, ToolSet) else ToolSet(tools)
-        other.seen, other.receipts = Seen(), []
+        other.seen, other.receipts = SeenValues(), []
         return other
 
     @property
@@ -159,7 +159,7 @@ class Gate(EnteredEitherWay):
             else:
                 self.seen.add(one)
 
-    def turn(self) -> AbstractContextManager[Turn]:
+    def turn(self) -> AbstractContextManager[PendingTurn]:
         """Collect the pending calls of one turn of an agent."""
         return current_turn()
 

@@ -13,9 +13,9 @@ from hansard import semconv
 from hansard._backend.protocol import checked
 from hansard._gate.arguments import Json
 from hansard._gate.execution import run_approved
-from hansard._gate.flow import Flow, Step, can_wait, ending, may_be_async, pause
+from hansard._gate.flow import Flow, FlowStep, can_wait, ending, may_be_async, pause
 from hansard._gate.pending import Proposed, note_pending
-from hansard._gate.policy import Judgement, judged
+from hansard._gate.policy import PolicyJudgement, judged
 from hansard._gate.tools import GatedTool
 from hansard._gate.tracing import Mirror
 from hansard.errors import AwaitRequired, GateUnavailable, InvalidArguments, PolicyDenied
@@ -114,7 +114,7 @@ class _Call:
             )
         return (yield from self._let_through())
 
-    def _check_waiting(self, judgement: Judgement) -> Flow[None]:
+    def _check_waiting(self, judgement: PolicyJudgement) -> Flow[None]:
         """Raise AwaitRequired before the call begins, if a function has to be awaited and cannot
         be.
         """
@@ -148,7 +148,7 @@ class _Call:
 
     # ---- calls that need a decision
 
-    def _held(self, judgement: Judgement, repropose: str | None) -> Flow[GateResult]:
+    def _held(self, judgement: PolicyJudgement, repropose: str | None) -> Flow[GateResult]:
         if Approvers(names=self._gate.approvers or None).joined(judgement.approvers).names == ():
             raise InvalidArguments(
                 self._tool.name, "the rules let none of the gate's approvers approve this call"
@@ -168,13 +168,13 @@ class _Call:
             return result_without_run(approval, waited_s=wait_s)
         return (yield from run_approved(self._gate, approval, mirror=self._mirror))
 
-    def _proposed(self, judgement: Judgement, repropose: str | None) -> Flow[Json]:
+    def _proposed(self, judgement: PolicyJudgement, repropose: str | None) -> Flow[Json]:
         described = yield from self._tool.description_of(self._arguments)
         proposal = self._proposal(judgement, described)
         if repropose is None:
-            response = yield Step(lambda: self._decisions.propose(proposal), self._is_slow)
+            response = yield FlowStep(lambda: self._decisions.propose(proposal), self._is_slow)
         else:
-            response = yield Step(
+            response = yield FlowStep(
                 lambda: self._decisions.decide(repropose, "repropose", proposal), self._is_slow
             )
         approval = checked(response)
@@ -195,7 +195,7 @@ class _Call:
         )
         return approval
 
-    def _proposal(self, judgement: Judgement, description: str | None) -> Json:
+    def _proposal(self, judgement: PolicyJudgement, description: str | None) -> Json:
         gate, tool = self._gate, self._tool
         named = Approvers(gate.approvals_required, gate.approvers or None)
         people = named.joined(judgement.approvers)
@@ -228,7 +228,7 @@ class _Call:
 
     def _note(self, kind: str, **more: Any) -> Flow[None]:
         event = self._event(kind, **more)
-        yield Step(lambda: self._decisions.note(event), self._is_slow)
+        yield FlowStep(lambda: self._decisions.note(event), self._is_slow)
 
     def _event(self, kind: str, **more: Any) -> Json:
         run_id, step_id = self._mirror.step_id
@@ -258,10 +258,10 @@ def decided(gate: Gate, approval: Json, wait_s: float) -> Flow[Json]:
         if decisions.is_local:
             yield pause(min(left_s, pause_s))
             pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
-            response = yield Step(partial(decisions.approval, identity))
+            response = yield FlowStep(partial(decisions.approval, identity))
         else:
             poll_s = min(left_s, _POLL_S)
             ask = partial(decisions.approval, identity, wait_s=poll_s, revision=revision)
-            response = yield Step(ask, is_slow=True)
+            response = yield FlowStep(ask, is_slow=True)
         approval = checked(response)
     return approval

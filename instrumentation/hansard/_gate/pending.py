@@ -17,7 +17,7 @@ from hansard._gate.arguments import Json
 from hansard._gate.tools import GatedTool
 
 _MOST: Final = 10_000
-_turn: ContextVar[Turn | None] = ContextVar("hansard-turn", default=None)
+_turn: ContextVar[PendingTurn | None] = ContextVar("hansard-turn", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Waiting:
 
 
 @dataclass(slots=True)
-class Turn:
+class PendingTurn:
     """The pending calls of an agent since its last message."""
 
     pending: list[Json] = field(default_factory=list)  # approvals, in the order of the calls
@@ -60,9 +60,9 @@ class Turn:
 
 
 @contextmanager
-def current_turn() -> Iterator[Turn]:
+def current_turn() -> Iterator[PendingTurn]:
     """Collect the pending calls of a block."""
-    turn = Turn()
+    turn = PendingTurn()
     token = _turn.set(turn)
     try:
         yield turn

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PolicyJudgement:
     """The verdict on one call. Without a policy, the tool's effect alone decides."""
 
     needs_approval: bool
@@ -30,7 +30,7 @@ class Judgement:
     rule_ids: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, check: PolicyCheck, *, is_write: bool) -> Judgement:
+    def of(cls, check: PolicyCheck, *, is_write: bool) -> PolicyJudgement:
         """Return the verdict of rules. A write needs an approval: none that allows waives it."""
         return cls(
             is_write or check.needs_approval,
@@ -54,7 +54,7 @@ class Judgement:
 
 def judged(
     policy: Policy | None, tool: GatedTool, arguments: Json, *, agent: str | None
-) -> Judgement:
+) -> PolicyJudgement:
     """Judge a call; a policy that cannot judge denies, as the engine itself does.
 
     Rules about paths judge the arguments as they are and as this machine would open them now, with
@@ -62,7 +62,7 @@ def judged(
     """
     is_write = tool.effect == "write"
     if policy is None:
-        return Judgement(is_write)
+        return PolicyJudgement(is_write)
     opened = with_links_followed(arguments) if policy.judges_paths else arguments
     candidates = [_judgement(policy, tool, arguments, agent=agent)]
     if opened != arguments:
@@ -70,14 +70,16 @@ def judged(
     return max(candidates, key=lambda one: (one.is_denied, one.needs_approval, one.needs_receipt))
 
 
-def _judgement(policy: Policy, tool: GatedTool, arguments: Json, *, agent: str | None) -> Judgement:
+def _judgement(
+    policy: Policy, tool: GatedTool, arguments: Json, *, agent: str | None
+) -> PolicyJudgement:
     from hansard_compiler.policy.facts import PolicyContext, ToolFacts
 
     facts = ToolFacts(
         tool.name, tool_class=tool.tool_class, effect=tool.effect, arguments=arguments
     )
     check = policy.check_tool(PolicyContext(agent=agent), facts)
-    return Judgement.of(check, is_write=tool.effect == "write")
+    return PolicyJudgement.of(check, is_write=tool.effect == "write")
 
 
 _MAX_PATH_CHARS = 4_096  # PATH_MAX of Linux

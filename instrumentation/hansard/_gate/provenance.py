@@ -21,7 +21,7 @@ _DIGITS: Final = re.compile(r"[\s.,+()/-]")
 _NUMBER: Final = re.compile(r"\+?\d[\d.,()/ -]*\d|\d")
 
 
-class Seen:
+class SeenValues:
     """The texts that the agent was shown. One thread or task at a time adds to it."""
 
     def __init__(self) -> None:

@@ -24,9 +24,9 @@ from typing import (
 )
 
 from hansard._decorators import function_spec
-from hansard._decorators.function_spec import Plan
+from hansard._decorators.function_spec import CallPlan
 from hansard._gate.arguments import Json, Shape
-from hansard._gate.flow import Flow, Step, may_be_async
+from hansard._gate.flow import Flow, FlowStep, may_be_async
 from hansard._gate.unfinished import find_unfinished
 from hansard._runtime.durations import Duration, seconds
 from hansard.errors import (
@@ -66,7 +66,7 @@ class GatedTool:
     name: str
     function: Callable[..., Any] = field(repr=False)  # the program's own, undecorated
     effect: Effect
-    plan: Plan = field(repr=False)
+    plan: CallPlan = field(repr=False)
     shape: Shape = field(repr=False)
     describe: Describe = field(default=None, repr=False)
     undo: Undo | None = field(default=None, repr=False)
@@ -112,7 +112,7 @@ class GatedTool:
 
         There is no other way to run it: a driver waits for whatever is still to come.
         """
-        result = yield Step(lambda: self._called(arguments), within=within)
+        result = yield FlowStep(lambda: self._called(arguments), within=within)
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             raise LazyResult(self.name)
         if found := find_unfinished(result):
@@ -131,7 +131,7 @@ class GatedTool:
             if isinstance(self.describe, str):
                 text = _filled(self.describe, arguments)
             else:
-                text = yield Step(partial(self.describe, **copy.deepcopy(dict(arguments))))
+                text = yield FlowStep(partial(self.describe, **copy.deepcopy(dict(arguments))))
             if not isinstance(text, str) or not text.strip():
                 raise TypeError("a description is a text")
         except AwaitRequired:
@@ -175,7 +175,7 @@ def _filled(template: str, arguments: Mapping[str, Any]) -> str:
 
 def make_tool(
     function: Callable[..., Any],
-    plan: Plan,
+    plan: CallPlan,
     *,
     name: str,
     effect: str,

@@ -97,7 +97,7 @@ _SHOWN: Final = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class _Unfinished:
     """What has not run, and where in the result it is."""
 
     kind: str  # "coroutine", "map", the name of a class
@@ -118,7 +118,7 @@ class _Node(NamedTuple):
     is_behind: bool  # the attributes of an object that is no container
 
 
-def find_unfinished(result: Any) -> Unfinished | None:
+def find_unfinished(result: Any) -> _Unfinished | None:
     """Return the nearest part of a result that has not run; None where all is there."""
     if type(result) in _PLAIN:
         return None
@@ -129,7 +129,7 @@ def find_unfinished(result: Any) -> Unfinished | None:
     while nodes:
         node = nodes.popleft()
         if kind := _kind_of(node.value, is_behind=node.is_behind):
-            return Unfinished(kind, _path(node)[:_MOST_PATH])
+            return _Unfinished(kind, _path(node)[:_MOST_PATH])
         if left <= 0:
             continue
         for step, value, is_behind in _parts(node):

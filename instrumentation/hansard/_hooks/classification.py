@@ -7,7 +7,7 @@ the adapters of providers, and records the call as a step, even where this proce
 
 from __future__ import annotations
 
-from hansard._hooks.escalation import Evaluation
+from hansard._hooks.escalation import HookEvaluation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,18 +20,18 @@ class Unavailable(Exception):
     """The classifier gave no verdict; the message has the reason, without recorded content."""
 
 
-def classify(text: str, settings: HookSettings) -> Evaluation:
+def classify(text: str, settings: HookSettings) -> HookEvaluation:
     """Return the verdict of the classifier that the settings name. Raises what it raises."""
     return _by_model(text, settings) if settings.model else _by_object(text, settings)
 
 
-def _by_object(text: str, settings: HookSettings) -> Evaluation:
+def _by_object(text: str, settings: HookSettings) -> HookEvaluation:
     from hansard._hooks.record import redactor_of
-    from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, Question
+    from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, ClassifierQuestion
 
     classifier = _load(settings.classifier)
     clean = redactor_of(settings).redact_text(text).text  # a classifier may be remote
-    verdict = classifier(Question("irreversible", clean, (IRREVERSIBLE, REVERSIBLE)))
+    verdict = classifier(ClassifierQuestion("irreversible", clean, (IRREVERSIBLE, REVERSIBLE)))
     return _evaluation(settings, verdict.label, verdict.score, verdict.reason, classifier.name)
 
 
@@ -44,7 +44,7 @@ def _load(name: str) -> Any:
     return found() if isinstance(found, type) or not hasattr(found, "name") else found
 
 
-def _by_model(text: str, settings: HookSettings) -> Evaluation:
+def _by_model(text: str, settings: HookSettings) -> HookEvaluation:
     import json
     import subprocess
     import sys
@@ -78,10 +78,10 @@ def _by_model(text: str, settings: HookSettings) -> Evaluation:
 
 def _evaluation(
     settings: HookSettings, label: str | None, score: float, reason: str, classifier: str
-) -> Evaluation:
+) -> HookEvaluation:
     if label is None:
         raise Unavailable("it cannot tell")
     score = float(score)
     if label != "irreversible":
         score = min(score, 1 - score)  # how sure it is that it can be undone
-    return Evaluation(score, reason, classifier, settings.threshold)
+    return HookEvaluation(score, reason, classifier, settings.threshold)

@@ -8,14 +8,14 @@ from hansard._hooks.settings import OFF, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hansard._hooks.event import Event
+    from hansard._hooks.event import HookEvent
     from hansard._hooks.settings import HookSettings
-    from hansard.adapters.commands.scoring import Score
+    from hansard.adapters.commands.scoring import CommandScore
 
 _UNSURE = 0.35  # so far below the threshold, a model may know better than the rules
 
 
-class Evaluation:
+class HookEvaluation:
     """A call's score, 0 to 1, with its reason and what gave it, without recorded content."""
 
     __slots__ = ("classifier", "fallback", "is_warned", "reason", "score", "step", "threshold")
@@ -30,7 +30,7 @@ class Evaluation:
         self.step = ""  # the recorded call of a model
 
 
-def evaluate(event: Event, settings: HookSettings) -> Evaluation | None:
+def evaluate(event: HookEvent, settings: HookSettings) -> HookEvaluation | None:
     """Return the evaluation of a call; None where the evaluator is off or there is no command."""
     if settings.classifier == OFF or not event.tool:
         return None
@@ -38,7 +38,7 @@ def evaluate(event: Event, settings: HookSettings) -> Evaluation | None:
 
     rules = commands.load_rules()
     found = command_in(event, knows=rules.knows)
-    scores: list[Score] = []
+    scores: list[CommandScore] = []
     if found is not None:
         scores.append(rules.score_sql(found.text) if found.is_sql else rules.score(found.text))
     by_name = rules.score_tool(event.tool)
@@ -47,7 +47,7 @@ def evaluate(event: Event, settings: HookSettings) -> Evaluation | None:
     if not scores:
         return None
     best = max(scores, key=lambda one: one.value)
-    evaluation = Evaluation(best.value, best.reason, commands.NAME, settings.threshold)
+    evaluation = HookEvaluation(best.value, best.reason, commands.NAME, settings.threshold)
     if settings.classifier == RULES or found is None or evaluation.is_warned:
         return evaluation
     if best.is_known and best.value < settings.threshold - _UNSURE:
@@ -55,7 +55,7 @@ def evaluate(event: Event, settings: HookSettings) -> Evaluation | None:
     return _classified(found.text, settings, evaluation)
 
 
-def _classified(text: str, settings: HookSettings, by_rules: Evaluation) -> Evaluation:
+def _classified(text: str, settings: HookSettings, by_rules: HookEvaluation) -> HookEvaluation:
     """Return the classifier's evaluation; that of the rules, with the reason, where it has none."""
     from hansard._hooks.classification import Unavailable, classify
 

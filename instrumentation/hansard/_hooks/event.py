@@ -18,7 +18,7 @@ _SQL_KEYS = frozenset({"sql", "query", "statement"})
 _MOST_COMMAND_CHARS = 1 << 16
 
 
-class Event:
+class HookEvent:
     """A hook event. Missing texts are empty; `fields` is all of it."""
 
     __slots__ = ("call_id", "cwd", "fields", "name", "prompt_id", "session", "tool", "tool_input")
@@ -44,7 +44,7 @@ def _text(fields: dict[str, Any], *keys: str) -> str:
     return ""
 
 
-def read_event(descriptor: int = 0) -> Event | None:
+def read_event(descriptor: int = 0) -> HookEvent | None:
     """Return the event on a file descriptor; None for anything that is none.
 
     What is longer than an event may be is read to its end and passed over, so that who writes it
@@ -72,7 +72,7 @@ def read_event(descriptor: int = 0) -> Event | None:
         fields = json.loads(b"".join(parts))
     except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
         return None
-    return Event(fields) if isinstance(fields, dict) else None
+    return HookEvent(fields) if isinstance(fields, dict) else None
 
 
 class Found:
@@ -85,7 +85,7 @@ class Found:
         self.is_sql = is_sql
 
 
-def command_in(event: Event, *, knows: Any = None) -> Found | None:
+def command_in(event: HookEvent, *, knows: Any = None) -> Found | None:
     """Return the command that a tool call would run; None where its input has none.
 
     `knows` says whether a name is that of a program: then a tool of this name is one, and its

@@ -10,13 +10,13 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hansard._hooks.event import Event
+    from hansard._hooks.event import HookEvent
 
 FOLDER = "hooks"
 _STALE_S = 24 * 3600
 
 
-def open_call(event: Event, data: str, *, time_ns: int) -> str:
+def open_call(event: HookEvent, data: str, *, time_ns: int) -> str:
     """Return the id of a call that begins: the sender's, else one that its end will find."""
     if event.call_id or not event.tool:
         return event.call_id
@@ -32,7 +32,7 @@ def open_call(event: Event, data: str, *, time_ns: int) -> str:
     return f"{digest}.{nonce}"
 
 
-def close_call(event: Event, data: str, *, time_ns: int) -> str:
+def close_call(event: HookEvent, data: str, *, time_ns: int) -> str:
     """Return the id of a call that ends; of equal calls that are open, the one that began first."""
     if event.call_id or not event.tool:
         return event.call_id
@@ -64,7 +64,7 @@ def drop_stale(data: str) -> None:
         return
 
 
-def _digest(event: Event) -> str:
+def _digest(event: HookEvent) -> str:
     """Return 16 hex digits; content leaves nothing else here."""
     import hashlib
     import json

@@ -11,14 +11,14 @@ import sys
 import time
 
 from hansard._hooks.deadline import DeadlineExceeded, end_after
-from hansard._hooks.event import Event, read_event
+from hansard._hooks.event import HookEvent, read_event
 from hansard._hooks.settings import HookSettings, load_hook_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hansard._hooks.escalation import Evaluation
+    from hansard._hooks.escalation import HookEvaluation
 
 PRE = "pre-tool-use"
 KINDS = {
@@ -88,7 +88,7 @@ def _handle(verb: str, options: dict[str, str]) -> None:
     )
 
 
-def _rendered(evaluation: Evaluation, event: Event, options: dict[str, str]) -> str:
+def _rendered(evaluation: HookEvaluation, event: HookEvent, options: dict[str, str]) -> str:
     from hansard._hooks.warning import FORMS, form_for, render
 
     form = options.get("--form")
@@ -106,13 +106,13 @@ def _print(text: str) -> None:
 
 def _record(
     verb: str,
-    event: Event,
+    event: HookEvent,
     settings: HookSettings,
     options: dict[str, str],
     *,
     time_ns: int,
     call_id: str | None = None,
-    evaluation: Evaluation | None = None,
+    evaluation: HookEvaluation | None = None,
 ) -> None:
     """Send what happened to the server, or write it where the next one finds it."""
     if not settings.record or not event.session:

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from hansard._hooks.escalation import Evaluation
-    from hansard._hooks.event import Event
+    from hansard._hooks.escalation import HookEvaluation
+    from hansard._hooks.event import HookEvent
     from hansard._hooks.settings import HookSettings
     from hansard_compiler.redaction.redactor import Redactor
 
@@ -22,7 +22,7 @@ _MOST_CHARS = 256 * 1024  # of one value
 _METADATA_ONLY, _FULL = "metadata_only", "full_payloads"
 
 
-def agent_of(event: Event, name: str | None) -> str:
+def agent_of(event: HookEvent, name: str | None) -> str:
     """Return the name of the agent that sent an event."""
     if name:
         return name
@@ -39,13 +39,13 @@ def agent_of(event: Event, name: str | None) -> str:
 
 def make_record(
     kind: str,
-    event: Event,
+    event: HookEvent,
     settings: HookSettings,
     *,
     time_ns: int,
     agent: str,
     call_id: str,
-    evaluation: Evaluation | None = None,
+    evaluation: HookEvaluation | None = None,
     redacts: bool = True,
 ) -> bytes:
     """Return the ExportLogsServiceRequest of one event, without what the retention forbids.
@@ -85,7 +85,7 @@ def make_record(
     return _request(f"{PREFIX}{kind}", values, time_ns=time_ns, agent=agent)
 
 
-def _content(kind: str, event: Event) -> tuple[dict[str, str], bool | None]:
+def _content(kind: str, event: HookEvent) -> tuple[dict[str, str], bool | None]:
     """Return the recorded texts of an event, and whether its tool failed; None: unknown."""
     fields = event.fields
     found = {"cwd": event.cwd}
@@ -105,7 +105,7 @@ def _content(kind: str, event: Event) -> tuple[dict[str, str], bool | None]:
     return {key: value[:_MOST_CHARS] for key, value in found.items()}, failed
 
 
-def _has_failed(event: Event, response: Any) -> bool:
+def _has_failed(event: HookEvent, response: Any) -> bool:
     if event.name == "PostToolUseFailure" or isinstance(event.fields.get("error"), str):
         return True
     if not isinstance(response, dict):
@@ -121,7 +121,7 @@ def _has_failed(event: Event, response: Any) -> bool:
     )
 
 
-def _error_of(event: Event, response: Any) -> str:
+def _error_of(event: HookEvent, response: Any) -> str:
     error = event.fields.get("error")
     if isinstance(error, str) and error:
         return error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hansard._hooks.escalation import Evaluation
+    from hansard._hooks.escalation import HookEvaluation
 
 CLAUDE_CODE, MESSAGE, TEXT = "claude-code", "system-message", "text"
 FORMS = (CLAUDE_CODE, MESSAGE, TEXT)
@@ -20,7 +20,7 @@ def form_for(event_name: str) -> str:
     return {"PreToolUse": CLAUDE_CODE, "BeforeTool": MESSAGE}.get(event_name, TEXT)
 
 
-def warning_text(evaluation: Evaluation) -> str:
+def warning_text(evaluation: HookEvaluation) -> str:
     """Return the warning in words, without any part of the command."""
     return (
         f"Hansard: this call may not be undone (score {evaluation.score:.2f}, warnings from "
@@ -29,7 +29,7 @@ def warning_text(evaluation: Evaluation) -> str:
     )
 
 
-def render(evaluation: Evaluation, form: str, *, asks: bool = False) -> str:
+def render(evaluation: HookEvaluation, form: str, *, asks: bool = False) -> str:
     """Return what is printed. `asks` has Claude Code put the call to the person."""
     text = warning_text(evaluation)
     if form == TEXT:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hansard_compiler.calls import Json, Message, Tokens, ToolCallPart, message_json
 
 if TYPE_CHECKING:
-    from hansard_compiler.providers.transport.exchange import Answer
+    from hansard_compiler.providers.transport.exchange import ProviderResponse
     from hansard_compiler.providers.transport.failures import CallFailed
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCall:
+class RecordedAnswer:
     """What is recorded of a call; empty texts if nothing is."""
 
     step_id: str = ""
@@ -28,9 +28,9 @@ class ModelAnswer:
 
     __module__ = "hansard"  # where programs find it
 
-    raw: Answer
+    raw: ProviderResponse
     continuation: Message  # the answer as the message to go on with, signed blocks unchanged
-    recorded: RecordedCall = RecordedCall()
+    recorded: RecordedAnswer = RecordedAnswer()
 
     @property
     def text(self) -> str:

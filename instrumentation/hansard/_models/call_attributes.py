@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.calls import Call
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.providers.transport.exchange import Answer, Attempt
+    from hansard_compiler.providers.transport.exchange import Attempt, ProviderResponse
 
 _TIERS: Final = {
     "openai": "openai.response.service_tier",
@@ -57,7 +57,7 @@ def of_request(request: RenderInput, provider: str, recorder: Recorder) -> Attri
     return found
 
 
-def answered(raw: Answer) -> Attributes:
+def answered(raw: ProviderResponse) -> Attributes:
     """Return the provider's response, and the estimate of its cost before."""
     call, response = raw.call, raw.response
     reason = finish_reason_of(call)

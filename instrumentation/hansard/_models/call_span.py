@@ -25,7 +25,7 @@ from hansard._clients.bodies import (
     text_part,
 )
 from hansard._clients.guard import observing
-from hansard._models.answer import RecordedCall
+from hansard._models.answer import RecordedAnswer
 from hansard._models.call_attributes import (
     answered,
     attempt_attributes,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.providers.transport.exchange import Answer, Attempt, Exchange
+    from hansard_compiler.providers.transport.exchange import Attempt, Exchange, ProviderResponse
 
 
 # Messages in the normal form, as the GenAI conventions write them.
@@ -235,7 +235,7 @@ class CallSpan:
 
     # ---- its end
 
-    def finish(self, raw: Answer) -> RecordedCall:
+    def finish(self, raw: ProviderResponse) -> RecordedAnswer:
         """Record the response and end the span."""
         recorded = self._recorded()
         if self._claim():
@@ -261,7 +261,7 @@ class CallSpan:
             return False
 
     @observing
-    def _record_answer(self, raw: Answer) -> None:
+    def _record_answer(self, raw: ProviderResponse) -> None:
         if not self._observation.is_recording:
             return
         self._observation.span.set_attributes(answered(raw))
@@ -317,9 +317,9 @@ class CallSpan:
         data = canonical_bytes(recipe.model_dump(mode="json"))
         self._put(semconv.RECIPE, data, media_type=RECIPE_MEDIA_TYPE)
 
-    def _recorded(self) -> RecordedCall:
+    def _recorded(self) -> RecordedAnswer:
         _, step_id = address_of(self._observation.span) or ("", "")
-        return RecordedCall(
+        return RecordedAnswer(
             step_id,
             *(
                 self._refs.get(key, "")

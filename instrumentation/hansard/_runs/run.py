@@ -41,7 +41,7 @@ from hansard._tracing.context import (
     remote_step,
     with_agent,
 )
-from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of, quietly
+from hansard._tracing.open_span import Ended, OpenSpan, SpanEnd, outcome_of, quietly
 from hansard._tracing.propagation import MAX_BAGGAGE_CHARS, with_run
 from hansard._tracing.serialization import to_json
 
@@ -204,14 +204,14 @@ class Run(Open, ToolSteps):
 
     def leave_open(self, error: BaseException | None = None) -> None:
         """End the run because the program ends, or forgot it."""
-        outcome = outcome_of(None, error) if error is not None else Outcome("cancelled")
-        self._close(Outcome(outcome.status, outcome.error, left_open=True), None)
+        outcome = outcome_of(None, error) if error is not None else SpanEnd("cancelled")
+        self._close(SpanEnd(outcome.status, outcome.error, left_open=True), None)
 
-    def _close(self, outcome: Outcome, output: Any) -> None:
+    def _close(self, outcome: SpanEnd, output: Any) -> None:
         left: Ended = "completed" if outcome.status == "completed" else "cancelled"
         self._leave_calls_open(outcome)
         for step in reversed(list(self._steps.values())):
-            step.close(Outcome(left, left_open=True))
+            step.close(SpanEnd(left, left_open=True))
         if self._finish(outcome, semconv.OUTPUT, output):
             _open_runs.discard(self)
 
@@ -375,7 +375,7 @@ def close_open_runs() -> None:
     error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
     for run in open_runs():
         run.leave_open(error)
-    _outside._leave_calls_open(Outcome("cancelled"))
+    _outside._leave_calls_open(SpanEnd("cancelled"))
 
 
 def _tools() -> ToolSteps:

@@ -13,7 +13,7 @@ from hansard import semconv
 from hansard._runtime import recorder as _state
 from hansard._tracing.context import EnteredContext, EnteredEitherWay, enter, leave
 from hansard._tracing.observation import add_event
-from hansard._tracing.open_span import OpenSpan, Outcome, Status, outcome_of, quietly
+from hansard._tracing.open_span import OpenSpan, SpanEnd, Status, outcome_of, quietly
 
 StepKind: TypeAlias = Literal[
     "model_call", "tool_call", "memory_write", "policy_check", "human_approval", "other",
@@ -62,7 +62,7 @@ class Open(EnteredEitherWay):
         """End it: completed, or as the error says."""
 
     def _finish(
-        self, outcome: Outcome, output_key: str, output: Any, end_ns: int | None = None
+        self, outcome: SpanEnd, output_key: str, output: Any, end_ns: int | None = None
     ) -> bool:
         """Leave it and end the span; returns whether there was one, and this ended it."""
         entered, self._entered = self._entered, None
@@ -131,7 +131,7 @@ class Step(Open):
         """End the step: completed, or as `status` or `error` say. A second end does nothing."""
         self.close(outcome_of(status, error), output=output)
 
-    def close(self, outcome: Outcome, *, output: Any = None, end_ns: int | None = None) -> None:
+    def close(self, outcome: SpanEnd, *, output: Any = None, end_ns: int | None = None) -> None:
         """End the step with what is known of its outcome."""
         if self._finish(outcome, self._output_key, output, end_ns) and self._on_end is not None:
             self._on_end(self)

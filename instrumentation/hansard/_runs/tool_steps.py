@@ -17,7 +17,7 @@ from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.attributes import text_of, text_or_none, tool_attributes, tool_name
-from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of, quietly
+from hansard._tracing.open_span import Ended, OpenSpan, SpanEnd, outcome_of, quietly
 from hansard._tracing.serialization import is_pending
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class ToolSteps(ABC):
             return call
         return step
 
-    def _leave_calls_open(self, outcome: Outcome) -> None:
+    def _leave_calls_open(self, outcome: SpanEnd) -> None:
         """End the calls without a result: their run has ended."""
         for call in self._calls.drain():
             _leave_open(call, "completed" if outcome.status == "completed" else "cancelled")
@@ -230,7 +230,7 @@ def _ago_ns(duration_s: Duration | None) -> int | None:
 
 def _leave_open(call: Step, status: Ended) -> None:
     call.span.set_attribute(semconv.TOOL_RECORDED_PART, "call")
-    call.close(Outcome(status, left_open=True))
+    call.close(SpanEnd(status, left_open=True))
 
 
 def _tell_again(span: Span, call_id: str | None) -> None:

@@ -308,10 +308,10 @@ def _clean(recorder: Recorder, text: str, key: str) -> str:
 
 def _is_metadata(key: str, text: str) -> bool:
     # Imported here: who does not use this mode need not wait for its tables.
-    from hansard_compiler.redaction.metadata_keys import Kind, kind_of
+    from hansard_compiler.redaction.metadata_keys import KeyKind, kind_of
     from hansard_compiler.redaction.metadata_only import looks_like_metadata
 
-    return kind_of(key) is Kind.NAME and looks_like_metadata(text)
+    return kind_of(key) is KeyKind.NAME and looks_like_metadata(text)
 
 
 # ---- exceptions

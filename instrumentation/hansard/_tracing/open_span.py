@@ -35,7 +35,7 @@ _WORDS: Final[Mapping[str, Ended]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SpanEnd:
     """The end of a run or step; `left_open`: the program did not end it."""
 
     status: Ended
@@ -44,7 +44,7 @@ class Outcome:
     error_type: str | None = None  # of an error that is a text: its type
 
 
-def outcome_of(status: str | None = None, error: BaseException | str | None = None) -> Outcome:
+def outcome_of(status: str | None = None, error: BaseException | str | None = None) -> SpanEnd:
     """Return what a program means by a status and an error; never raises.
 
     Without a status, the error decides. An unknown word is logged once and ignored.
@@ -53,7 +53,7 @@ def outcome_of(status: str | None = None, error: BaseException | str | None = No
     if issubclass(type(error), SystemExit) and getattr(error, "code", 1) in (None, 0):
         error = None  # the ordinary way out
     if status is None:
-        return Outcome(_ended_by(error), error)
+        return SpanEnd(_ended_by(error), error)
     word = _WORDS.get(status.lower()) if type(status) is str else None
     if word is None:
         warn_once(
@@ -61,7 +61,7 @@ def outcome_of(status: str | None = None, error: BaseException | str | None = No
             "%s is no status of a run or step; expected completed, failed or cancelled",
             safe_repr(status)[:80],
         )
-    return Outcome(word or _ended_by(error), error)
+    return SpanEnd(word or _ended_by(error), error)
 
 
 def _ended_by(error: BaseException | str | None) -> Ended:
@@ -144,7 +144,7 @@ class OpenSpan:
             with quietly("content"):
                 put_content(self.recorder, self.span, key, text)
 
-    def close(self, outcome: Outcome, *, end_ns: int | None = None) -> None:
+    def close(self, outcome: SpanEnd, *, end_ns: int | None = None) -> None:
         """End the span; the caller has claimed it."""
         with quietly("outcome"):
             if outcome.left_open:

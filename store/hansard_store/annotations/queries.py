@@ -12,7 +12,7 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models.annotations import MOST_NAME, Kind, clean_tag
-from hansard_store.annotations.rows import SELECT, Annotation, Target, annotation_of
+from hansard_store.annotations.rows import SELECT, Annotation, AnnotationTarget, annotation_of
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.stored_json import own_copy
@@ -219,23 +219,31 @@ def annotations_in_run(
     return [annotation_of(row) for row in rows]
 
 
-def standing_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
+def standing_on(
+    connection: apsw.Connection, target: AnnotationTarget, *, limit: int
+) -> list[Annotation]:
     """Return the annotations of one run or one step alone, the newest first."""
     return _on(connection, _STANDING_ON, target, limit)
 
 
-def ended_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
+def ended_on(
+    connection: apsw.Connection, target: AnnotationTarget, *, limit: int
+) -> list[Annotation]:
     """Return its replaced and withdrawn annotations, the newest first."""
     return _on(connection, _ENDED_ON, target, limit)
 
 
-def count_pruned(connection: apsw.Connection, target: Target, *, with_steps: bool = False) -> int:
+def count_pruned(
+    connection: apsw.Connection, target: AnnotationTarget, *, with_steps: bool = False
+) -> int:
     """Return how many that ended on it are not stored any more; `with_steps`: of a whole run."""
     sql = _PRUNED_OF_RUN if with_steps else _PRUNED_OF_TARGET
     return int(connection.execute(sql, target.bindings).get)
 
 
-def _on(connection: apsw.Connection, sql: str, target: Target, limit: int) -> list[Annotation]:
+def _on(
+    connection: apsw.Connection, sql: str, target: AnnotationTarget, limit: int
+) -> list[Annotation]:
     bindings = {**target.bindings, "limit": limit}
     return [annotation_of(row) for row in connection.execute(sql, bindings)]
 
@@ -243,7 +251,7 @@ def _on(connection: apsw.Connection, sql: str, target: Target, limit: int) -> li
 def list_annotations(
     connection: apsw.Connection,
     *,
-    target: Target | None = None,
+    target: AnnotationTarget | None = None,
     with_steps: bool = False,
     kind: Kind | None = None,
     name: str | None = None,
@@ -279,7 +287,7 @@ def list_annotations(
     return Page(tuple(items), encode_cursor("annotations", items[-1].id) if more else None)
 
 
-def _index(target: Target | None, kind: str | None) -> str:
+def _index(target: AnnotationTarget | None, kind: str | None) -> str:
     if target is not None:
         return "INDEXED BY annotation_step"
     return "INDEXED BY annotation_kind" if kind is not None else "NOT INDEXED"
@@ -357,11 +365,11 @@ def marked_targets(
     conditions: Sequence[MarkCondition],
     *,
     run: bytes | None = None,
-    after: Target | None = None,
+    after: AnnotationTarget | None = None,
     limit: int,
-) -> list[Target]:
+) -> list[AnnotationTarget]:
     """Return the next runs and steps on which something stands that meets every condition."""
-    last = after or Target(run or b"", side=-1)
+    last = after or AnnotationTarget(run or b"", side=-1)
     bindings: dict[str, Any] = {**last.bindings, "limit": limit, "run": run}
     for one in conditions:
         bindings |= one.bindings
@@ -370,7 +378,7 @@ def marked_targets(
         conditions="".join(_MEETS.format(sql=one.sql) for one in conditions),
     )
     return [
-        Target(trace_id, span_id, side)
+        AnnotationTarget(trace_id, span_id, side)
         for trace_id, span_id, side in connection.execute(sql, bindings)
     ]
 
@@ -412,7 +420,7 @@ def annotation_json(one: Annotation) -> Json:
     }
 
 
-def standing_json(connection: apsw.Connection, target: Target) -> list[Json]:
+def standing_json(connection: apsw.Connection, target: AnnotationTarget) -> list[Json]:
     """Return what stands on one run or step, the oldest first."""
     found = standing_on(connection, target, limit=_MOST_STANDING)
     return [annotation_json(one) for one in reversed(found)]

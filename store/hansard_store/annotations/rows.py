@@ -91,7 +91,7 @@ ORDER BY side LIMIT 1
 """
 
 
-class Target(NamedTuple):
+class AnnotationTarget(NamedTuple):
     """What is annotated: a run, or a step of it."""
 
     trace_id: bytes
@@ -138,8 +138,8 @@ class AnnotationRow(NamedTuple):
     ended_reason: str | None = None
 
     @property
-    def target(self) -> Target:
-        return Target(self.trace_id, self.span_id, self.side)
+    def target(self) -> AnnotationTarget:
+        return AnnotationTarget(self.trace_id, self.span_id, self.side)
 
     @property
     def says(self) -> tuple[object, ...]:
@@ -225,7 +225,7 @@ def end(
     connection.execute(_END, parameters)
 
 
-def prune(connection: apsw.Connection, target: Target, ended: str) -> None:
+def prune(connection: apsw.Connection, target: AnnotationTarget, ended: str) -> None:
     """Delete the oldest that ended so on one thing, beyond MOST_ENDED, and count them."""
     connection.execute(_PRUNE, {**target.bindings, "ended": ended, "kept": MOST_ENDED})
     gone = connection.changes()
@@ -240,12 +240,12 @@ def find_same(connection: apsw.Connection, row: AnnotationRow) -> Annotation | N
     return None if found is None else annotation_of(found)
 
 
-def count_standing(connection: apsw.Connection, target: Target) -> int:
+def count_standing(connection: apsw.Connection, target: AnnotationTarget) -> int:
     """Return how many annotations stand on one thing that were written here."""
     return int(connection.execute(_COUNT, target.bindings).get)
 
 
-def find_target(connection: apsw.Connection, named: Target) -> Target | None:
+def find_target(connection: apsw.Connection, named: AnnotationTarget) -> AnnotationTarget | None:
     """Return the run or step that is meant; None for one that is not stored, or being deleted."""
     bindings = named.bindings
     if connection.execute(_IS_STORED, bindings).get is None:

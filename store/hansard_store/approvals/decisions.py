@@ -29,7 +29,7 @@ from hansard_store.approvals.proposals import (
 from hansard_store.approvals.records import Approval, Grant, PolicyNote, Status
 from hansard_store.approvals.unit_of_work import (
     SYSTEM,
-    Refusal,
+    ApprovalRefusal,
     Who,
     Work,
     hash_of_secret,
@@ -87,7 +87,7 @@ def approve(
     edited: Mapping[str, Any] | None = None,
     note: PolicyNote | None = None,
     comment: str | None = None,
-) -> Approval | Refusal:
+) -> Approval | ApprovalRefusal:
     """Grant the action as it is shown, or as the person edited it; the tool is never another one.
 
     An edit is a draft of its own: sent back, proposed again and approved, all at once. Policy was
@@ -162,14 +162,14 @@ def _count(approval: Approval) -> dict[str, Any]:
     }
 
 
-def _refusal_of_second(approval: Approval, who: Who) -> Refusal | None:
+def _refusal_of_second(approval: Approval, who: Who) -> ApprovalRefusal | None:
     """Return why an approval does not count beside those that the draft has."""
     names = [one.name for one in approval.approved_by]
     known = read_as(_name(who), names)
     if known is None:
         return None
     was = "you approved" if is_same(known, _name(who)) else f"{known!r}, a name like it, approved"
-    return Refusal(
+    return ApprovalRefusal(
         AnotherApproverRequired(
             f"{_name(who)!r} counts once: {was} draft {approval.revision} already; "
             f"{approval.approvals_left} more of {approval.approvals_required} approvals needed, "
@@ -188,7 +188,7 @@ def reject(
     *,
     reason: str | None = None,
     revision: int | None = None,
-) -> Approval | Refusal:
+) -> Approval | ApprovalRefusal:
     """End the action; nothing runs."""
     approval = settle(work, unaltered(work, approval_id))
     if approval.status is Status.REJECTED and is_same(approval.decided_by, _name(who)):
@@ -201,7 +201,7 @@ def reject(
 
 def revise(
     work: Work, approval_id: str, who: Who, *, note: str, revision: int | None = None
-) -> Approval | Refusal:
+) -> Approval | ApprovalRefusal:
     """Send the action back with a note, which is stored word for word but for secrets."""
     if not note.strip():
         raise InvalidProposal("note", "say what is to be changed: a note is needed")
@@ -239,14 +239,14 @@ def _edit(
 
 def _refusal(
     work: Work, approval: Approval, target: Status, who: Who, revision: int | None
-) -> Refusal | None:
+) -> ApprovalRefusal | None:
     """Return why a decision is not taken; what time decided meanwhile is kept."""
     if isinstance(revision, bool):  # Python's True is 1, and no draft
         raise InvalidProposal("revision", f"the revision is a number, not {revision}")
     if approval.status is Status.EXPIRED:
         return refuse_expired(approval)
     if not approval.is_pending:
-        return Refusal(
+        return ApprovalRefusal(
             AlreadyDecided(
                 f"approval {short_id(approval.approval_id)} is {approval.status} already, by "
                 f"{person_text(approval.decided_by, approval.decider_method)}",
@@ -254,14 +254,14 @@ def _refusal(
             )
         )
     if revision is not None and revision != approval.revision:
-        return Refusal(
+        return ApprovalRefusal(
             RevisionChanged(
                 f"draft {revision} was decided on, and draft {approval.revision} is there now",
                 revision=approval.revision,
             )
         )
     if target is Status.APPROVED and revision is None and approval.revision > 1:
-        return Refusal(
+        return ApprovalRefusal(
             RevisionRequired(
                 f"approval {short_id(approval.approval_id)} has had {approval.revision} drafts, "
                 f"and draft {approval.revision} is there now: say which one you looked at "
@@ -280,7 +280,7 @@ def _refusal(
 
 def refuse_not_asked(
     approval: Approval, who: Who, *, requested_count: int | None = None
-) -> Refusal | None:
+) -> ApprovalRefusal | None:
     """Return why somebody may not decide: they are not among the approvers.
 
     `requested_count` is how many of them are asked so far, in their order; None: all.
@@ -288,7 +288,7 @@ def refuse_not_asked(
     names = [one.name for one in approval.approvers[:requested_count]]
     if not names or any(is_same(_name(who), one) for one in names):
         return None
-    return Refusal(_not_asked(approval, _name(who), names))
+    return ApprovalRefusal(_not_asked(approval, _name(who), names))
 
 
 def require_other(work: Work, approval: Approval, who: Who) -> None:
@@ -334,9 +334,9 @@ def _not_asked(approval: Approval, name: str, requested: Sequence[str]) -> NotAn
     )
 
 
-def refuse_expired(approval: Approval) -> Refusal:
+def refuse_expired(approval: Approval) -> ApprovalRefusal:
     """Return that nobody decided in time."""
-    return Refusal(
+    return ApprovalRefusal(
         ApprovalExpired(
             f"approval {short_id(approval.approval_id)} is expired: nobody decided in time",
             decision=decision_of(approval),

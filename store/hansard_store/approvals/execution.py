@@ -31,10 +31,10 @@ from hansard_store.approvals.decisions import (
 )
 from hansard_store.approvals.errors import ClaimRefused, InvalidProposal, OutcomeKnown
 from hansard_store.approvals.proposals import kept_undo, unaltered
-from hansard_store.approvals.records import Action, Approval, Claim, Outcome, Status
+from hansard_store.approvals.records import Action, Approval, ApprovalClaim, Outcome, Status
 from hansard_store.approvals.unit_of_work import (
     SYSTEM,
-    Refusal,
+    ApprovalRefusal,
     Who,
     Work,
     hash_of_secret,
@@ -63,7 +63,7 @@ class Claiming:
     is_trusted: bool = True  # it has the data folder in hand, and needs no token
 
 
-def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
+def claim(work: Work, approval_id: str, bringing: Claiming) -> ApprovalClaim | ApprovalRefusal:
     """Take the right to run an approved action, once, with exactly the approved arguments.
 
     When policy demands a receipt, it is stored in the same transaction, before anything runs.
@@ -76,7 +76,7 @@ def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
         or _refuse_too_few(work, approval)
     )
     if refused is not None:
-        return Refusal(refused)
+        return ApprovalRefusal(refused)
     claim_id = new_id().hex()
     add_claim(
         work.connection,
@@ -92,7 +92,7 @@ def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
     body = {"claim_id": claim_key(claim_id).hex(), "arguments": approval.arguments_hash}
     work.tell_of(EventType.ACTION_CLAIMED, who, approval, body=body)
     arguments = approval.arguments if bringing.arguments is None else dict(bringing.arguments)
-    return Claim(claim_id, approvals.get(work.connection, approval.approval_id), arguments)
+    return ApprovalClaim(claim_id, approvals.get(work.connection, approval.approval_id), arguments)
 
 
 def finish(
@@ -105,7 +105,7 @@ def finish(
     undo: Action | None = None,
     approval_id: str | None = None,
     result_digest: str | None = None,
-) -> Approval | Refusal:
+) -> Approval | ApprovalRefusal:
     """Record how an action ended; also one whose outcome was believed unknown.
 
     With `is_ok` None its program does not know either: it was cut off half-way. `result_digest` is
@@ -147,7 +147,7 @@ def _told_already(approval: Approval) -> ClaimRefused:
     return ClaimRefused("already_finished", message, state=approval.execution.state)
 
 
-def _cut_off(work: Work, found: ClaimRow, error: str | None) -> Approval | Refusal:
+def _cut_off(work: Work, found: ClaimRow, error: str | None) -> Approval | ApprovalRefusal:
     """Mark the outcome of a claim as unknown, as its own program reports; once."""
     approval = approvals.get(work.connection, found.approval_id)
     if lose_claim(work.connection, approval.key):
@@ -183,7 +183,7 @@ def settle_outcome(
     outcome: Outcome,
     note: str,
     result_ref: str | None = None,
-) -> Approval | Refusal:
+) -> Approval | ApprovalRefusal:
     """Write down whether an action whose outcome nobody knew had run, as a person found it.
 
     Nothing runs by that, now or later: the approval is used up either way.
@@ -362,7 +362,7 @@ def _number_in(event: StoredEvent, name: str) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _known(approval: Approval, by: str, *, has_run: bool) -> Approval | Refusal:
+def _known(approval: Approval, by: str, *, has_run: bool) -> Approval | ApprovalRefusal:
     """Return what stands already: the same word of the same person is answered again."""
     ran = approval.execution
     if is_same(ran.settled_by, by) and ran.state == ("done" if has_run else "not_run"):
@@ -371,14 +371,16 @@ def _known(approval: Approval, by: str, *, has_run: bool) -> Approval | Refusal:
     outcome = {"execution": ran.state, "settled_by": ran.settled_by}
     if ran.settled_by is not None:
         found = "ran" if ran.state == "done" else "did not run"
-        return Refusal(
+        return ApprovalRefusal(
             OutcomeKnown(f"{ran.settled_by} settled already that {short} {found}", **outcome)
         )
     stands = "has not begun" if ran.state == "none" else f"is {ran.state}"
-    return Refusal(OutcomeKnown(f"the outcome of {short} is not unknown: it {stands}", **outcome))
+    return ApprovalRefusal(
+        OutcomeKnown(f"the outcome of {short} is not unknown: it {stands}", **outcome)
+    )
 
 
-def _too_late(work: Work, approval: Approval, claim_id: str, *, is_ok: bool) -> Refusal:
+def _too_late(work: Work, approval: Approval, claim_id: str, *, is_ok: bool) -> ApprovalRefusal:
     """Log what a program tells of an action that a person settled before it did."""
     ran, outcome = approval.execution, "returned" if is_ok else "failed"
     found = "ran" if ran.state == "done" else "did not run"
@@ -391,7 +393,7 @@ def _too_late(work: Work, approval: Approval, claim_id: str, *, is_ok: bool) -> 
         contents=[work.keeper.content("error", error)],
     )
     short = short_id(approval.approval_id)
-    return Refusal(
+    return ApprovalRefusal(
         ClaimRefused(
             "settled_already",
             f"{ran.settled_by} settled already that {short} {found}",

@@ -255,7 +255,7 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ApprovalClaim:
     """The right to run an action, once, with exactly these arguments."""
 
     claim_id: str

@@ -26,8 +26,8 @@ from hansard_store.approvals.json import is_claimed
 from hansard_store.approvals.records import (
     Action,
     Approval,
+    ApprovalClaim,
     ApprovalFilter,
-    Claim,
     Draft,
     Outcome,
     PolicyNote,
@@ -35,7 +35,7 @@ from hansard_store.approvals.records import (
     Proposed,
     Status,
 )
-from hansard_store.approvals.unit_of_work import Refusal, Who, Work
+from hansard_store.approvals.unit_of_work import ApprovalRefusal, Who, Work
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import EventFilter, EventLog, EventType, StoredEvent
 from hansard_store.audit.log import AuditService
@@ -147,7 +147,7 @@ class ApprovalService(AuditService):
             who=self._requester(by or before.agent),
         )
 
-        def do(work: Work) -> Approval | Refusal:
+        def do(work: Work) -> Approval | ApprovalRefusal:
             approval = decisions.settle(work, proposing.unaltered(work, before.approval_id))
             if approval.status is Status.EXPIRED:
                 return decisions.refuse_expired(approval)
@@ -239,7 +239,7 @@ class ApprovalService(AuditService):
                     continue  # it awaits somebody else
                 seen = None if revisions is None else revisions[approval_id]
                 one = decisions.approve(work, approval_id, who, revision=seen)
-                if isinstance(one, Refusal):
+                if isinstance(one, ApprovalRefusal):
                     raise one.error  # undoes what was granted before it
                 granted.append(one)
             return granted
@@ -285,7 +285,7 @@ class ApprovalService(AuditService):
         lease_s: float | None = None,
         holder: str | None = None,
         is_trusted: bool = True,
-    ) -> Claim:
+    ) -> ApprovalClaim:
         """Take the right to run an approved action once; raises ClaimRefused.
 
         Without `arguments` those of the record are returned, if it has them exactly. `lease_s`:
@@ -300,7 +300,7 @@ class ApprovalService(AuditService):
             is_trusted=is_trusted,
         )
 
-        def do(work: Work) -> Claim | Refusal:
+        def do(work: Work) -> ApprovalClaim | ApprovalRefusal:
             self._refuse_older(work)
             return running.claim(work, approval_id, bringing)
 
@@ -308,7 +308,7 @@ class ApprovalService(AuditService):
 
     def finish(
         self,
-        claim: Claim | str,
+        claim: ApprovalClaim | str,
         *,
         ok: bool | None,
         result_ref: str | None = None,

@@ -53,7 +53,7 @@ SYSTEM = Who(Actor.SYSTEM, "hansard")
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ApprovalRefusal:
     """Refused, and what was found out on the way is committed all the same."""
 
     error: ApprovalConflict

@@ -92,7 +92,7 @@ def store_id(key: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class AnchoredChain:
     """An audit log, and the heads that it need not have come by."""
 
     log: EventLog
@@ -115,7 +115,7 @@ class Anchors:
         self._local = folder.heads / LATEST
         self._copy = None if copy is None else copy / store_id(key)
 
-    def broken(self, chain: Chain, *, skips_damaged: bool = False) -> list[Anchor]:
+    def broken(self, chain: AnchoredChain, *, skips_damaged: bool = False) -> list[Anchor]:
         """Return the heads that this store has not come by: it is older, or went another way.
 
         Those that somebody accepted as given up are left out. Raises StoreBusyError for a file
@@ -198,7 +198,7 @@ class Keeping:
     _head: Head | None = None
     _pending: list[_PendingHead] = field(default_factory=list)
 
-    def prepare(self, chain: Chain, *, accepts: bool = False) -> None:
+    def prepare(self, chain: AnchoredChain, *, accepts: bool = False) -> None:
         """Take the head inside the transaction; a kept one that the chain has not come by stays.
 
         `accepts`: unless somebody just accepted that, over a damaged file as well. Where another

@@ -17,11 +17,11 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals import proposals
 from hansard_store.approvals.records import PolicyNote
-from hansard_store.approvals.unit_of_work import Refusal, Who, Work
+from hansard_store.approvals.unit_of_work import ApprovalRefusal, Who, Work
 from hansard_store.audit.anchors import (
     Anchor,
+    AnchoredChain,
     Anchors,
-    Chain,
     acceptance,
     accepted_heads,
     copy_folder,
@@ -376,15 +376,15 @@ class AuditService:
         with store_errors():
             yield self._connections.get()
 
-    def _chain(self, connection: apsw.Connection, log: EventLog) -> Chain:
-        return Chain(log, accepted_heads(connection, self.keeper.key))
+    def _chain(self, connection: apsw.Connection, log: EventLog) -> AnchoredChain:
+        return AnchoredChain(log, accepted_heads(connection, self.keeper.key))
 
     def _older_days(self, log: EventLog) -> list[Head]:
         """Return the heads of days that the log has not come by."""
         heads = [one.head for one in read_heads(self.folder)]
         return [one for one in heads if log.hash_at(one.seq) != one.hash]
 
-    def _write(self, do: Callable[[Work], _T | Refusal], *, in_full: bool = True) -> _T:
+    def _write(self, do: Callable[[Work], _T | ApprovalRefusal], *, in_full: bool = True) -> _T:
         """Run one compound write; what it refuses is raised once its findings are committed."""
         connection = self._connections.get(in_full=in_full)
         with transaction(connection):
@@ -394,7 +394,7 @@ class AuditService:
             done = do(work)
         return _allowed(done)
 
-    def _decide(self, do: Callable[[Work], _T | Refusal], *, accepts: bool = False) -> _T:
+    def _decide(self, do: Callable[[Work], _T | ApprovalRefusal], *, accepts: bool = False) -> _T:
         """Run a compound write that decides or claims; its head is on disk when it returns.
 
         Raises StoreBusyError, before anything is written, where the head could not be stored.
@@ -414,7 +414,7 @@ class AuditService:
         return Work(connection, log, self.keeper, self._clock(), self.source, is_open)
 
 
-def _allowed(done: _T | Refusal) -> _T:
-    if isinstance(done, Refusal):
+def _allowed(done: _T | ApprovalRefusal) -> _T:
+    if isinstance(done, ApprovalRefusal):
         raise done.error
     return done

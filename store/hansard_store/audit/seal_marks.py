@@ -54,7 +54,7 @@ _DUE: Final = "SELECT id, table_name, row_key, after, mark FROM seal_due ORDER B
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SealMark:
     """A change that is not sealed yet."""
 
     id: int
@@ -172,10 +172,10 @@ def is_removed(connection: apsw.Connection, table: str, *, since: int) -> bool:
     return connection.execute(sql, (since,)).get is not None
 
 
-def read_marks(connection: apsw.Connection, leaves: Leaves, *, most: int) -> list[Mark]:
+def read_marks(connection: apsw.Connection, leaves: Leaves, *, most: int) -> list[SealMark]:
     """Return marks in their order."""
     return [
-        Mark(
+        SealMark(
             number, table, key, after, mark[:LEAF_BYTES],
             mark[LEAF_BYTES:] == _signature(leaves, table, key, after, mark[:LEAF_BYTES]),
         )

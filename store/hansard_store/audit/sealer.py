@@ -26,7 +26,7 @@ from hansard_compiler.canonical import canonical_bytes
 from hansard_store.audit import events
 from hansard_store.audit.event_types import Actor, Event, EventType, Head
 from hansard_store.audit.schema_events import alterations_since
-from hansard_store.audit.seal_marks import LAST_SEAL, Mark, read_marks
+from hansard_store.audit.seal_marks import LAST_SEAL, SealMark, read_marks
 from hansard_store.audit.seal_tables import (
     BLOCK,
     BUCKET,
@@ -82,7 +82,7 @@ class _Plan:
     """What one seal is to write; made from one state of the store, without its write lock."""
 
     last: int  # the seal before it
-    marks: list[Mark]
+    marks: list[SealMark]
     blocks: dict[tuple[str, int], bytes] = field(default_factory=dict)
     was: dict[tuple[str, int], str] = field(default_factory=dict)  # hashes of leaves before it
     lost: list[tuple[str, str]] = field(default_factory=list)  # altered before they were removed

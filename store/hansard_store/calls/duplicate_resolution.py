@@ -17,7 +17,7 @@ from hansard_store.calls import tool_calls, usage_rollup
 from hansard_store.calls.duplicates import (
     OURS,
     CallFacts,
-    Verdict,
+    DuplicateVerdict,
     are_twins,
     call_facts,
     calls_beside,
@@ -45,7 +45,7 @@ SELECT span_id, parent_span_id, role, tool_name, tool_call_id FROM span WHERE id
 """
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """Where a stored step stands in its run, and what it is."""
 
     span: int
@@ -56,7 +56,7 @@ class Place(NamedTuple):
     call_id: str | None  # of a tool step
 
 
-def settle(connection: apsw.Connection, run: RunState, call: Place) -> None:
+def settle(connection: apsw.Connection, run: RunState, call: CallPlace) -> None:
     """Judge every pair that a step is part of or joins; costs one query for a leaf of no role."""
     judged: set[int] = set()
     for outer, inner in _pairs(connection, run, call):
@@ -69,7 +69,7 @@ def settle(connection: apsw.Connection, run: RunState, call: Place) -> None:
         _settle_twins(connection, run, call.span, judged=judged)
 
 
-def uncounted_near(connection: apsw.Connection, run: RunState, call: Place) -> list[int]:
+def uncounted_near(connection: apsw.Connection, run: RunState, call: CallPlace) -> list[int]:
     """Return the calls that a call may have spoken against; asked before it is replaced."""
     if call.role not in CALL_ROLES:
         return []
@@ -90,13 +90,15 @@ def judge_again(connection: apsw.Connection, run: RunState, spans: list[int]) ->
         settle(connection, run, place_of(connection, span))
 
 
-def place_of(connection: apsw.Connection, span: int) -> Place:
+def place_of(connection: apsw.Connection, span: int) -> CallPlace:
     """Return where a stored step stands."""
     row: Any = connection.execute(_PLACE, (span,)).get
-    return Place(span, *row)
+    return CallPlace(span, *row)
 
 
-def _pairs(connection: apsw.Connection, run: RunState, call: Place) -> Iterator[tuple[Near, Near]]:
+def _pairs(
+    connection: apsw.Connection, run: RunState, call: CallPlace
+) -> Iterator[tuple[Near, Near]]:
     """Yield (outer, inner) of every pair in reach that the step is part of or joins.
 
     The outermost come first: of several spans about one tool run, it stands for all.
@@ -119,7 +121,7 @@ def _pairs(connection: apsw.Connection, run: RunState, call: Place) -> Iterator[
                 yield outer, inner
 
 
-def _above(connection: apsw.Connection, run: RunState, call: Place) -> list[Near]:
+def _above(connection: apsw.Connection, run: RunState, call: CallPlace) -> list[Near]:
     above: list[Near] = []
     fresh, parent = run.fresh, call.parent_span_id
     found = near_above(connection, run.trace_id, parent) if fresh is None else fresh.above(parent)
@@ -135,9 +137,9 @@ def _settle_calls(connection: apsw.Connection, run: RunState, outer: int, inner:
     if above is None or below is None:
         return
     verdict = judge(above, below)
-    if verdict is Verdict.INNER_REPEATS:
+    if verdict is DuplicateVerdict.INNER_REPEATS:
         usage_rollup.set_call_counted(connection, run, inner, counted=False)
-    elif verdict in (Verdict.OUTER_REPEATS, Verdict.OUTER_SUMS):
+    elif verdict in (DuplicateVerdict.OUTER_REPEATS, DuplicateVerdict.OUTER_SUMS):
         usage_rollup.set_call_counted(connection, run, outer, counted=False)
 
 

@@ -41,29 +41,31 @@ class CallFacts:
         return self.tokens_input is not None or self.tokens_output is not None
 
 
-class Verdict(Enum):
+class DuplicateVerdict(Enum):
     INDEPENDENT = "independent"
     INNER_REPEATS = "inner repeats the outer"  # the outer is the call
     OUTER_REPEATS = "outer repeats the inner"  # the inner is the call: only it has the numbers
     OUTER_SUMS = "outer sums up the inner ones"  # leaves are the calls
 
 
-def judge(outer: CallFacts, inner: CallFacts) -> Verdict:
+def judge(outer: CallFacts, inner: CallFacts) -> DuplicateVerdict:
     """Return what two nested calls are to each other."""
     if outer.role != inner.role or not _same_model(outer.model, inner.model):
-        return Verdict.INDEPENDENT
+        return DuplicateVerdict.INDEPENDENT
     if not _same_call(outer, inner):
-        return Verdict.OUTER_SUMS if inner.has_tokens else Verdict.INDEPENDENT
+        return DuplicateVerdict.OUTER_SUMS if inner.has_tokens else DuplicateVerdict.INDEPENDENT
     if outer.is_usage_alone and not inner.is_usage_alone:
-        return Verdict.OUTER_REPEATS
+        return DuplicateVerdict.OUTER_REPEATS
     if inner.dialect == OURS != outer.dialect and (inner.has_tokens or not outer.has_tokens):
-        return Verdict.OUTER_REPEATS  # it names the exact bytes; an exporter may have cut the other
+        return (
+            DuplicateVerdict.OUTER_REPEATS
+        )  # it names the exact bytes; an exporter may have cut the other
     if inner.has_tokens and not outer.has_tokens:
-        return Verdict.OUTER_REPEATS
+        return DuplicateVerdict.OUTER_REPEATS
     is_fuller = inner.has_messages and not outer.has_messages
     if is_fuller and not outer.has_tokens:  # a failed call: the words tell which span is it
-        return Verdict.OUTER_REPEATS
-    return Verdict.INNER_REPEATS
+        return DuplicateVerdict.OUTER_REPEATS
+    return DuplicateVerdict.INNER_REPEATS
 
 
 def are_twins(one: CallFacts, other: CallFacts) -> bool:

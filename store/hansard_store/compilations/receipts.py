@@ -57,7 +57,7 @@ class ReceiptFilter:
     until_ns: int | None = None
 
 
-class Receipt(NamedTuple):
+class StoredReceipt(NamedTuple):
     """What one compile did with one item; None is unknown, never zero.
 
     A tuple, since pages of large compiles read thousands: a frozen dataclass takes ten times as
@@ -100,7 +100,7 @@ class Receipt(NamedTuple):
 class FoundReceipt:
     """A receipt and the compile it is of."""
 
-    receipt: Receipt
+    receipt: StoredReceipt
     compilation_id: str
     step_id: str
     run_id: str
@@ -110,7 +110,7 @@ class FoundReceipt:
 
 
 _RECEIPT = ", ".join(f"receipt.{column}" for column in ("span", *RECEIPT_COLUMNS))
-_WIDTH = len(Receipt._fields)
+_WIDTH = len(StoredReceipt._fields)
 _OF_SPAN = f"SELECT {_RECEIPT} FROM receipt WHERE receipt.span = :span ORDER BY receipt.ordinal"
 _FOUND = f"""
 SELECT {_RECEIPT}, compilation.id, span.trace_id, span.span_id, {shared_side("span")}, run.name,
@@ -176,9 +176,9 @@ def list_receipts(
     return Page(tuple(items), encode_cursor("receipts", *rows[limit - 1][:2]) if more else None)
 
 
-def receipts_of(connection: apsw.Connection, span: int) -> list[Receipt]:
+def receipts_of(connection: apsw.Connection, span: int) -> list[StoredReceipt]:
     """Return all receipts of one compile (by the span.id of its step)."""
-    return list(map(Receipt._make, connection.execute(_OF_SPAN, {"span": span})))
+    return list(map(StoredReceipt._make, connection.execute(_OF_SPAN, {"span": span})))
 
 
 def _naming(
@@ -279,7 +279,7 @@ def _times(filters: ReceiptFilter, values: dict[str, Any]) -> list[str]:
 def _found(row: Any) -> FoundReceipt:
     compilation_id, trace_id, span_id, is_server, name, started_ns, model = row[_WIDTH:]
     return FoundReceipt(
-        receipt=Receipt._make(row[:_WIDTH]),
+        receipt=StoredReceipt._make(row[:_WIDTH]),
         compilation_id=compilation_id,
         step_id=step_id_of(trace_id, span_id, is_server),
         run_id=trace_id.hex(),

@@ -31,7 +31,7 @@ _GENERATIONS = count(1)
 _KEPT_PER_KEY = 3  # interleaved sub-agents share a trace and a key
 
 
-class Piece:
+class _Piece:
     """A piece of a cut text; remembers its list node once a transaction has given it one."""
 
     __slots__ = ("element", "generation", "node", "text")
@@ -46,7 +46,7 @@ class Piece:
 class CutValue(NamedTuple):
     """A value as pieces and a tail, in the order in which they join to the text."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[_Piece, ...]
     tail: str
     whole: bool
     chars: int
@@ -85,7 +85,7 @@ class ContentCutter:
             fresh = cut(text)
             if fresh is None or not fresh.pieces:
                 return None
-            value = CutValue(tuple(map(Piece, fresh.pieces)), fresh.tail, fresh.whole, len(text))
+            value = CutValue(tuple(map(_Piece, fresh.pieces)), fresh.tail, fresh.whole, len(text))
             known = [*known[-(_KEPT_PER_KEY - 1) :]]
         else:
             known = [*(entry for entry in known if entry.pieces[0] is not value.pieces[0])]
@@ -99,7 +99,7 @@ class ContentCutter:
                 shared, rest = found
                 if shared + len(rest.pieces) > MOST_PIECES:
                     return None
-                pieces = (*previous.pieces[:shared], *map(Piece, rest.pieces))
+                pieces = (*previous.pieces[:shared], *map(_Piece, rest.pieces))
                 whole = previous.whole and rest.tail.strip() == "]"
                 return CutValue(pieces, rest.tail, whole, len(text))
         return None
@@ -195,7 +195,7 @@ class ContentWriter:
                 self._expected[text] = _Encoded(data, hashlib.sha256(data).digest())
         self._ids.expect([encoded.digest for encoded in self._expected.values()])
 
-    def _new_pieces(self, cut: CutValue) -> Iterator[Piece]:
+    def _new_pieces(self, cut: CutValue) -> Iterator[_Piece]:
         """Yield the last pieces of a value, down to those that have their node already."""
         for piece in reversed(cut.pieces):
             if piece.generation == self._generation:
@@ -219,7 +219,7 @@ class ContentWriter:
         """Note that a text's body names a content."""
         self._uses.add((content, text_user(text)))
 
-    def add_list(self, pieces: Sequence[Piece], *, run: int) -> int:
+    def add_list(self, pieces: Sequence[_Piece], *, run: int) -> int:
         """Return the node of the last piece, adding the nodes that are new."""
         start = len(pieces)
         while start and pieces[start - 1].generation != self._generation:

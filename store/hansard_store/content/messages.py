@@ -104,7 +104,7 @@ class CallRow:
 
 
 @dataclass(frozen=True, slots=True)
-class StepLink:
+class _StepLink:
     """Enough of a step to link to it."""
 
     step_id: str
@@ -115,7 +115,7 @@ class StepLink:
 class ToolRun:
     """A tool step that ran a call."""
 
-    link: StepLink
+    link: _StepLink
     start_ns: int | None
     end_ns: int | None
     is_error: bool
@@ -127,7 +127,7 @@ class ToolEvent:
 
     call_id: str
     name: str | None
-    asked_by: StepLink | None
+    asked_by: _StepLink | None
     ran: ToolRun | None
 
 
@@ -137,7 +137,7 @@ class Carrier:
 
     run: int
     role: str
-    link: StepLink
+    link: _StepLink
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +228,9 @@ def _tool_event(row: Sequence[Any]) -> ToolEvent:
     return ToolEvent(row[0], row[1], asked_by=_link(row[2:6]), ran=_tool_run(row[6:]))
 
 
-def _link(columns: Sequence[Any]) -> StepLink | None:
+def _link(columns: Sequence[Any]) -> _StepLink | None:
     trace_id, span_id, side, name = columns
-    return None if span_id is None else StepLink(step_id_of(trace_id, span_id, side), name)
+    return None if span_id is None else _StepLink(step_id_of(trace_id, span_id, side), name)
 
 
 def _tool_run(columns: Sequence[Any]) -> ToolRun | None:
@@ -248,7 +248,7 @@ def first_carriers(connection: apsw.Connection, hashes: Collection[bytes]) -> di
         row = connection.execute(_CARRIER, (digest,)).fetchone()
         if row is not None:
             run, role, *link = row
-            found[digest] = Carrier(run, role, StepLink(step_id_of(*link[:3]), link[3]))
+            found[digest] = Carrier(run, role, _StepLink(step_id_of(*link[:3]), link[3]))
     return found
 
 

@@ -11,7 +11,13 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from hansard_store.content.texts import read_text
-from hansard_store.detection.rules import Finding, Occurrence, Rule, SubjectKind, in_order
+from hansard_store.detection.rules import (
+    DetectionFinding,
+    DetectionRule,
+    Occurrence,
+    SubjectKind,
+    in_order,
+)
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.shared_span_ids import shared_side
 
@@ -134,7 +140,7 @@ WHERE text_use.run = ? AND text.field = 'error' ORDER BY text.id
 _CUT: Final = "…"  # ends a summary that is not the whole message
 
 
-class Failure(NamedTuple):
+class _Failure(NamedTuple):
     """A step that failed, and what it is counted for."""
 
     kind: SubjectKind
@@ -144,14 +150,14 @@ class Failure(NamedTuple):
     occurrence: Occurrence
 
 
-def iter_failures(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> Iterator[Failure]:
+def iter_failures(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> Iterator[_Failure]:
     """Yield what failed since a time, the newest first; an error of several steps counts once."""
     rows: Any = connection.execute(_FAILED, {"since": since_ns, "now": now_ns})
     for number, at_ns, trace_id, span_id, server, run, role, tool, model, name, summary in rows:
         kind, subject = _subject(role, tool, model, name)
         step_id = f"{trace_id.hex()}-{span_id.hex()}{'.server' if server else ''}"
         found = Occurrence(number, at_ns, "step", step_id)
-        yield Failure(kind, subject, run, summary or "", found)
+        yield _Failure(kind, subject, run, summary or "", found)
 
 
 class Kind(NamedTuple):
@@ -174,12 +180,14 @@ def errors_by_kind(
     return found
 
 
-def repeated_errors(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+def repeated_errors(
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield what failed in the same way as often as the rule says, within its window."""
     found = errors_by_kind(connection, since_ns=now_ns - rule.window_ns, now_ns=now_ns)
     for kind, occurrences in found.items():
         if len(occurrences) >= rule.threshold:
-            yield Finding(rule, *kind, in_order(occurrences))
+            yield DetectionFinding(rule, *kind, in_order(occurrences))
 
 
 def _subject(role: str, tool: str | None, model: str | None, name: str) -> tuple[SubjectKind, str]:

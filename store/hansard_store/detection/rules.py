@@ -20,7 +20,7 @@ _BARS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DetectionRule:
     """Something that goes wrong, and how often within what time makes it a pattern."""
 
     name: str
@@ -65,19 +65,19 @@ def _plural(number: int, one: str) -> str:
     return f"{number:,} {one if number == 1 else one + 's'}"
 
 
-def _read_rules() -> Iterator[Rule]:
+def _read_rules() -> Iterator[DetectionRule]:
     text = files(__package__).joinpath("rules.toml").read_text("utf-8")
     for name, fields in tomllib.loads(text).items():
-        yield Rule(name, window_ns=fields.pop("window_hours") * HOUR_NS, **fields)
+        yield DetectionRule(name, window_ns=fields.pop("window_hours") * HOUR_NS, **fields)
 
 
-_BY_NAME: Final[Mapping[str, Rule]] = {rule.name: rule for rule in _read_rules()}
+_BY_NAME: Final[Mapping[str, DetectionRule]] = {rule.name: rule for rule in _read_rules()}
 RULES: Final = tuple(rule for rule in _BY_NAME.values() if not rule.is_review)
 # Opened by maintenance of memory, one for each pair of records, and done by approving them.
 REVIEW_RULES: Final = tuple(rule for rule in _BY_NAME.values() if rule.is_review)
 
 
-def rule_named(name: str) -> Rule:
+def rule_named(name: str) -> DetectionRule:
     """Return a rule; raises KeyError for a name that is none."""
     return _BY_NAME[name]
 
@@ -92,10 +92,10 @@ class Occurrence(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DetectionFinding:
     """A pattern: what repeats, and each time it did within the window, the oldest first."""
 
-    rule: Rule
+    rule: DetectionRule
     subject_kind: SubjectKind
     subject: str
     signature: str  # recorded words may be in it: it tells patterns apart, and is not stored
@@ -158,7 +158,7 @@ def adjusted_rules(
     thresholds: Mapping[str, int] = {},
     windows_ns: Mapping[str, int] = {},
     leasts: Mapping[str, int] = {},
-) -> tuple[Rule, ...]:
+) -> tuple[DetectionRule, ...]:
     """Return the rules with other numbers, by the name of a rule; "" stands for all of them.
 
     Raises InvalidQueryError for a rule that there is not, and for numbers that find nothing.

@@ -14,7 +14,13 @@ import apsw
 from hansard_store.database.row_order import first_memory_since
 from hansard_store.database.transactions import snapshot
 from hansard_store.detection.failed_steps import iter_failures, repeated_errors
-from hansard_store.detection.rules import RULES, Finding, Occurrence, Rule, in_order
+from hansard_store.detection.rules import (
+    RULES,
+    DetectionFinding,
+    DetectionRule,
+    Occurrence,
+    in_order,
+)
 from hansard_store.heartbeat import (
     HEARTBEAT_AGENT,
     PhaseRecord,
@@ -48,8 +54,8 @@ SELECT count(*) FROM memory WHERE id >= :first AND created_ns > :since AND creat
 
 
 def evaluation_blind_spot(
-    connection: apsw.Connection, rule: Rule, *, now_ns: int
-) -> Iterator[Finding]:
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield that many calls failed and evaluation, which ran, corrected nothing."""
     since_ns = now_ns - rule.window_ns
     ran = last_phase(connection, EVALUATION)
@@ -58,10 +64,12 @@ def evaluation_blind_spot(
     failures = iter_failures(connection, since_ns=since_ns, now_ns=now_ns)
     found = [one.occurrence for one in failures if one.kind in ("tool", "model")]
     if len(found) >= rule.threshold:
-        yield Finding(rule, "component", EVALUATION, "", in_order(found))
+        yield DetectionFinding(rule, "component", EVALUATION, "", in_order(found))
 
 
-def idle_maintenance(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+def idle_maintenance(
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield that no run of maintenance found a contradiction, though each compared records."""
     runs = _done(connection, MAINTENANCE, since_ns=now_ns - rule.window_ns)
     compared = [one for one in runs if _number(one.figures, _COMPARED)]
@@ -70,10 +78,12 @@ def idle_maintenance(connection: apsw.Connection, rule: Rule, *, now_ns: int) ->
     if len(compared) >= rule.threshold:
         found = [Occurrence(one.started_ns, one.started_ns, "step", one.step_id)
                  for one in compared]  # fmt: skip
-        yield Finding(rule, "component", MAINTENANCE, "", in_order(found))
+        yield DetectionFinding(rule, "component", MAINTENANCE, "", in_order(found))
 
 
-def unread_reports(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+def unread_reports(
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield the reports of the window that nobody acknowledged, as one."""
     found = [
         Occurrence(one.written_ns, one.written_ns, "report", one.name)
@@ -81,12 +91,12 @@ def unread_reports(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> I
         if not one.read_by and now_ns - rule.window_ns < one.written_ns <= now_ns
     ]
     if len(found) >= rule.threshold:
-        yield Finding(rule, "component", "report", "", in_order(found))
+        yield DetectionFinding(rule, "component", "report", "", in_order(found))
 
 
 def memory_outgrows_maintenance(
-    connection: apsw.Connection, rule: Rule, *, now_ns: int
-) -> Iterator[Finding]:
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield that more records were written within the window than maintenance compared.
 
     A store on which maintenance never ran is not judged.
@@ -110,10 +120,12 @@ def memory_outgrows_maintenance(
         yield _of_figure(rule, MAINTENANCE, "growth", message, now_ns=now_ns)
 
 
-def _of_figure(rule: Rule, component: str, signature: str, text: str, *, now_ns: int) -> Finding:
+def _of_figure(
+    rule: DetectionRule, component: str, signature: str, text: str, *, now_ns: int
+) -> DetectionFinding:
     at_ns = now_ns - now_ns % rule.window_ns  # counts once in a window
     found = Occurrence(at_ns, at_ns, "figure", text)
-    return Finding(rule, "component", component, signature, [found], opens_at=1)
+    return DetectionFinding(rule, "component", component, signature, [found], opens_at=1)
 
 
 def _is_corrected(connection: apsw.Connection, since_ns: int, now_ns: int) -> bool:
@@ -176,8 +188,8 @@ WHERE state = 'review' AND created_ns <= :before
 
 
 def repeated_corrections(
-    connection: apsw.Connection, rule: Rule, *, now_ns: int
-) -> Iterator[Finding]:
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield the memories that were corrected as often as the rule says, within its window."""
     found: dict[tuple[str, str], list[Occurrence]] = defaultdict(list)
     parameters = {"since": now_ns - rule.window_ns, "now": now_ns}
@@ -188,12 +200,14 @@ def repeated_corrections(
         found[memory_type, key.hex()].append(one)
     for (memory_type, key), occurrences in found.items():
         if len(occurrences) >= rule.threshold:
-            yield Finding(rule, "memory", memory_type, key, in_order(occurrences))
+            yield DetectionFinding(rule, "memory", memory_type, key, in_order(occurrences))
     if connection.table_exists("main", "claim_verdict"):
         yield from _counted(connection, rule, now_ns=now_ns)
 
 
-def _counted(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+def _counted(
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield the contradictions that evaluations saw as often, each with one correction.
 
     Of one that began before the window, as many as fall into it when all are spread evenly.
@@ -210,17 +224,17 @@ def _counted(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterato
                 Occurrence(count - times + at + 1, begun_ns + at * step_ns, "memory", memory_id)
                 for at in range(times)
             ]
-            yield Finding(rule, "memory", "correction", f"verdict {number}", occurrences)
+            yield DetectionFinding(rule, "memory", "correction", f"verdict {number}", occurrences)
 
 
 def stale_contradictions(
-    connection: apsw.Connection, rule: Rule, *, now_ns: int
-) -> Iterator[Finding]:
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield the contradictions that have waited for a person longer than the window, as one."""
     rows: Any = connection.execute(_WAITING, {"before": now_ns - rule.window_ns})
     found = [Occurrence(number, at, "memory", one.hex()) for number, at, one in rows]
     if len(found) >= rule.threshold:
-        yield Finding(rule, "memory", "", "", in_order(found))
+        yield DetectionFinding(rule, "memory", "", "", in_order(found))
 
 
 # Approvals that do not do their work: nobody decides in time, or nobody knows how it ended.
@@ -243,8 +257,8 @@ _UNKNOWN: Final = _EVENTS.format(
 
 
 def approvals_by_tool(
-    sql: str, connection: apsw.Connection, rule: Rule, *, now_ns: int
-) -> Iterator[Finding]:
+    sql: str, connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield the tools whose calls have such events, as often as the rule says."""
     found: dict[str, list[Occurrence]] = defaultdict(list)
     since_ns = now_ns - rule.window_ns
@@ -256,7 +270,7 @@ def approvals_by_tool(
             break
     for tool, occurrences in found.items():
         if len(occurrences) >= rule.threshold:
-            yield Finding(rule, "tool", tool, "", in_order(occurrences))
+            yield DetectionFinding(rule, "tool", tool, "", in_order(occurrences))
 
 
 # How often commands draw a warning before they run: too often, or almost never.
@@ -264,7 +278,9 @@ def approvals_by_tool(
 _FREQUENT: Final = "frequent_warnings"
 
 
-def unusual_warnings(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+def unusual_warnings(
+    connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+) -> Iterator[DetectionFinding]:
     """Yield that the share of warnings reaches the threshold of one rule, or not the other's."""
     rates = hook_rates(connection, now_ns - rule.window_ns, before_ns=now_ns + 1)
     checked, warned = rates.evaluated, rates.warned
@@ -280,8 +296,8 @@ MOST_FINDINGS: Final = 100  # of a rule: a sender that names a new tool each tim
 
 class _Look(Protocol):
     def __call__(
-        self, connection: apsw.Connection, rule: Rule, *, now_ns: int
-    ) -> Iterator[Finding]: ...
+        self, connection: apsw.Connection, rule: DetectionRule, *, now_ns: int
+    ) -> Iterator[DetectionFinding]: ...
 
 
 _LOOKS: Final[Mapping[str, _Look]] = {
@@ -303,14 +319,16 @@ _LOOKS: Final[Mapping[str, _Look]] = {
 class Scan:
     """What was found at a moment, with the rules as they were applied."""
 
-    rules: Sequence[Rule]
-    findings: Sequence[Finding]  # rule by rule, the most frequent first
+    rules: Sequence[DetectionRule]
+    findings: Sequence[DetectionFinding]  # rule by rule, the most frequent first
     left_off: int  # findings beyond the most of a rule
 
 
-def scan(connection: apsw.Connection, chosen: Sequence[Rule] = RULES, *, now_ns: int) -> Scan:
+def scan(
+    connection: apsw.Connection, chosen: Sequence[DetectionRule] = RULES, *, now_ns: int
+) -> Scan:
     """Look for every pattern. Reads by index what failed or was corrected within the windows."""
-    findings: list[Finding] = []
+    findings: list[DetectionFinding] = []
     left_off = 0
     with snapshot(connection):
         for rule in chosen:
@@ -320,5 +338,5 @@ def scan(connection: apsw.Connection, chosen: Sequence[Rule] = RULES, *, now_ns:
     return Scan(chosen, findings, left_off)
 
 
-def _by_weight(finding: Finding) -> tuple[int, str, str]:
+def _by_weight(finding: DetectionFinding) -> tuple[int, str, str]:
     return -len(finding.occurrences), finding.subject, finding.signature

@@ -62,7 +62,7 @@ class Kin(NamedTuple):
 
 
 @dataclass(slots=True)
-class ToolEvent:
+class _ToolEvent:
     """A row of `tool_event` that is not written yet."""
 
     call_id: str | None
@@ -77,8 +77,8 @@ class FreshRun:
     def __init__(self) -> None:
         self._steps: dict[bytes, Kin] = {}
         self._children: defaultdict[bytes, list[Kin]] = defaultdict(list)
-        self._tools: list[ToolEvent] = []
-        self._by_call_id: dict[str, ToolEvent] = {}
+        self._tools: list[_ToolEvent] = []
+        self._by_call_id: dict[str, _ToolEvent] = {}
         self._responses: defaultdict[str, list[int]] = defaultdict(list)
         self._response_of: dict[int, str] = {}
         self._marks: set[bytes] = set()
@@ -150,7 +150,7 @@ class FreshRun:
         """Note that a step requested or ran a tool; return 1 for a tool call that is new."""
         event = self._find(half, tool)
         if event is None:
-            event = ToolEvent(tool.call_id, tool.name)
+            event = _ToolEvent(tool.call_id, tool.name)
             setattr(event, half, span)
             self._tools.append(event)
             if event.call_id is not None:
@@ -160,7 +160,7 @@ class FreshRun:
             setattr(event, half, span)
         return 0
 
-    def _find(self, half: ToolHalf, tool: ToolProjection) -> ToolEvent | None:
+    def _find(self, half: ToolHalf, tool: ToolProjection) -> _ToolEvent | None:
         """Return the event of a call id; without one on either side, the next of the tool's name.
 
         As in `tool_calls`: of those that lack the half, the ones without a call id come first.
@@ -183,7 +183,7 @@ class FreshRun:
         )
 
 
-def _call_id_order(event: ToolEvent) -> tuple[bool, str]:
+def _call_id_order(event: _ToolEvent) -> tuple[bool, str]:
     return event.call_id is not None, event.call_id or ""
 
 

@@ -280,7 +280,7 @@ def last_key(connection: apsw.Connection, trace_id: bytes, kind: str) -> str | N
 
 
 @dataclass(frozen=True, slots=True)
-class MadeSpan:
+class _MadeSpan:
     """The facts needed of a span that was made before."""
 
     start_ns: int | None
@@ -288,10 +288,10 @@ class MadeSpan:
     flags: int
 
 
-def made_span(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> MadeSpan | None:
+def made_span(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> _MadeSpan | None:
     """Return a span that was made of log records."""
     row: Any = connection.execute(_SPAN, (trace_id, span_id)).fetchone()
-    return None if row is None else MadeSpan(*row)
+    return None if row is None else _MadeSpan(*row)
 
 
 def sent_spans_with(

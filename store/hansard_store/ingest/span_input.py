@@ -50,7 +50,7 @@ class ReceivedSpan(NamedTuple):
         return not self.is_open, self.attribute_count > 0, self.end_ns or 0, self.attribute_count
 
 
-class Outcome(Enum):
+class SpanOutcome(Enum):
     """What became of a received span: its column of the ledger."""
 
     STORED = "stored"
@@ -62,6 +62,6 @@ class Outcome(Enum):
 class Placed(NamedTuple):
     """Where a received span went."""
 
-    outcome: Outcome
+    outcome: SpanOutcome
     span: int  # span.id; 0 when its run was deleted
     is_shown: bool  # False: another report of the same span is, or none

@@ -15,7 +15,7 @@ from hansard_store.annotations.rows import SpanAnnotation, SpanPlace
 from hansard_store.audit.seal_tables import last_id
 from hansard_store.calls import tool_calls, usage_rollup
 from hansard_store.calls.duplicate_resolution import (
-    Place,
+    CallPlace,
     judge_again,
     place_of,
     settle,
@@ -27,7 +27,7 @@ from hansard_store.content.texts import TextWriter
 from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, Usage
 from hansard_store.ingest.in_memory_runs import Kin
 from hansard_store.ingest.otlp_records import pack_record, record_of
-from hansard_store.ingest.span_input import Outcome, Placed, ReceivedSpan
+from hansard_store.ingest.span_input import Placed, ReceivedSpan, SpanOutcome
 from hansard_store.ingest.stored_spans import SpanRecordWriter
 from hansard_store.policy import checks as policy_checks
 from hansard_store.runs.projection import NO_ROOT, ROOT_FLAGS, Fact, RunState, RunWriter
@@ -235,11 +235,11 @@ class SpanWriter:
         """
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
         if run is None:
-            return Placed(Outcome.DELETED, 0, is_shown=False)
+            return Placed(SpanOutcome.DELETED, 0, is_shown=False)
         number = self._insert(span, projection, run)
         if number is None:
             return self._again(span, projection, run)
-        return Placed(Outcome.STORED, number, is_shown=True)
+        return Placed(SpanOutcome.STORED, number, is_shown=True)
 
     def _insert(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> int | None:
         """Add a span and return its number; None when its identity is stored already."""
@@ -262,23 +262,23 @@ class SpanWriter:
             mac == span.mac
             or self._execute(_IS_KNOWN_DUPLICATE, (number, span.mac)).get is not None
         ):
-            return Placed(Outcome.DUPLICATE, number, is_shown=False)
+            return Placed(SpanOutcome.DUPLICATE, number, is_shown=False)
         was_open = not richness[0]
         if span.is_open and not was_open:
-            return Placed(Outcome.OPENED, number, is_shown=False)
+            return Placed(SpanOutcome.OPENED, number, is_shown=False)
         both_open = was_open and span.is_open
         stored = tuple(richness)
         if span.richness < stored or (span.richness == stored and not both_open):
             record = pack_record(span.message, span.large, self._contents, run=run.id)
             self._execute(_ADD_DUPLICATE, (number, span.mac, span.received_ns, record))
             run.changed = True
-            return Placed(Outcome.DUPLICATE, number, is_shown=False)
+            return Placed(SpanOutcome.DUPLICATE, number, is_shown=False)
         if not was_open:
             self._execute(_KEEP_DUPLICATE, (number,))
         old = read_replaced(self._connection, run, number)
         self.replace(number, span, projection, run)
         settle_replaced(self._connection, self._runs, run, old=old, new=span)
-        outcome = Outcome.OPENED if was_open else Outcome.DUPLICATE
+        outcome = SpanOutcome.OPENED if was_open else SpanOutcome.DUPLICATE
         return Placed(outcome, number, is_shown=True)
 
     def replace(
@@ -405,7 +405,7 @@ class SpanWriter:
         if made.ran is not None and not made.flags & SpanFlag.DUPLICATE:
             tool_calls.add_half(self._connection, run, "ran", made.ran, span=number)
         self._derive_usage(number, span, made, run)
-        call = Place(
+        call = CallPlace(
             number, span.span_id, span.parent_span_id, made.role, made.tool_name, _call_id(made)
         )
         settle(self._connection, run, call)

@@ -80,7 +80,7 @@ class SpanRow(NamedTuple):
     is_redacted: int
 
 
-class LogRow(NamedTuple):
+class _LogRow(NamedTuple):
     """A stored log record, packed."""
 
     record: bytes
@@ -117,7 +117,7 @@ def list_span_rows(connection: apsw.Connection, trace_id: bytes, span_id: bytes)
 
 def list_log_rows(
     connection: apsw.Connection, trace_id: bytes, span_id: bytes, *, most: int
-) -> list[LogRow]:
+) -> list[_LogRow]:
     """Return the first log records of a span that are events, by time; else some one, if any.
 
     Only events have names, and only by those a dialect reads a record: a span may have a hundred
@@ -125,7 +125,7 @@ def list_log_rows(
     """
     rows: list[Any] = connection.execute(_LOGS, (trace_id, span_id, most)).fetchall()
     rows = rows or connection.execute(_SOME_LOG, (trace_id, span_id)).fetchall()
-    return [LogRow(*row) for row in rows]
+    return [_LogRow(*row) for row in rows]
 
 
 def are_first_events_before(

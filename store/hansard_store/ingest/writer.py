@@ -47,7 +47,7 @@ def _redacting(redactor: Redactor) -> Callable[[str], str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class WriteBatch:
     """What can be written inside one transaction."""
 
     spans: SpanWriter
@@ -77,7 +77,7 @@ class IngestWriter:
         self._epoch = int(connection.execute(_EPOCH).get)
 
     @contextmanager
-    def batch(self, *, now_ns: int | None) -> Iterator[Batch]:
+    def batch(self, *, now_ns: int | None) -> Iterator[WriteBatch]:
         """Run a block in one transaction; all of it is stored, or nothing and no id is kept.
 
         `now_ns` None: nothing came in, so what is written is no news of its runs.
@@ -88,7 +88,7 @@ class IngestWriter:
         self.commit()
 
     @contextmanager
-    def rows(self, *, now_ns: int | None) -> Iterator[Batch]:
+    def rows(self, *, now_ns: int | None) -> Iterator[WriteBatch]:
         """Run a block in a transaction that `commit` is to end; else like `batch`."""
         if now_ns is not None:
             need_room_for_ingest(self._folder)
@@ -111,7 +111,9 @@ class IngestWriter:
             logs = LogWriter(self.connection, runs=runs, contents=self._contents)
             ledger = LedgerBatch(self._redacted)
             redactions = RedactionWriter(self.connection)
-            batch = Batch(spans, logs, runs, ledger, redactions, self._expect, self._write_held)
+            batch = WriteBatch(
+                spans, logs, runs, ledger, redactions, self._expect, self._write_held
+            )
             yield batch
             cross_trace_duplicates.settle(self.connection, runs)
             follow_roots(self.connection, runs.changed())

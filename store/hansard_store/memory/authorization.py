@@ -50,7 +50,7 @@ _APPROVED_WRITERS: Final = ("approved_tool_output", "human_approved_summary")
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
+class _Permit:
     """The approval that permits a write."""
 
     approval: Approval
@@ -88,7 +88,7 @@ def check_permit(
     *,
     principal: Principal,
     keeper: Retention,
-) -> Permit | None:
+) -> _Permit | None:
     """Return the approval that permits it, None where none is named.
 
     Raises WriterRefused unless the writer has what it needs, as the store knows it now.
@@ -106,8 +106,8 @@ def check_permit(
         case "human_approved_summary":
             _check_summary(request, new, approval)
         case _:
-            return Permit(approval)
-    return Permit(approval, _written_under(connection, approval))
+            return _Permit(approval)
+    return _Permit(approval, _written_under(connection, approval))
 
 
 def _approved(connection: apsw.Connection, request: WriteMemory, principal: Principal) -> Approval:
@@ -212,7 +212,7 @@ def _events(
     )
 
 
-def written_method(new: NewMemory, permit: Permit | None, principal: Principal) -> str | None:
+def written_method(new: NewMemory, permit: _Permit | None, principal: Principal) -> str | None:
     """Return how the name of a writer is known; None without a name.
 
     It is authenticated where it is the principal's that sends the write, and in a summary that a

@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.compile.config import BM25
-from hansard_compiler.compile.items import Item, from_memory, unix_us
+from hansard_compiler.compile.items import CandidateItem, from_memory, unix_us
 from hansard_compiler.compile.models import MemoryRecord, parse
 from hansard_compiler.compile.passes.validate import in_scope
 from hansard_compiler.conflicts import contradictions
@@ -144,12 +144,12 @@ def _conflicts(one: Memory, others: Sequence[Memory]) -> Iterator[MemoryConflict
             yield MemoryConflict(other.memory_id, found.how, other.confidence, found.is_certain)
 
 
-def _item(one: Memory, position: int) -> Item:
+def _item(one: Memory, position: int) -> CandidateItem:
     record = parse(MemoryRecord, candidate_json(one))
     return from_memory(record, position=position, now_us=one.freshness_ns // 1000)
 
 
-def _statement(item: Item) -> str:
+def _statement(item: CandidateItem) -> str:
     """Return what a record says; of a few words, that they hold of its subject."""
     if item.subject is None or len(item.text.split()) >= _FEW_WORDS:
         return item.text

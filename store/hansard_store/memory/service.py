@@ -60,7 +60,7 @@ from hansard_store.memory.records import (
 from hansard_store.memory.retention import names_of, new_memory
 from hansard_store.memory.retrieval import contradicted_by, read_durable, read_working
 from hansard_store.memory.rows import candidate_json, memories_by_number, memory_json
-from hansard_store.memory.supersession import Written
+from hansard_store.memory.supersession import SupersededMemory
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import Principal, check_given, is_own_name
@@ -384,10 +384,10 @@ class MemoryService:
 
 def _held_back(
     connection: apsw.Connection,
-    made: memories.Written,
+    made: memories.SupersededMemory,
     new: NewMemory,
     conflicts: Sequence[MemoryConflict],
-) -> memories.Written:
+) -> memories.SupersededMemory:
     """Let a record wait for a person where it contradicts one that is trusted much more."""
     for one in conflicts:
         if one.is_certain and new.confidence < one.confidence - TRUST_GAP - 1e-9:
@@ -437,7 +437,7 @@ _ACCEPTED: Final = "a person let the newer version stand"
 
 
 def change_of(
-    request: WriteMemory, made: Written, conflicts: Sequence[MemoryConflict] = ()
+    request: WriteMemory, made: SupersededMemory, conflicts: Sequence[MemoryConflict] = ()
 ) -> Change:
     """Return how a write compares with what stood.
 

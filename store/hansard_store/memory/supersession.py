@@ -97,7 +97,7 @@ Outcome = Literal["current", "superseded", "review", "repeat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SupersededMemory:
     """What became of a write."""
 
     id: int
@@ -124,7 +124,7 @@ class Found:
         return self.expires_ns is not None and self.expires_ns <= now_ns
 
 
-def write(connection: apsw.Connection, new: NewMemory, *, now_ns: int) -> Written:
+def write(connection: apsw.Connection, new: NewMemory, *, now_ns: int) -> SupersededMemory:
     """Add a record, and say what became of it. Raises NotCurrent."""
     current = _current(connection, new)
     replaced = _replaced(connection, new)
@@ -142,10 +142,10 @@ def write(connection: apsw.Connection, new: NewMemory, *, now_ns: int) -> Writte
         number = _add(connection, new, rivals, state="current", now_ns=now_ns)
         connection.executemany(_SAY_BY, [(number, one.id) for one in rivals])
         before = tuple(one.memory_id for one in rivals)
-        return Written(number, new.memory_id, "current", superseded=before)
+        return SupersededMemory(number, new.memory_id, "current", superseded=before)
     rival, outcome = against
     number = _add(connection, new, rivals, state=outcome, against=rival.id, now_ns=now_ns)
-    return Written(number, new.memory_id, outcome, stands=rival.memory_id)
+    return SupersededMemory(number, new.memory_id, outcome, stands=rival.memory_id)
 
 
 def _current(connection: apsw.Connection, new: NewMemory) -> Found | None:
@@ -235,11 +235,13 @@ def _replaced(connection: apsw.Connection, new: NewMemory) -> Found | None:
     return found
 
 
-def _repeat(connection: apsw.Connection, found: Found, new: NewMemory, *, now_ns: int) -> Written:
+def _repeat(
+    connection: apsw.Connection, found: Found, new: NewMemory, *, now_ns: int
+) -> SupersededMemory:
     fresh = now_ns if new.freshness_ns is None else new.freshness_ns
     parameters = {"id": found.id, "fresh_ns": fresh, "expires_ns": new.expires_ns}
     connection.execute(_REPEAT, parameters)
-    return Written(found.id, found.memory_id, "repeat")
+    return SupersededMemory(found.id, found.memory_id, "repeat")
 
 
 def _refused(connection: apsw.Connection, new: NewMemory) -> Found | None:

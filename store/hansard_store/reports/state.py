@@ -76,7 +76,7 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryState:
+class _MemoryState:
     """Counts of memory; notes of the heartbeat about itself do not count."""
 
     current: int
@@ -104,7 +104,7 @@ class SystemState:
     blocked: tuple[Task, ...]  # tasks that wait for a person
     blocked_count: int
     approvals_awaiting: int
-    memory: MemoryState
+    memory: _MemoryState
 
 
 def read_state(connection: apsw.Connection, *, now_ns: int, window_ns: int) -> SystemState:
@@ -254,10 +254,10 @@ def _verdicts(connection: apsw.Connection, since_ns: int, now_ns: int) -> Mappin
     return MappingProxyType(counts)
 
 
-def _memory(connection: apsw.Connection, now_ns: int) -> MemoryState:
+def _memory(connection: apsw.Connection, now_ns: int) -> _MemoryState:
     found = facets(connection, now_ns=now_ns)
     notes: int = connection.execute(_OWN_NOTES, (HEARTBEAT_AGENT,)).get
-    return MemoryState(
+    return _MemoryState(
         current=max(found.states.get("current", 0) - notes, 0),
         in_review=found.states.get("review", 0),
         written=written_between(connection, now_ns - WEEK_NS, now_ns),

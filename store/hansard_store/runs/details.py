@@ -41,7 +41,7 @@ LIMIT :limit
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class _LogLine:
     """A log record of a run, as lists show it."""
 
     id: int
@@ -107,10 +107,10 @@ def phrase_of(text: str) -> str | None:
 
 def list_log_lines(
     connection: apsw.Connection, trace_id: bytes, *, limit: int = 20_000
-) -> Sequence[LogLine]:
+) -> Sequence[_LogLine]:
     """Return the log records of a run in order of time."""
     rows = connection.execute(_LOGS, {"trace": trace_id, "limit": limit})
-    return [LogLine(*row) for row in rows]
+    return [_LogLine(*row) for row in rows]
 
 
 def list_event_times(

@@ -89,7 +89,7 @@ class RunItem:
 
 
 @dataclass(frozen=True, slots=True)
-class FacetCount:
+class _FacetCount:
     value: str
     runs: int
 
@@ -104,7 +104,7 @@ class RunFacets:
 
     runs: int
     is_complete: bool
-    counts: Mapping[str, Sequence[FacetCount]]
+    counts: Mapping[str, Sequence[_FacetCount]]
 
 
 RUN_COLUMNS = f"""
@@ -306,18 +306,18 @@ def run_facets(
         numbers = json.dumps([row[0] for row in rows[:FACET_SAMPLE]])
         facets: list[Any] = connection.execute(_FACETS, {"runs": numbers}).fetchall()
         tags = tag_counts(connection, [row[0] for row in rows[:FACET_SAMPLE]], limit=values)
-    counts: dict[str, list[FacetCount]] = {}
+    counts: dict[str, list[_FacetCount]] = {}
     for kind, value, runs in facets:
         if len(bucket := counts.setdefault(kind, [])) < values:
-            bucket.append(FacetCount(value, runs))
+            bucket.append(_FacetCount(value, runs))
     statuses = Counter(
         run_status(stored, alive_until_ns=alive_ns, now_ns=now_ns, waits_until_ns=waits_ns)
         for _, stored, alive_ns, waits_ns in rows[:FACET_SAMPLE]
     )
     by_count = sorted(statuses.items(), key=lambda counted: (-counted[1], counted[0]))
-    counts["status"] = [FacetCount(status, runs) for status, runs in by_count]
+    counts["status"] = [_FacetCount(status, runs) for status, runs in by_count]
     if tags:
-        counts["tag"] = [FacetCount(tag, runs) for tag, runs in tags]
+        counts["tag"] = [_FacetCount(tag, runs) for tag, runs in tags]
     complete = len(rows) <= FACET_SAMPLE
     return RunFacets(
         min(len(rows), FACET_SAMPLE),

@@ -14,7 +14,7 @@ import apsw
 from hansard_store.content.texts import read_message, read_text, searched_words
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.transactions import snapshot
-from hansard_store.search.match_query import MatchQuery, Term, parse_match, pattern_of
+from hansard_store.search.match_query import MatchQuery, SearchTerm, parse_match, pattern_of
 from hansard_store.steps.queries import StepSkeleton, steps_by_number
 
 # A few words of a text around what was looked for, with the places to highlight.
@@ -64,8 +64,8 @@ def _fold_character(character: str) -> str:
     return character if character.isascii() else unicodedata.normalize("NFD", character)[0]
 
 
-def _folded(term: Term) -> Term:
-    return Term(tuple(map(fold, term.words)), is_prefix=term.is_prefix)
+def _folded(term: SearchTerm) -> SearchTerm:
+    return SearchTerm(tuple(map(fold, term.words)), is_prefix=term.is_prefix)
 
 
 USES_COUNTED = 100

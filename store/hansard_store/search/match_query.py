@@ -29,7 +29,7 @@ class InvalidSearchError(InvalidQueryError):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class SearchTerm:
     """One thing to look for: its words in a row, the last one perhaps only begun."""
 
     words: tuple[str, ...]
@@ -45,10 +45,10 @@ class Term:
 class MatchQuery:
     """A parsed search; `expression` is what follows MATCH."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[SearchTerm, ...]
 
     @property
-    def required(self) -> list[Term]:
+    def required(self) -> list[SearchTerm]:
         return [term for term in self.terms if not term.is_excluded]
 
     @property
@@ -74,10 +74,10 @@ def parse_match(text: str) -> MatchQuery:
     return MatchQuery(tuple(terms))
 
 
-def _term(found: re.Match[str]) -> Term:
+def _term(found: re.Match[str]) -> SearchTerm:
     excluded = bool(found["minus"])
     if found["phrase"] is not None:
-        return Term(_words(found["phrase"]), is_excluded=excluded)
+        return SearchTerm(_words(found["phrase"]), is_excluded=excluded)
     word = found["word"]
     words = _words(word)
     is_prefix = word.endswith("*") and bool(words)
@@ -85,7 +85,7 @@ def _term(found: re.Match[str]) -> Term:
         raise InvalidSearchError(
             f"{word!r} begins too many words; give at least {_MIN_PREFIX_LETTERS} letters before *"
         )
-    return Term(words, is_prefix=is_prefix, is_excluded=excluded)
+    return SearchTerm(words, is_prefix=is_prefix, is_excluded=excluded)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORDS.findall(clean))
 
 
-def pattern_of(terms: Sequence[Term]) -> re.Pattern[str]:
+def pattern_of(terms: Sequence[SearchTerm]) -> re.Pattern[str]:
     """Return a pattern that finds the terms in a folded text (see `snippets.fold`)."""
     alternatives = []
     for term in sorted(terms, key=lambda term: -len(term.words)):

@@ -22,7 +22,7 @@ from hansard_store.runs.status import (
 from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.shared_span_ids import shared_side, step_id_of
-from hansard_store.steps.tree import Mark, Node, Tree, TreeCache, build_tree
+from hansard_store.steps.tree import Node, Tree, TreeCache, TreeMark, build_tree
 
 _SHOWN_MATCHES = 5  # of an ambiguous prefix
 _SERVER = ".server"
@@ -183,8 +183,8 @@ def tree_rows(
             row,
             depth=shape.depths[row],
             has_children=shape.has_children(row),
-            orphan=bool(shape.marks[row] & Mark.ORPHAN),
-            loop=bool(shape.marks[row] & Mark.LOOP),
+            orphan=bool(shape.marks[row] & TreeMark.ORPHAN),
+            loop=bool(shape.marks[row] & TreeMark.LOOP),
         )
         for row in rows
         if (step := steps.get(shape.nodes[row].id)) is not None

@@ -38,14 +38,14 @@ class Node(NamedTuple):
     flags: int
 
 
-class Mark(IntFlag):
+class TreeMark(IntFlag):
     """What is odd about a place in the tree."""
 
     ORPHAN = _ORPHAN  # its parent was named but is not here; it stands at the top
     LOOP = _LOOP  # it is its own ancestor; the loop was cut here, it stands at the top
 
 
-_ORPHAN, _LOOP = int(Mark.ORPHAN), int(Mark.LOOP)
+_ORPHAN, _LOOP = int(TreeMark.ORPHAN), int(TreeMark.LOOP)
 
 
 @dataclass(frozen=True, slots=True)

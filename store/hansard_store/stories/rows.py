@@ -61,7 +61,7 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedStory:
     """A story, and a classifier's verdict on it."""
 
     story: Story
@@ -95,7 +95,7 @@ def known_ids(connection: apsw.Connection, source: str, ids: Sequence[str]) -> s
     return {story_id for (story_id,) in rows}
 
 
-def add(connection: apsw.Connection, one: Judged, *, memory: int | None, now_ns: int) -> None:
+def add(connection: apsw.Connection, one: JudgedStory, *, memory: int | None, now_ns: int) -> None:
     """Store the verdict on a story, inside a transaction. Raises AlreadyProcessed."""
     story = one.story
     connection.execute(

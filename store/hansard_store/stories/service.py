@@ -22,7 +22,7 @@ from hansard_store.memory.queries import MemoryFilter, list_memories
 from hansard_store.memory.records import Memory, Origin, Toucher
 from hansard_store.memory.service import MemoryService, WrittenMemory
 from hansard_store.stories import rows as stories
-from hansard_store.stories.rows import Judged, Story
+from hansard_store.stories.rows import JudgedStory, Story
 
 MOST_INTERESTS: Final = 200
 SCANNER: Final = "scanner"  # who reads interests and writes notes
@@ -87,7 +87,7 @@ class StoryService:
         clean = self._retention.clean_text
         return replace(story, title=clean(story.title), url=clean(story.url))
 
-    def record(self, judged: Judged, interest: Memory | None) -> Memory | None:
+    def record(self, judged: JudgedStory, interest: Memory | None) -> Memory | None:
         """Store the verdict on a story, and return the note that an accepted one becomes.
 
         Row and note are one transaction: after a crash both are there, or the story is new.
@@ -106,7 +106,7 @@ class StoryService:
         return self._memory.write(_note(judged, interest), along=along).memory
 
 
-def _note(judged: Judged, interest: Memory) -> WriteMemory:
+def _note(judged: JudgedStory, interest: Memory) -> WriteMemory:
     """Return the note of an accepted story: in its interest's place, and trusted by nobody."""
     story = judged.story
     return WriteMemory(

@@ -11,12 +11,12 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_store.detection.rules import Finding, Rule
+from hansard_store.detection.rules import DetectionFinding, DetectionRule
 from hansard_store.detection.scan import Scan
 from hansard_store.memory.maintenance.reviewed_supersessions import of_task, supersession_json
 from hansard_store.principals.model import CLAIMED
-from hansard_store.tasks.rows import Evidence, Task
-from hansard_store.tasks.service import Recorded, decision_of
+from hansard_store.tasks.rows import Task, TaskRunEvidence
+from hansard_store.tasks.service import RecordedDecision, decision_of
 from hansard_store.times import time_text
 
 # What stands for each kind of evidence: an error, what was to be done, what a memory is about.
@@ -33,7 +33,7 @@ FROM memory JOIN memory_body ON memory_body.memory = memory.id WHERE memory_id =
 }
 
 
-def sample_of(connection: apsw.Connection, evidence: Evidence) -> str | None:
+def sample_of(connection: apsw.Connection, evidence: TaskRunEvidence) -> str | None:
     """Return the words of one occurrence; None where nothing is stored of it any more."""
     if evidence.kind == "figure":
         return evidence.id
@@ -89,7 +89,7 @@ def task_json(connection: apsw.Connection, task: Task) -> Json:
     }
 
 
-def scan_json(connection: apsw.Connection, found: Scan, recorded: list[Recorded]) -> Json:
+def scan_json(connection: apsw.Connection, found: Scan, recorded: list[RecordedDecision]) -> Json:
     """Return what a look found, level by level, and what became of each finding."""
     levels: dict[str, list[Json]] = {"action": [], "component": [], "architecture": []}
     for one in recorded:
@@ -102,8 +102,8 @@ def scan_json(connection: apsw.Connection, found: Scan, recorded: list[Recorded]
     }
 
 
-def _finding_json(connection: apsw.Connection, one: Recorded) -> Json:
-    finding: Finding = one.finding
+def _finding_json(connection: apsw.Connection, one: RecordedDecision) -> Json:
+    finding: DetectionFinding = one.finding
     newest = finding.occurrences[-1]
     return {
         "rule": finding.rule.name,
@@ -114,7 +114,7 @@ def _finding_json(connection: apsw.Connection, one: Recorded) -> Json:
         "subject": {"kind": finding.subject_kind, "name": finding.subject or None},
         "title": finding.title,
         "description": finding.description,
-        "sample": sample_of(connection, Evidence(newest.kind, newest.id, newest.at_ns)),
+        "sample": sample_of(connection, TaskRunEvidence(newest.kind, newest.id, newest.at_ns)),
         "count": len(finding.occurrences),
         **_times("first", finding.first_ns),
         **_times("last", finding.last_ns),
@@ -123,7 +123,7 @@ def _finding_json(connection: apsw.Connection, one: Recorded) -> Json:
     }
 
 
-def _rule_json(rule: Rule) -> Json:
+def _rule_json(rule: DetectionRule) -> Json:
     return {
         "rule": rule.name,
         "level": rule.level,

@@ -22,7 +22,7 @@ OPEN: Final = ("blocked", "approved")
 _ABOVE_ALL: Final = (1 << 63) - 1
 
 
-class Evidence(NamedTuple):
+class TaskRunEvidence(NamedTuple):
     """A step, an approval or a memory in which it happened."""
 
     kind: EvidenceKind
@@ -49,7 +49,7 @@ class Task:
     first_ns: int
     last_ns: int
     counted_to: int
-    evidence: tuple[Evidence, ...]  # the first one and the newest, the oldest first
+    evidence: tuple[TaskRunEvidence, ...]  # the first one and the newest, the oldest first
     activity: tuple[int, ...]  # of the window when it was last seen, the oldest first
     threshold: int
     window_ns: int
@@ -224,7 +224,7 @@ def _task(row: Any) -> Task:
             **columns,
             "task_id": columns["task_id"].hex(),
             "review": bool(columns["review"]),
-            "evidence": tuple(Evidence(*one) for one in json_of(columns["evidence"])),
+            "evidence": tuple(TaskRunEvidence(*one) for one in json_of(columns["evidence"])),
             "activity": tuple(json_of(columns["activity"])),
         }
     )

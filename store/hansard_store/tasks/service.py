@@ -29,7 +29,7 @@ from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import snapshot
-from hansard_store.detection.rules import REVIEW_RULES, Finding, Occurrence
+from hansard_store.detection.rules import REVIEW_RULES, DetectionFinding, Occurrence
 from hansard_store.ids import new_id, short_id
 from hansard_store.memory.maintenance import reviewed_supersessions
 from hansard_store.memory.maintenance.reviewed_supersessions import (
@@ -46,7 +46,7 @@ from hansard_store.tasks.errors import (
     TaskDecided,
     TaskNotApproved,
 )
-from hansard_store.tasks.rows import Decided, Evidence, Origin, State, Task, get_task
+from hansard_store.tasks.rows import Decided, Origin, State, Task, TaskRunEvidence, get_task
 
 MOST_EVIDENCE: Final = 20  # ids that a task keeps: the first one and the newest
 _PATTERN_BYTES: Final = 16
@@ -54,14 +54,14 @@ Outcome = Literal["opened", "counted", "known", "decided", "would_open", "would_
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedDecision:
     """What became of a finding, or would.
 
     `opened` a task; an open one `counted` more; nothing new is `known`; or a person has `decided`
     about it, and since then it did not repeat as often as the rule says.
     """
 
-    finding: Finding
+    finding: DetectionFinding
     outcome: Outcome
     task: Task | None  # None where none is open
 
@@ -70,7 +70,7 @@ class Recorded:
 class _Weighed:
     """A finding beside its task, and those of its occurrences that no task counts."""
 
-    finding: Finding
+    finding: DetectionFinding
     outcome: Outcome
     task: Task | None
     pattern: bytes
@@ -117,10 +117,10 @@ class TaskService:
 
     def record(
         self,
-        findings: Sequence[Finding],
+        findings: Sequence[DetectionFinding],
         *,
-        along: Callable[[apsw.Connection, Recorded], None] = lambda *_: None,
-    ) -> list[Recorded]:
+        along: Callable[[apsw.Connection, RecordedDecision], None] = lambda *_: None,
+    ) -> list[RecordedDecision]:
         """Open a blocked task for each pattern, or count more of the one that is open.
 
         Nothing counts twice, and nothing that a person has decided about counts again. `along`
@@ -133,13 +133,14 @@ class TaskService:
                 along(connection, one)
             return recorded
 
-    def look_up(self, findings: Sequence[Finding]) -> list[Recorded]:
+    def look_up(self, findings: Sequence[DetectionFinding]) -> list[RecordedDecision]:
         """Return what `record` would do, and change nothing."""
         connection = self._connections.get()
         with snapshot(connection):
             weighed = [self._weigh(connection, one) for one in findings]
         return [
-            Recorded(one.finding, _WOULD.get(one.outcome, one.outcome), one.task) for one in weighed
+            RecordedDecision(one.finding, _WOULD.get(one.outcome, one.outcome), one.task)
+            for one in weighed
         ]
 
     def decide(self, task_id: str, request: Decide, *, by: str = "") -> Task:
@@ -169,19 +170,21 @@ class TaskService:
 
     # ---- inside
 
-    def _record(self, connection: apsw.Connection, finding: Finding, *, now_ns: int) -> Recorded:
+    def _record(
+        self, connection: apsw.Connection, finding: DetectionFinding, *, now_ns: int
+    ) -> RecordedDecision:
         weighed = self._weigh(connection, finding)
         if weighed.outcome == "counted" and weighed.task is not None:
             task = _counted(weighed.task, finding, weighed.fresh, now_ns=now_ns)
             tasks.count_more(connection, task)
-            return Recorded(finding, "counted", task)
+            return RecordedDecision(finding, "counted", task)
         if weighed.outcome == "opened":
             task = _opened(weighed.pattern, finding, weighed.fresh, now_ns=now_ns)
             tasks.add_task(connection, task)
-            return Recorded(finding, "opened", tasks.find_open(connection, weighed.pattern))
-        return Recorded(finding, weighed.outcome, weighed.task)
+            return RecordedDecision(finding, "opened", tasks.find_open(connection, weighed.pattern))
+        return RecordedDecision(finding, weighed.outcome, weighed.task)
 
-    def _weigh(self, connection: apsw.Connection, finding: Finding) -> _Weighed:
+    def _weigh(self, connection: apsw.Connection, finding: DetectionFinding) -> _Weighed:
         """Say what a finding comes to, beside what is counted already."""
         pattern = self._pattern(finding)
         number, last_ns = tasks.counted_until(connection, pattern)
@@ -196,7 +199,7 @@ class TaskService:
             outcome = "opened" if len(fresh) >= needed else "decided"
         return _Weighed(finding, outcome, task, pattern, fresh)
 
-    def _pattern(self, finding: Finding) -> bytes:
+    def _pattern(self, finding: DetectionFinding) -> bytes:
         """Return the name of a pattern: keyed, as recorded words may be in its signature."""
         parts = [finding.rule.name, finding.subject_kind, finding.subject, finding.signature]
         digest = hmac.digest(self._retention.key, canonical_bytes(parts), hashlib.sha256)
@@ -293,7 +296,9 @@ def _decided_already(task: Task) -> TaskDecided:
     )
 
 
-def _opened(pattern: bytes, finding: Finding, fresh: Sequence[Occurrence], *, now_ns: int) -> Task:
+def _opened(
+    pattern: bytes, finding: DetectionFinding, fresh: Sequence[Occurrence], *, now_ns: int
+) -> Task:
     return Task(
         id=0,
         task_id=new_id().hex(),
@@ -319,7 +324,9 @@ def _opened(pattern: bytes, finding: Finding, fresh: Sequence[Occurrence], *, no
     )
 
 
-def _counted(task: Task, finding: Finding, fresh: Sequence[Occurrence], *, now_ns: int) -> Task:
+def _counted(
+    task: Task, finding: DetectionFinding, fresh: Sequence[Occurrence], *, now_ns: int
+) -> Task:
     return replace(
         task,
         count=task.count + len(fresh),
@@ -334,7 +341,7 @@ def _counted(task: Task, finding: Finding, fresh: Sequence[Occurrence], *, now_n
     )
 
 
-def _evidence(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
+def _evidence(found: Sequence[TaskRunEvidence]) -> tuple[TaskRunEvidence, ...]:
     """Return the first one and the newest."""
     evidence = sorted(found, key=lambda one: one.at_ns)
     if len(evidence) > MOST_EVIDENCE:
@@ -342,5 +349,5 @@ def _evidence(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return tuple(evidence)
 
 
-def _evidence_of(one: Occurrence) -> Evidence:
-    return Evidence(one.kind, one.id, one.at_ns)
+def _evidence_of(one: Occurrence) -> TaskRunEvidence:
+    return TaskRunEvidence(one.kind, one.id, one.at_ns)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.transcripts.entry import Entry
+from hansard_compiler.transcripts.entry import TranscriptEntry
 from hansard_compiler.transcripts.errors import HeadStale, MessageIdUsed, NothingToFold
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId
 from hansard_compiler.transcripts.messages import SCHEMA_VERSION, Row
@@ -199,7 +199,7 @@ def head_of(connection: apsw.Connection, log: LogId) -> int:
 
 
 def add_message(
-    connection: apsw.Connection, log: LogId, entry: Entry, *, now_ns: int
+    connection: apsw.Connection, log: LogId, entry: TranscriptEntry, *, now_ns: int
 ) -> tuple[Row, bool]:
     """Append a message, and say whether it is new: one that was sent twice stands once.
 

@@ -20,9 +20,9 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.entry import (
     CLIP_BYTES,
-    Entry,
     NewMessage,
     Original,
+    TranscriptEntry,
     enter,
 )
 from hansard_compiler.transcripts.errors import NothingToFold, TranscriptWithheld
@@ -158,7 +158,7 @@ class SqliteTranscripts:
         return self._write(add)
 
     def _add(
-        self, to: apsw.Connection, conversation: Conversation, log: LogId, entry: Entry
+        self, to: apsw.Connection, conversation: Conversation, log: LogId, entry: TranscriptEntry
     ) -> StoredMessage:
         row, is_new = rows.add_message(to, log, entry, now_ns=self._clock())
         stored = decode(log, row)

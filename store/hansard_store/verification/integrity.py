@@ -124,7 +124,7 @@ Progress = Callable[[str, int, int], None]  # check, rows done, rows in all
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class IntegrityFinding:
     """A row that is not as it was written."""
 
     check: str
@@ -135,16 +135,16 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class IntegrityReport:
     """What was looked at, and the first broken row of each check."""
 
-    findings: list[Finding]
+    findings: list[IntegrityFinding]
     rows: int
     seals: SealReport = field(default_factory=SealReport)
     notes: list[str] = field(default_factory=list)  # what differs, and alters no row
 
     @property
-    def broken(self) -> list[Finding]:
+    def broken(self) -> list[IntegrityFinding]:
         """The findings that Hansard itself cannot have left."""
         return [one for one in self.findings if one.is_certain]
 
@@ -169,7 +169,7 @@ def verify_store(
     every: int = 1,
     heads_copy: str | None = None,
     progress: Progress = lambda _check, _done, _total: None,
-) -> Report:
+) -> IntegrityReport:
     """Check the whole store, or of large tables every nth row; reads all of it by default.
 
     `heads_copy`: the setting of that name; None asks the environment, then the platform.
@@ -179,7 +179,7 @@ def verify_store(
     try:
         connection = open_reader(folder)
     except apsw.CorruptError as error:  # a schema that SQLite cannot read
-        return Report([Finding("file", "(file)", "", str(error))], 0)
+        return IntegrityReport([IntegrityFinding("file", "(file)", "", str(error))], 0)
     try:
         store = _Store(connection, folder, folder.key(), copy_folder(heads_copy))
         return _verify(store, every=every, progress=progress)
@@ -187,25 +187,25 @@ def verify_store(
         connection.close()
 
 
-def _verify(store: _Store, *, every: int, progress: Progress) -> Report:
-    findings: list[Finding] = []
+def _verify(store: _Store, *, every: int, progress: Progress) -> IntegrityReport:
+    findings: list[IntegrityFinding] = []
     rows = 0
     notes = _notes(store.connection)
     for check, found in _WHOLE.items():
         findings += _first(check, found, store)
         progress(check, 1, 1)
     if any(finding.check == "file" for finding in findings):
-        return Report(
+        return IntegrityReport(
             findings, rows, notes=notes
         )  # rows read from damaged pages would tell nothing more
     seals = SealCheck(store.connection, store.key)
-    findings += [Finding("seals", *one) for one in seals.run()]
+    findings += [IntegrityFinding("seals", *one) for one in seals.run()]
     progress("seals", 1, 1)
     for name, look in _TABLES.items():
         broken, looked = _Scan(store.folder, store.connection, name, every, progress).run(look)
         findings += broken
         rows += looked
-    return Report(findings, rows, seals.report, notes)
+    return IntegrityReport(findings, rows, seals.report, notes)
 
 
 def _notes(connection: apsw.Connection) -> list[str]:
@@ -221,11 +221,11 @@ def _notes(connection: apsw.Connection) -> list[str]:
         return []
 
 
-def _first(check: str, find: Callable[[_Store], _Found], store: _Store) -> list[Finding]:
+def _first(check: str, find: Callable[[_Store], _Found], store: _Store) -> list[IntegrityFinding]:
     try:
-        return [Finding(check, *one) for one in islice(find(store), _MOST.get(check, 1))]
+        return [IntegrityFinding(check, *one) for one in islice(find(store), _MOST.get(check, 1))]
     except (apsw.CorruptError, apsw.SQLError) as error:
-        return [Finding("file", "(file)", "", str(error))]
+        return [IntegrityFinding("file", "(file)", "", str(error))]
 
 
 # ---- whole-store checks: each yields (table, row, message)
@@ -376,7 +376,7 @@ class _Scan:
         self._every = every
         self._progress = progress
 
-    def run(self, look: _Look) -> tuple[list[Finding], int]:
+    def run(self, look: _Look) -> tuple[list[IntegrityFinding], int]:
         """Return the first broken row, if any, and how many were looked at."""
         sql = f"{look.select} WHERE {look.key} > ? ORDER BY {look.key} LIMIT {_AT_ONCE}"
         total = int(self.connection.execute(f"SELECT count(*) FROM {self._table}").get)
@@ -390,7 +390,7 @@ class _Scan:
                         look.check(self, *row)
                     except StoreCorruptError as error:
                         key = row[0].hex() if isinstance(row[0], bytes) else str(row[0])
-                        return [Finding(look.name, self._table, key, str(error))], looked
+                        return [IntegrityFinding(look.name, self._table, key, str(error))], looked
                     looked += 1
             if not rows:
                 return [], looked

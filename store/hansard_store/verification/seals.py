@@ -17,7 +17,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.renamed import current_table
-from hansard_store.audit.seal_marks import Mark, read_marks
+from hansard_store.audit.seal_marks import SealMark, read_marks
 from hansard_store.audit.seal_tables import (
     BLOCK,
     BUCKET,
@@ -88,7 +88,7 @@ class SealCheck:
     _seq: int = 0
     _blocks: dict[tuple[str, int], str] = field(default_factory=dict)
     _buckets: dict[int, str] = field(default_factory=dict)
-    _pending: dict[tuple[str, str], Mark] = field(default_factory=dict)
+    _pending: dict[tuple[str, str], SealMark] = field(default_factory=dict)
     _is_of_another_key: bool = False
 
     def run(self) -> Found:
@@ -124,7 +124,7 @@ class SealCheck:
         """Return what the chain holds of a block; `` of none."""
         return self._blocks.get((table, block), "")
 
-    def pending(self, table: str, key: str) -> Mark | None:
+    def pending(self, table: str, key: str) -> SealMark | None:
         """Return the last mark of a row that is not sealed yet."""
         return self._pending.get((table, key))
 

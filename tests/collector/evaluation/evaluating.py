@@ -10,7 +10,7 @@ from typing import Any
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.evaluation.engine import Evaluated, Evaluation
-from hansard_collector.evaluation.settings import Rules, load_rules
+from hansard_collector.evaluation.settings import EvaluationRules, load_rules
 from hansard_compiler.calls import Json
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention_modes import RetentionMode
@@ -31,7 +31,7 @@ class Evaluating:
         self.mode = RetentionMode(retention)
         self.now_ns = START
         self.book = MemoryService(self.folder, clock=lambda: self.now_ns)
-        self.rules: Rules = load_rules()
+        self.rules: EvaluationRules = load_rules()
 
     def close(self) -> None:
         self.book.close()

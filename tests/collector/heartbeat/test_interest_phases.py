@@ -21,7 +21,7 @@ from hansard_collector.judges import (
     JudgeSettings,
     judges_from,
 )
-from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
+from hansard_compiler.classifier import CONTRADICTS, ClassifierQuestion, ClassifierVerdict
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.heartbeat import PhaseRecord
@@ -43,12 +43,12 @@ class Fake:
     """A classifier that finds everything near, and remembers what it was asked."""
 
     name: str = "fake/1"
-    asked: list[Question] = field(default_factory=list)
+    asked: list[ClassifierQuestion] = field(default_factory=list)
 
-    def __call__(self, question: Question) -> Verdict:
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
         self.asked.append(question)
         label = CONTRADICTS if question.task == "contradiction" else question.labels[0]
-        return Verdict(label, 0.95, "a fake")
+        return ClassifierVerdict(label, 0.95, "a fake")
 
 
 @dataclass
@@ -200,8 +200,8 @@ def test_another_classifier_is_asked_by_everything_that_classifies(house: House)
         "A history of bread",
     ]
     judged = Judges(classifier=fake).for_task("contradiction")
-    question = Question("contradiction", "It is 3.", (CONTRADICTS,), "It is 3.")
-    assert judged(question) == Verdict(CONTRADICTS, 0.95, "a fake")
+    question = ClassifierQuestion("contradiction", "It is 3.", (CONTRADICTS,), "It is 3.")
+    assert judged(question) == ClassifierVerdict(CONTRADICTS, 0.95, "a fake")
 
 
 # ---- a model in place of the offline judges

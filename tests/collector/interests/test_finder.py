@@ -11,7 +11,7 @@ import pytest
 
 from hansard_collector.interests.finder import InterestFinder, InterestsResult
 from hansard_collector.interests.phrases import PhraseExtractor
-from hansard_collector.interests.topics import Entry, Topic
+from hansard_collector.interests.topics import Topic, TopicEntry
 from hansard_collector.judges import InvalidJudgement
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_compiler.models.memory import EndMemory
@@ -33,7 +33,7 @@ class Naming:
 
     def __init__(self, *topics: str | Topic) -> None:
         self.topics = [one if isinstance(one, Topic) else Topic(one, None) for one in topics]
-        self.shown: list[Entry] = []
+        self.shown: list[TopicEntry] = []
 
     def __call__(self, entries: Any, /, *, limit: int = 5) -> list[Topic]:
         self.shown += entries

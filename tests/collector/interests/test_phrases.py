@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from bench.quality.interests import measured
 from hansard_collector.interests.phrases import COMMON, PhraseExtractor
-from hansard_collector.interests.topics import Entry
+from hansard_collector.interests.topics import TopicEntry
 
 
-def entries(*texts: str, subject: str = "x") -> list[Entry]:
-    return [Entry(f"{at:032x}", "note", subject, text) for at, text in enumerate(texts)]
+def entries(*texts: str, subject: str = "x") -> list[TopicEntry]:
+    return [TopicEntry(f"{at:032x}", "note", subject, text) for at, text in enumerate(texts)]
 
 
 def topics(*texts: str, subject: str = "x") -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_collector.interests.topics import Entry, Topic
+from hansard_collector.interests.topics import Topic, TopicEntry
 from hansard_collector.judges import (
     Choice,
     ClassifierChoice,
@@ -21,7 +21,13 @@ from hansard_collector.judges import (
     judges_from,
 )
 from hansard_collector.judges.recording import CallTrace
-from hansard_compiler.classifier import AGREES, CONTRADICTS, UNRELATED, Question, Verdict
+from hansard_compiler.classifier import (
+    AGREES,
+    CONTRADICTS,
+    UNRELATED,
+    ClassifierQuestion,
+    ClassifierVerdict,
+)
 from hansard_compiler.providers.transport.failures import (
     AnswerTruncated,
     ProviderError,
@@ -33,8 +39,8 @@ from tests.instrumentation.clients.provider import CHAT, SECRET, Provider, json_
 from tests.store.empty import empty_store
 
 LABELS = (CONTRADICTS, AGREES, UNRELATED)
-QUESTION = Question("contradiction", "It is 3.", LABELS, "It is 4.", "the rate")
-ENTRIES = (Entry("a" * 32, "note", "search", "Full text search is slow."),)
+QUESTION = ClassifierQuestion("contradiction", "It is 3.", LABELS, "It is 4.", "the rate")
+ENTRIES = (TopicEntry("a" * 32, "note", "search", "Full text search is slow."),)
 MESSAGE: dict[str, Any] = {
     "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-haiku-4-5",
     "stop_reason": "end_turn", "usage": {"input_tokens": 9, "output_tokens": 3},
@@ -91,7 +97,7 @@ def test_a_model_answers_with_a_label_a_score_and_a_reason(
 
     verdict = judges.for_task("contradiction")(QUESTION)
 
-    assert verdict == Verdict(CONTRADICTS, 0.9, "two rates")
+    assert verdict == ClassifierVerdict(CONTRADICTS, 0.9, "two rates")
     told = asked(server)
     assert told == {
         "subject": "the rate", "older": "It is 3.", "newer": "It is 4.", "labels": list(LABELS),

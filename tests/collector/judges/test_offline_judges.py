@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from hansard_collector.judges.embedders import HashedPieces, WordVectors, cosine
 from hansard_collector.judges.offline import OfflineClassifier
-from hansard_compiler.classifier import AGREES, CONTRADICTS, UNRELATED, Question, Verdict
+from hansard_compiler.classifier import (
+    AGREES,
+    CONTRADICTS,
+    UNRELATED,
+    ClassifierQuestion,
+    ClassifierVerdict,
+)
 
 LABELS = (CONTRADICTS, AGREES, UNRELATED)
 _PRINT = """
@@ -21,13 +27,15 @@ print({kind}()(["Payments are retried five times.", "Zahlungen", "", "SQLite"]))
 """
 
 
-def contradiction(older: str, newer: str, subject: str = "") -> Verdict:
-    return OfflineClassifier()(Question("contradiction", older, LABELS, newer, subject))
+def contradiction(older: str, newer: str, subject: str = "") -> ClassifierVerdict:
+    return OfflineClassifier()(ClassifierQuestion("contradiction", older, LABELS, newer, subject))
 
 
 def test_topics_are_judged_by_their_words() -> None:
     verdict = OfflineClassifier()(
-        Question("topic", "Full-text search in PostgreSQL", ("SQLite full text search", "bread"))
+        ClassifierQuestion(
+            "topic", "Full-text search in PostgreSQL", ("SQLite full text search", "bread")
+        )
     )
 
     assert (verdict.label, verdict.score) == ("SQLite full text search", 0.75)
@@ -61,7 +69,9 @@ def test_a_correction_denies_what_it_corrects() -> None:
 
 
 def test_a_label_that_was_not_given_is_no_answer() -> None:
-    question = Question("contradiction", "Rates are 3.", (UNRELATED,), "Rates are 4.", "rates")
+    question = ClassifierQuestion(
+        "contradiction", "Rates are 3.", (UNRELATED,), "Rates are 4.", "rates"
+    )
 
     assert OfflineClassifier()(question).label in (None, UNRELATED)
 

@@ -13,7 +13,7 @@ from hansard_collector.judges.errors import JudgeError
 from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer, MaintenanceResult, MaintenanceSettings
 from hansard_compiler.calls import Json
-from hansard_compiler.classifier import Question, Verdict
+from hansard_compiler.classifier import ClassifierQuestion, ClassifierVerdict
 from hansard_store.memory.maintenance.service import MaintenanceService
 from hansard_store.tasks.service import TaskService
 from tests.store.memory_maker import SECOND, MemoryMaker
@@ -23,12 +23,12 @@ from tests.store.memory_maker import SECOND, MemoryMaker
 class Answers:
     """A classifier that gives one answer, and counts how often it is asked."""
 
-    verdict: Verdict
+    verdict: ClassifierVerdict
     name: str = "answers/1"
-    asked: list[Question] = field(default_factory=list)
+    asked: list[ClassifierQuestion] = field(default_factory=list)
     before: Callable[[], object] = lambda: None  # what happens while it thinks
 
-    def __call__(self, question: Question) -> Verdict:
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
         """Give the answer; see the protocol of a classifier."""
         self.asked.append(question)
         self.before()

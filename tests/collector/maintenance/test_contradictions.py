@@ -10,7 +10,7 @@ import pytest
 from hansard_collector.judges import Judges
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_collector.maintenance import result_json
-from hansard_compiler.classifier import CONTRADICTS, UNRELATED, Verdict
+from hansard_compiler.classifier import CONTRADICTS, UNRELATED, ClassifierVerdict
 from hansard_compiler.compile.engine import compile_context
 from hansard_compiler.compile.ports import Ports
 from hansard_compiler.models.memory import EndMemory, UnsupersedeMemory
@@ -27,8 +27,8 @@ from tests.collector.maintenance.maintaining import Answers, Down, Upkeep
 from tests.store.memory_maker import PROJECT, SECOND
 
 OLD, NEW = "The staging server listens on port 8080.", "The staging server listens on port 9090."
-SURE = Verdict(CONTRADICTS, 0.95, "both cannot hold")
-DOUBT = Verdict(CONTRADICTS, 0.6, "they may both hold")
+SURE = ClassifierVerdict(CONTRADICTS, 0.95, "both cannot hold")
+DOUBT = ClassifierVerdict(CONTRADICTS, 0.6, "they may both hold")
 
 
 @pytest.mark.covers("MM-02")
@@ -102,7 +102,7 @@ def test_the_classifier_is_asked_about_pairs_alone_and_only_once(upkeep: Upkeep)
     upkeep.write(OLD)
     upkeep.write("The staging server has 12 cores.")
     upkeep.write("Ada prefers tea.", "Ada")
-    classifier = Answers(Verdict(UNRELATED, 0.9))
+    classifier = Answers(ClassifierVerdict(UNRELATED, 0.9))
 
     first = upkeep.run(Judges(classifier))
     again = upkeep.run(Judges(classifier))
@@ -120,7 +120,7 @@ def test_the_classifier_is_asked_about_pairs_alone_and_only_once(upkeep: Upkeep)
 def test_calls_are_bounded_and_what_is_left_is_judged_by_the_next_run(upkeep: Upkeep) -> None:
     for number in range(4):
         upkeep.write(f"The staging server listens on port {8080 + number}.")
-    classifier = Answers(Verdict(UNRELATED, 0.9))
+    classifier = Answers(ClassifierVerdict(UNRELATED, 0.9))
 
     runs = [upkeep.run(Judges(classifier), most_calls=4) for _ in range(3)]
 
@@ -369,7 +369,7 @@ def test_a_classifier_that_is_down_supersedes_nothing_and_is_asked_again_later(
     down = Down()
 
     told = result_json(upkeep.run(Judges(down, down)))
-    later = upkeep.run(Judges(Answers(Verdict(UNRELATED, 1.0), name=down.name)))
+    later = upkeep.run(Judges(Answers(ClassifierVerdict(UNRELATED, 1.0), name=down.name)))
 
     assert down.asked == 3  # in a row, then it is down
     assert told["contradictions"]["failed"] == 3
@@ -382,7 +382,7 @@ def test_an_answer_that_was_not_asked_for_is_none(upkeep: Upkeep) -> None:
     upkeep.write(OLD)
     upkeep.write(NEW)
 
-    for verdict in (Verdict("maybe", 1.0), Verdict(CONTRADICTS, 1.5)):
+    for verdict in (ClassifierVerdict("maybe", 1.0), ClassifierVerdict(CONTRADICTS, 1.5)):
         result = upkeep.run(Judges(Answers(verdict)))
         assert result.contradictions is not None
         assert (result.contradictions.failed, result.applied) == (1, [])
@@ -402,7 +402,9 @@ def test_a_purge_takes_the_words_beside_a_supersession(upkeep: Upkeep) -> None:
     older = upkeep.write(OLD)
     upkeep.write(NEW)
     upkeep.correct("Correction: staging listens on 9091.", "staging")
-    upkeep.run(Judges(Answers(Verdict(CONTRADICTS, 0.95, "8080 is not 9090")), HashedPieces()))
+    upkeep.run(
+        Judges(Answers(ClassifierVerdict(CONTRADICTS, 0.95, "8080 is not 9090")), HashedPieces())
+    )
 
     upkeep.memory.book.purge(EndMemory(memory_id=older, by="noor", reason="asked"))
 

@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hansard_collector.otlp.signals import ExportRequest
 from hansard_collector.pipeline.decoding import decode_request
 from hansard_collector.pipeline.requests import IngestRequest, IngestResult, RefusedRequest
-from hansard_collector.receivers.export_response import Refusal
+from hansard_collector.receivers.export_response import ExportRefusal
 from hansard_collector.receivers.grpc import NO_TOKEN, Authorise, GrpcReceiver
 
 
@@ -145,7 +145,7 @@ OpenGrpc = Callable[..., GrpcReceiver]  # takes those of GrpcSettings, and autho
 def require_bearer(token: str) -> Authorise:
     """Let in only `Bearer <token>`."""
 
-    def authorise(authorization: str) -> Refusal | None:
+    def authorise(authorization: str) -> ExportRefusal | None:
         scheme, _, sent = authorization.partition(" ")
         is_right = scheme.lower() == "bearer" and sent.strip() == token
         return None if is_right else NO_TOKEN

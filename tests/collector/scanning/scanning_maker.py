@@ -10,7 +10,12 @@ import apsw
 
 from hansard_collector.scanning import HackerNews, Scanner, ScanResult
 from hansard_compiler.calls import Json
-from hansard_compiler.classifier import Classifier, Question, Verdict, WordOverlap
+from hansard_compiler.classifier import (
+    Classifier,
+    ClassifierQuestion,
+    ClassifierVerdict,
+    WordOverlap,
+)
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.memory.service import MemoryService
 from hansard_store.stories.service import StoryService
@@ -27,7 +32,7 @@ class Counting:
     name: str = "counting/1"
     asked: list[str] = field(default_factory=list)
 
-    def __call__(self, question: Question) -> Verdict:
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
         self.asked.append(question.text)
         return WordOverlap()(question)
 

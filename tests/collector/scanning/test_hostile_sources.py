@@ -7,7 +7,12 @@ import socket
 
 import pytest
 
-from hansard_collector.scanning import HackerNews, InvalidResponse, SourceUnavailable, check_address
+from hansard_collector.scanning import (
+    HackerNews,
+    InvalidScannerResponse,
+    SourceUnavailable,
+    check_address,
+)
 from hansard_compiler.errors import ConfigError
 from tests.collector.scanning.hacker_news import Answer, dripping, status
 from tests.collector.scanning.scanning_maker import Scanning
@@ -106,7 +111,7 @@ def test_a_secret_in_a_title_or_an_address_is_on_no_disk_and_before_no_classifie
 def test_a_list_that_is_none_ends_the_scan(baking: Scanning, answer: Answer) -> None:
     baking.server.answers[LIST] = answer
 
-    with pytest.raises(InvalidResponse):
+    with pytest.raises(InvalidScannerResponse):
         baking.scan()
 
     assert baking.server.items_asked == []

@@ -13,7 +13,7 @@ import pytest
 
 from hansard._runtime.locks import hold_lock
 from hansard_collector.scanning import InvalidVerdict, NoInterests, Scanner, ScanRunning
-from hansard_compiler.classifier import Question, Verdict
+from hansard_compiler.classifier import ClassifierQuestion, ClassifierVerdict
 from hansard_compiler.compile.passes.score import TERMS
 from hansard_compiler.compile.state import Receipt
 from hansard_compiler.models.memory import EndMemory
@@ -217,19 +217,23 @@ def trust_of(receipt: Receipt) -> int:
 class Answering:
     """A classifier that answers whatever it was made with."""
 
-    verdict: Verdict
+    verdict: ClassifierVerdict
     name: str = "answering/1"
 
-    def __call__(self, question: Question) -> Verdict:
+    def __call__(self, question: ClassifierQuestion) -> ClassifierVerdict:
         return self.verdict
 
 
 @pytest.mark.parametrize(
     "verdict",
-    [Verdict("weather", 1.0), Verdict(None, -1.0), Verdict("OpenTelemetry", float("nan"))],
+    [
+        ClassifierVerdict("weather", 1.0),
+        ClassifierVerdict(None, -1.0),
+        ClassifierVerdict("OpenTelemetry", float("nan")),
+    ],
 )
 def test_a_classifier_that_answers_nonsense_decides_nothing(
-    searching: Scanning, verdict: Verdict
+    searching: Scanning, verdict: ClassifierVerdict
 ) -> None:
     result = searching.scan(classifier=Answering(verdict))
 

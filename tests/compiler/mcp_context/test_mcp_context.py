@@ -14,7 +14,7 @@ from hansard_compiler.compile.models import ContextItem
 from hansard_compiler.mcp_context import (
     MOST_NAME,
     WORKSPACE_RULE,
-    Workspace,
+    McpWorkspace,
     prompt_asset,
     resource_items,
     tool_specs,
@@ -103,7 +103,7 @@ def test_other_texts_are_documents_and_bytes_are_described() -> None:
 
 @pytest.mark.covers("MC-09")
 def test_a_file_outside_of_the_roots_is_refused_unread_with_a_receipt() -> None:
-    desk = Workspace.of([{"uri": "file:///desk"}], resolve=str)
+    desk = McpWorkspace.of([{"uri": "file:///desk"}], resolve=str)
     passwd = {"uri": "file:///etc/passwd", "name": "passwd"}
     (inside,) = resource_items(
         "desk", ORDERS, read(ORDERS["uri"], "Order 7"), now=NOW, workspace=desk

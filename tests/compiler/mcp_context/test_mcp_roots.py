@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from hansard.workspace import workspace
 from hansard_compiler.compile.errors import InvalidInput
-from hansard_compiler.mcp_context import Boundary, Workspace
+from hansard_compiler.mcp_context import McpBoundary, McpWorkspace
 
 ROOT = [{"uri": "file:///srv/desk", "name": "desk"}]
-DESK = Workspace.of(ROOT, resolve=str)
+DESK = McpWorkspace.of(ROOT, resolve=str)
 
 
 @pytest.mark.parametrize(
@@ -39,34 +39,34 @@ def test_what_is_inside_is_taken(uri: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "reason"),
     [
-        ("file:///etc/passwd", Boundary.OUTSIDE),
-        ("file:///srv/desktop/a", Boundary.OUTSIDE),
-        ("file:///srv", Boundary.OUTSIDE),
-        ("file:///WORK/desk/a", Boundary.OUTSIDE),
-        ("file:///srv/desk/../secret", Boundary.UNCLEAR),
-        ("file:///srv/desk/%2e%2e/secret", Boundary.UNCLEAR),
-        ("file:///srv/desk/%2E./secret", Boundary.UNCLEAR),
-        ("file:///srv/desk%2Fa", Boundary.UNCLEAR),
-        ("file:///srv/desk/..%5c..%5csecret", Boundary.UNCLEAR),
-        ("file:///srv/desk/a\\..\\b", Boundary.UNCLEAR),
-        ("file:///srv/desk/a%00.md", Boundary.UNCLEAR),
-        ("file:///srv/desk/a%0a.md", Boundary.UNCLEAR),
-        ("file:///srv/desk/%c0%ae%c0%ae/a", Boundary.UNCLEAR),
-        ("file:///srv/desk/a%2", Boundary.UNCLEAR),
-        ("file:///srv/desk/a%zz", Boundary.UNCLEAR),
-        ("file:///srv/desk/a?x=/etc", Boundary.UNCLEAR),
-        ("file:///srv/desk/a#b", Boundary.UNCLEAR),
-        ("file:srv/desk/a", Boundary.UNCLEAR),
-        ("file://server/srv/desk/a", Boundary.OTHER_HOST),
-        ("file://127.0.0.1/srv/desk/a", Boundary.OTHER_HOST),
-        ("https://example.com/srv/desk/a", Boundary.NO_FILE),
-        ("memo://tone", Boundary.NO_FILE),
-        ("/srv/desk/a", Boundary.NO_FILE),
-        (" file:///srv/desk/a", Boundary.NO_FILE),
-        ("", Boundary.NO_FILE),
+        ("file:///etc/passwd", McpBoundary.OUTSIDE),
+        ("file:///srv/desktop/a", McpBoundary.OUTSIDE),
+        ("file:///srv", McpBoundary.OUTSIDE),
+        ("file:///WORK/desk/a", McpBoundary.OUTSIDE),
+        ("file:///srv/desk/../secret", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/%2e%2e/secret", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/%2E./secret", McpBoundary.UNCLEAR),
+        ("file:///srv/desk%2Fa", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/..%5c..%5csecret", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/a\\..\\b", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/a%00.md", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/a%0a.md", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/%c0%ae%c0%ae/a", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/a%2", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/a%zz", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/a?x=/etc", McpBoundary.UNCLEAR),
+        ("file:///srv/desk/a#b", McpBoundary.UNCLEAR),
+        ("file:srv/desk/a", McpBoundary.UNCLEAR),
+        ("file://server/srv/desk/a", McpBoundary.OTHER_HOST),
+        ("file://127.0.0.1/srv/desk/a", McpBoundary.OTHER_HOST),
+        ("https://example.com/srv/desk/a", McpBoundary.NO_FILE),
+        ("memo://tone", McpBoundary.NO_FILE),
+        ("/srv/desk/a", McpBoundary.NO_FILE),
+        (" file:///srv/desk/a", McpBoundary.NO_FILE),
+        ("", McpBoundary.NO_FILE),
     ],
 )
-def test_what_is_outside_is_refused_with_a_reason(uri: str, reason: Boundary) -> None:
+def test_what_is_outside_is_refused_with_a_reason(uri: str, reason: McpBoundary) -> None:
     refused = DESK.refusal(uri)
 
     assert refused is not None
@@ -75,14 +75,14 @@ def test_what_is_outside_is_refused_with_a_reason(uri: str, reason: Boundary) ->
 
 
 def test_without_roots_nothing_is_inside() -> None:
-    refused = Workspace.of([], resolve=str).refusal("file:///srv/desk/a")
+    refused = McpWorkspace.of([], resolve=str).refusal("file:///srv/desk/a")
 
     assert refused is not None
-    assert refused.reason is Boundary.OUTSIDE
+    assert refused.reason is McpBoundary.OUTSIDE
 
 
 def test_another_scheme_is_permitted_by_name_and_never_opens_files() -> None:
-    desk = Workspace.of(ROOT, resolve=str, schemes=["MEMO", "file"])
+    desk = McpWorkspace.of(ROOT, resolve=str, schemes=["MEMO", "file"])
 
     assert desk.refusal("memo://tone") is None
     assert desk.refusal("note://tone") is not None
@@ -94,9 +94,9 @@ def test_another_scheme_is_permitted_by_name_and_never_opens_files() -> None:
 )
 def test_a_root_that_is_no_folder_of_this_machine_is_an_error(uri: str) -> None:
     with pytest.raises(InvalidInput):
-        Workspace.of([{"uri": uri}], resolve=str)
+        McpWorkspace.of([{"uri": uri}], resolve=str)
     with pytest.raises(InvalidInput):
-        Workspace.of([{"name": "nowhere"}], resolve=str)
+        McpWorkspace.of([{"name": "nowhere"}], resolve=str)
 
 
 @pytest.mark.covers("MC-09")
@@ -113,7 +113,7 @@ def test_a_symlink_that_leads_out_is_refused_and_one_that_stays_is_not(tmp_path:
     refused = inside.refusal((desk / "out" / "key").as_uri())
 
     assert refused is not None
-    assert refused.reason is Boundary.OUTSIDE
+    assert refused.reason is McpBoundary.OUTSIDE
     assert str(secret.resolve()) in refused.detail
     assert inside.refusal((desk / "in" / "a.md").as_uri()) is None
     assert by_alias.refusal((desk / "a.md").as_uri()) is None

@@ -18,7 +18,7 @@ from hansard._config.settings import load_settings
 from hansard._export.dropped import Losses, Sender
 from hansard._export.payloads import PayloadWriter
 from hansard._export.processor import register
-from hansard._export.spool import FOLDER, Payload, Spool, files_of, process_folders
+from hansard._export.spool import FOLDER, Spool, SpooledPayload, files_of, process_folders
 from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
 from hansard_compiler.redaction.redactor import Redactor
@@ -60,7 +60,7 @@ class Recorded:
         [found] = [one for one in self._payloads() if one.ref == ref]
         return found.data
 
-    def _payloads(self) -> Iterator[Payload]:
+    def _payloads(self) -> Iterator[SpooledPayload]:
         for folder in process_folders(self.data / FOLDER):
             for file in files_of(folder):
                 yield from file.read_payloads()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard._clients.instrument import State, instrumentations
+from hansard._clients.instrument import InstrumentState, instrumentations
 from tests.instrumentation.clients.asking import APIS, CHAT, MESSAGES, Api
 from tests.instrumentation.clients.provider import Provider, providing
 from tests.instrumentation.clients.recording import Recorded, recording
@@ -62,7 +62,7 @@ def test_clients_made_before_and_after_are_recorded(
             for client in (before, after, after.with_options(max_retries=1)):
                 api.call(client)
 
-    assert states == [State.ON_HTTP, State.ON_HTTP]
+    assert states == [InstrumentState.ON_HTTP, InstrumentState.ON_HTTP]
     assert names(recorded) == [f"chat {api.arguments['model']}"] * 3
     sent = dict(recorded.spans[0].attributes or {})
     assert recorded.payload(sent["hansard.request.ref"]) == provider.received[0].body
@@ -102,7 +102,7 @@ def test_a_client_that_is_recorded_by_itself_is_recorded_once(
         [again] = hansard.instrument("anthropic")
         MESSAGES.call(client)
 
-    assert again.state is State.ALREADY_ON
+    assert again.state is InstrumentState.ALREADY_ON
     assert len(names(recorded)) == 1
 
 
@@ -120,7 +120,7 @@ def test_uninstrument_leaves_the_clients_as_they_were(
         MESSAGES.call(own)
 
         assert type(client).request is original
-    assert off == {"openai": State.OFF, "anthropic": State.OFF}
+    assert off == {"openai": InstrumentState.OFF, "anthropic": InstrumentState.OFF}
     assert names(recorded) == [CHATS[1], CHATS[2]]
 
 
@@ -186,7 +186,7 @@ def test_an_instrumentor_that_does_not_work_is_named_beside_one_that_does(
     with CHAT.sync(provider) as client:
         CHAT.call(client)
 
-    assert found.state is State.ON_HTTP
+    assert found.state is InstrumentState.ON_HTTP
     assert f"{name} cannot be switched on" in caplog.text
     assert "its HTTP clients are recorded instead" in caplog.text
     assert (f"one that works: pip install {GENAI}" in caplog.text) == (name != GENAI)
@@ -208,7 +208,9 @@ def test_a_client_that_is_not_installed_is_what_is_to_be_installed(
 
     [found] = hansard.instrument("openai")
 
-    assert found.state is (State.FAILED if with_instrumentor else State.NOT_INSTALLED)
+    assert found.state is (
+        InstrumentState.FAILED if with_instrumentor else InstrumentState.NOT_INSTALLED
+    )
     assert "openai is not installed: pip install openai" in caplog.text
     assert "pip install opentelemetry" not in caplog.text
 
@@ -236,14 +238,14 @@ def test_an_instrumentor_that_works_is_taken_and_the_clients_are_left_alone(
 
     [found] = hansard.instrument("openai")
 
-    assert found.state is State.ON
+    assert found.state is InstrumentState.ON
     assert openai.OpenAI.request is before
 
 
 def test_what_would_be_recorded_over_http_is_listed(recorded: Recorded) -> None:
     assert {one.library: one.state for one in instrumentations()} == {
-        "openai": State.ON_HTTP,
-        "anthropic": State.ON_HTTP,
+        "openai": InstrumentState.ON_HTTP,
+        "anthropic": InstrumentState.ON_HTTP,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard._clients.instrument import ContentHook, State, installed, instrumentations
+from hansard._clients.instrument import ContentHook, InstrumentState, installed, instrumentations
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.provider import Provider, providing
 from tests.instrumentation.clients.recording import Recorded, recording
@@ -68,10 +68,10 @@ def test_the_preferred_instrumentor_is_switched_on_once(
     with CHAT.sync(provider) as client:
         CHAT.call(client)
 
-    assert (first.state, first.package) == (State.ON, GENAI)
+    assert (first.state, first.package) == (InstrumentState.ON, GENAI)
     assert first.version == version(GENAI)
     assert first.others == (OPENINFERENCE,)
-    assert second.state is State.ALREADY_ON
+    assert second.state is InstrumentState.ALREADY_ON
     assert [span.name for span in recorded.spans] == ["chat gpt-6-luna"]
 
 
@@ -90,7 +90,7 @@ def test_an_instrumentor_the_program_switched_on_is_left_alone(
     finally:
         own.uninstrument()
 
-    assert (found.state, found.package) == (State.ALREADY_ON, OPENINFERENCE)
+    assert (found.state, found.package) == (InstrumentState.ALREADY_ON, OPENINFERENCE)
     assert [span.name for span in recorded.spans] == ["ChatCompletion"]
 
 
@@ -101,7 +101,7 @@ def test_what_was_switched_on_can_be_switched_off(recorded: Recorded, provider: 
     with CHAT.sync(provider) as client:
         CHAT.call(client)
 
-    assert off.state is State.OFF
+    assert off.state is InstrumentState.OFF
     assert hansard.uninstrument("openai") == []
     assert recorded.spans == []
 
@@ -137,14 +137,14 @@ def test_what_is_not_installed_is_named_with_the_package_to_install(
     [found] = hansard.instrument("no such-thing")
 
     to_install = "openinference-instrumentation-no-such-thing"
-    assert (found.state, found.package) == (State.NOT_INSTALLED, to_install)
+    assert (found.state, found.package) == (InstrumentState.NOT_INSTALLED, to_install)
     assert f"pip install {to_install}" in caplog.text
 
 
 def test_without_init_nothing_is_switched_on(caplog: pytest.LogCaptureFixture) -> None:
     [found] = hansard.instrument("openai")
 
-    assert found.state is State.NOT_STARTED
+    assert found.state is InstrumentState.NOT_STARTED
     assert "needs hansard.init() first" in caplog.text
 
 
@@ -161,9 +161,10 @@ def test_without_names_all_of_models_are_switched_on_and_no_others(
     found = hansard.instrument()
 
     assert {one.library: one.state for one in found} == {
-        "anthropic": State.ON_HTTP,  # no instrumentor of it is among the packages of the tests
-        "marqo": State.ON,
-        "openai": State.ON,
+        # No instrumentor of it is among the packages of the tests.
+        "anthropic": InstrumentState.ON_HTTP,
+        "marqo": InstrumentState.ON,
+        "openai": InstrumentState.ON,
     }
     assert "inst_flask" not in sys.modules
     marqo = sys.modules["inst_marqo"].Instrumentor()
@@ -185,7 +186,10 @@ def test_the_next_best_is_taken_where_the_preferred_one_does_not_work(
 
     [found] = hansard.instrument("marqo")
 
-    assert (found.state, found.package) == (State.ON, "opentelemetry-instrumentation-marqo")
+    assert (found.state, found.package) == (
+        InstrumentState.ON,
+        "opentelemetry-instrumentation-marqo",
+    )
     assert "opentelemetry-instrumentation-genai-marqo cannot be switched on" in caplog.text
 
 
@@ -239,7 +243,7 @@ def test_haystacks_agent_is_declared_before_its_instrumentor_looks_for_it(
     for module in [one for one in sys.modules if one.partition(".")[0] == "haystack"]:
         del sys.modules[module]
 
-    assert found.state is State.ON
+    assert found.state is InstrumentState.ON
     assert declared == (["Agent"] if "append" in agent else [])
 
 
@@ -251,7 +255,7 @@ def test_one_that_fails_is_told_and_reaches_no_program(
 
     [found] = hansard.instrument("marqo")
 
-    assert found.state is State.FAILED
+    assert found.state is InstrumentState.FAILED
     assert found.detail == "LookupError: not today"
     assert str(found) == (
         "marqo: failed (openinference-instrumentation-marqo 1.2): LookupError: not today"
@@ -261,5 +265,5 @@ def test_one_that_fails_is_told_and_reaches_no_program(
 def test_what_is_installed_is_listed_without_loading_it() -> None:
     [found] = [one for one in instrumentations() if one.library == "openai"]
 
-    assert (found.state, found.package) == (State.OFF, GENAI)
+    assert (found.state, found.package) == (InstrumentState.OFF, GENAI)
     assert [one.package for one in installed()["openai"]] == [GENAI, OPENINFERENCE]

@@ -14,7 +14,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
 import hansard
-from hansard._clients.instrument import State
+from hansard._clients.instrument import InstrumentState
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.langchain_stand_in import write_langchain
 from tests.instrumentation.clients.provider import Provider, providing
@@ -56,7 +56,7 @@ def provider() -> Iterator[Provider]:
 def langchain(recorded: Recorded) -> Any:
     """Return the instrumentor, which runs chains and models too."""
     [found] = hansard.instrument("langchain")
-    assert found.state is State.ON
+    assert found.state is InstrumentState.ON
     return sys.modules["langchain_stand_in_instrumentor"].Instrumentor()
 
 

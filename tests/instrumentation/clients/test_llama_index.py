@@ -16,7 +16,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
 import hansard
-from hansard._clients.instrument import State
+from hansard._clients.instrument import InstrumentState
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.llama_index_stand_in import write_llama_index
 from tests.instrumentation.clients.provider import Provider, providing
@@ -59,7 +59,7 @@ def provider() -> Iterator[Provider]:
 def llama_index(recorded: Recorded) -> Any:
     """Return the instrumentor's module, which has models too."""
     [found] = hansard.instrument("llama_index")
-    assert found.state is State.ON
+    assert found.state is InstrumentState.ON
     return sys.modules["llama_index_stand_in_instrumentor"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hansard._clients.bodies import ROUTES, body_of
 from hansard_compiler.providers.formats.fields import parsed
-from hansard_compiler.providers.formats.sse import Event, read_events
+from hansard_compiler.providers.formats.sse import ServerSentEvent, read_events
 
 CHAT, RESPONSES = ROUTES["openai"]["/chat/completions"], ROUTES["openai"]["/responses"]
 MESSAGES = ROUTES["anthropic"]["/v1/messages"]
@@ -124,22 +124,22 @@ def test_events_come_back_as_they_were_written(sent: list[Any], end: str) -> Non
 def test_only_line_ends_of_the_standard_cut_a_line(said: str) -> None:
     body = f"event: x\ndata: {said}\n\n".encode()
 
-    assert list(read_events(body)) == [Event("x", said)]
+    assert list(read_events(body)) == [ServerSentEvent("x", said)]
 
 
 @given(st.binary())
 def test_any_bytes_can_be_read_as_events(body: bytes) -> None:
-    assert all(isinstance(event, Event) for event in read_events(body))
+    assert all(isinstance(event, ServerSentEvent) for event in read_events(body))
 
 
 def test_an_event_cut_off_before_its_empty_line_is_left_out() -> None:
-    assert list(read_events(b"data: 1\n\ndata: 2\n")) == [Event("", "1")]
+    assert list(read_events(b"data: 1\n\ndata: 2\n")) == [ServerSentEvent("", "1")]
 
 
 def test_comments_and_several_data_lines_are_read_as_the_standard_says() -> None:
     body = b": ping\nevent: a\ndata: one\ndata:two\nid: 7\n\n"
 
-    assert list(read_events(body)) == [Event("a", "one\ntwo")]
+    assert list(read_events(body)) == [ServerSentEvent("a", "one\ntwo")]
 
 
 @given(hostile)

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 import hansard
-from hansard._gate.flow import Flow, Step, adrive, can_wait, drive
+from hansard._gate.flow import Flow, FlowStep, adrive, can_wait, drive
 from hansard.errors import AwaitRequired
 
 
 def add_up(*, is_slow: bool = False) -> Flow[tuple[int, int]]:
-    first = yield Step(lambda: 1, is_slow)
+    first = yield FlowStep(lambda: 1, is_slow)
     try:
-        yield Step(lambda: 1 // 0, is_slow)
+        yield FlowStep(lambda: 1 // 0, is_slow)
     except ZeroDivisionError:
-        second = yield Step(threading.get_ident, is_slow)
+        second = yield FlowStep(threading.get_ident, is_slow)
         return first, second
     return first, 0
 
@@ -36,7 +36,7 @@ def test_an_event_loop_leaves_slow_steps_to_other_threads() -> None:
 
 def test_an_error_that_the_flow_does_not_take_is_raised() -> None:
     def failing() -> Flow[None]:
-        yield Step(lambda: 1 // 0)
+        yield FlowStep(lambda: 1 // 0)
 
     with pytest.raises(ZeroDivisionError):
         drive(failing())
@@ -55,7 +55,7 @@ def test_a_cancelled_task_does_not_wait_for_a_slow_step() -> None:
             release.wait(30)
 
         def waiting() -> Flow[None]:
-            yield Step(wait, is_slow=True)
+            yield FlowStep(wait, is_slow=True)
 
         task = asyncio.create_task(adrive(waiting()))
         await begun.wait()
@@ -86,8 +86,8 @@ def awaited() -> Flow[list[object]]:
     pool = ThreadPoolExecutor(1)
     made = []
     for work in (_three, _nested, lambda: pool.submit(lambda: 3), lambda: pool.submit(_three)):
-        made.append((yield Step(work)))
-        made.append((yield Step(work, is_slow=True)))
+        made.append((yield FlowStep(work)))
+        made.append((yield FlowStep(work, is_slow=True)))
     pool.shutdown()
     return made
 
@@ -102,7 +102,7 @@ def test_a_flow_that_cannot_wait_is_told_before_it_begins() -> None:
     def careful() -> Flow[object]:
         yield can_wait(AwaitRequired("it", "`await it()`"))
         begun.append("begun")
-        return (yield Step(_three))
+        return (yield FlowStep(_three))
 
     async def inside() -> None:
         with pytest.raises(AwaitRequired, match="await it"):

@@ -8,7 +8,7 @@ import pytest
 
 import hansard
 from hansard._gate.flow import drive
-from hansard._gate.provenance import Seen
+from hansard._gate.provenance import SeenValues
 from hansard._gate.tools import gated
 from hansard.results import visible
 
@@ -68,7 +68,7 @@ def test_nothing_invisible_is_left_in_what_is_shown() -> None:
 
 
 def test_an_invented_address_is_missing_and_a_given_one_is_not() -> None:
-    seen = Seen()
+    seen = SeenValues()
     seen.add("Create a contact for Maria Garcia, please. Her mail is Maria@Acme.com.")
 
     assert seen.missing({"name": "Maria  Garcia", "email": "maria@acme.com"}) == []
@@ -77,11 +77,11 @@ def test_an_invented_address_is_missing_and_a_given_one_is_not() -> None:
 
 
 def test_where_nothing_was_noted_nothing_is_missing() -> None:
-    assert Seen().missing({"email": "maria@company.com"}) == []
+    assert SeenValues().missing({"email": "maria@company.com"}) == []
 
 
 def test_numbers_are_found_however_they_are_written() -> None:
-    seen = Seen()
+    seen = SeenValues()
     seen.add("It costs 1,200 EUR; call +49 151 2345", [{"id": 4711}])
 
     assert seen.missing({"amount": 1200, "phone": "+491512345", "id": 4711}) == []
@@ -89,7 +89,7 @@ def test_numbers_are_found_however_they_are_written() -> None:
 
 
 def test_of_the_models_own_words_only_addresses_and_ids_are_looked_up() -> None:
-    seen = Seen()
+    seen = SeenValues()
     seen.add("Log a call with Maria")
 
     note = "Talked at length about the coming offer and its terms"

@@ -27,7 +27,7 @@ from hansard.adapters.commands.shell import read_commands
 from hansard_collector.judges import JudgeSettings
 from hansard_collector.judges.choices import parse_classifier
 from hansard_compiler.classifier import IRREVERSIBLE as LABEL_IRREVERSIBLE
-from hansard_compiler.classifier import REVERSIBLE, Question
+from hansard_compiler.classifier import REVERSIBLE, ClassifierQuestion
 
 ROWS = list(scored())
 
@@ -148,10 +148,10 @@ def test_the_rules_are_a_classifier_of_the_task_irreversible() -> None:
     labels = (LABEL_IRREVERSIBLE, REVERSIBLE)
 
     assert rules.name == load_rules().version == "commands/1"
-    assert rules(Question("irreversible", "rm -rf /", labels)).label == LABEL_IRREVERSIBLE
-    assert rules(Question("irreversible", "git status", labels)).label == REVERSIBLE
+    assert rules(ClassifierQuestion("irreversible", "rm -rf /", labels)).label == LABEL_IRREVERSIBLE
+    assert rules(ClassifierQuestion("irreversible", "git status", labels)).label == REVERSIBLE
     assert classify_command("./unknown-program").label is None
-    assert rules(Question("topic", "rm -rf /", labels)).label is None
+    assert rules(ClassifierQuestion("topic", "rm -rf /", labels)).label is None
 
 
 def test_the_light_settings_are_those_of_the_table() -> None:

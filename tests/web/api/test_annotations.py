@@ -12,7 +12,7 @@ from httpx2 import Response
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_web.annotations import dataset
 from hansard_web.annotations.schemas import DatasetLine
-from hansard_web.app.config import Scope, Token, WebSettings
+from hansard_web.app.config import AccessToken, Scope, WebSettings
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import chat, log, logs, pairs, run_id, span, step_id, traces
 from tests.web.conftest import MakeClient
@@ -165,8 +165,8 @@ def test_a_token_of_a_sender_measures_and_never_speaks_for_a_person(
     make_client: MakeClient, runs: RunMaker
 ) -> None:
     tokens = (
-        Token("ingest-secret-token", frozenset({Scope.INGEST})),
-        Token("decide-secret-token", frozenset({Scope.DECIDE})),
+        AccessToken("ingest-secret-token", frozenset({Scope.INGEST})),
+        AccessToken("decide-secret-token", frozenset({Scope.DECIDE})),
     )
     client, run = make_client(WebSettings(tokens=tokens)), runs.run()
     body = {"run_id": run, "name": "length", "score": {"value": 3}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_web.app.config import Scope, Token, WebSettings
+from hansard_web.app.config import AccessToken, Scope, WebSettings
 from hansard_web.approvals import schemas as models
 from tests.web.conftest import MakeClient
 
@@ -303,7 +303,7 @@ def test_an_outcome_that_nobody_knows_is_settled_once(api: TestClient) -> None:
 
 @pytest.fixture
 def tokened(make_client: MakeClient) -> TestClient:
-    tokens = tuple(Token(f"{one}-secret-token", frozenset({one})) for one in Scope)
+    tokens = tuple(AccessToken(f"{one}-secret-token", frozenset({one})) for one in Scope)
     return make_client(WebSettings(tokens=tokens))
 
 

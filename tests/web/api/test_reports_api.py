@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hansard_store.reports.files import Reports
-from hansard_web.app.config import Scope, Token, WebSettings
+from hansard_web.app.config import AccessToken, Scope, WebSettings
 from tests.web.api.conftest import Api
 from tests.web.conftest import MakeClient
 from tests.web.makers import RunMaker
@@ -44,7 +44,10 @@ def test_acknowledging_needs_a_credential_that_may_decide(
     make_client: MakeClient, runs: RunMaker
 ) -> None:
     name = Reports(runs.folder).add("# New\n", now_ns=time.time_ns()).name
-    tokens = (Token(READ, frozenset({Scope.READ})), Token(DECIDE, frozenset({Scope.DECIDE})))
+    tokens = (
+        AccessToken(READ, frozenset({Scope.READ})),
+        AccessToken(DECIDE, frozenset({Scope.DECIDE})),
+    )
     client = make_client(WebSettings(tokens=tokens))
 
     def post(secret: str | None) -> int:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hansard_web.cli import commands
-from hansard_web.cli.base import Group
+from hansard_web.cli.base import CommandGroup
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import chat, run_id, span, traces
 
@@ -69,7 +69,7 @@ def test_sql_and_commands_tell_the_kind(mixed: Api, tmp_path: Path) -> None:
     assert rows.status_code == 200, rows.text
     assert [row[0] for row in rows.json()["rows"]] == ["agent", "other"]
 
-    group = Group("hansard")
+    group = CommandGroup("hansard")
     commands(group)
     asked = ["list", "--data", str(mixed.folder.path), "--json", "--kind"]
     listed = CliRunner().invoke(group, ["runs", *asked, "other"])

@@ -11,7 +11,7 @@ from httpx2 import Response
 
 from hansard_store.database.readers import open_reader
 from hansard_store.detection.scan import scan
-from hansard_web.app.config import Scope, Token, WebSettings
+from hansard_web.app.config import AccessToken, Scope, WebSettings
 from tests.store.maker import StoreMaker
 from tests.store.task_maker import TaskMaker
 from tests.web.api.conftest import Api
@@ -145,7 +145,7 @@ def test_a_decision_about_no_task_and_one_that_is_none_are_refused(api: Api) -> 
 
 
 def test_a_sender_cannot_decide(make_client: MakeClient, runs: RunMaker) -> None:
-    token = Token("a-token-for-senders", frozenset({Scope.INGEST, Scope.READ}))
+    token = AccessToken("a-token-for-senders", frozenset({Scope.INGEST, Scope.READ}))
     client = make_client(WebSettings(tokens=(token,)))
 
     answer = client.post(

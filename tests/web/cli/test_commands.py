@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from hansard_web.cli import COMMANDS, Entry, ServerCommand
+from hansard_web.cli import COMMANDS, CommandEntry, ServerCommand
 from tests.journeys.processes import environment
 from tests.web.cli.conftest import Cli
 
@@ -23,7 +23,7 @@ def _all() -> Iterator[tuple[str, click.Command]]:
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_the_short_help_is_how_the_long_one_begins(entry: Entry) -> None:
+def test_the_short_help_is_how_the_long_one_begins(entry: CommandEntry) -> None:
     command = ServerCommand(entry).load()
 
     assert (command.help or "").splitlines()[0] == ServerCommand(entry).help

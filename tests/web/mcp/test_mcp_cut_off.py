@@ -10,8 +10,8 @@ import pytest
 
 from hansard_compiler.calls import Json
 from hansard_store.approvals.service import ApprovalService
-from hansard_web.mcp.api_client import Api, Refused, app_client
-from hansard_web.mcp.tools import Action, confirmed
+from hansard_web.mcp.api_client import ApiClient, ApiRefused, app_client
+from hansard_web.mcp.tools import ToolAction, confirmed
 from tests.web.sidecar.conftest import House
 
 STATES = {"returns": "done", "is refused": "failed", "breaks": "unknown", "is cancelled": "unknown"}
@@ -29,7 +29,7 @@ def test_the_end_of_an_action_is_recorded_as_it_was(tmp_path: Path, ending: str)
         with ApprovalService(house.folder) as store:
             seen.append(store.approval(approval["approval_id"]).execution.state)
         if ending == "is refused":
-            raise Refused("no_room", "there is no room")
+            raise ApiRefused("no_room", "there is no room")
         if ending == "breaks":
             raise RuntimeError("half-way")
         if ending == "is cancelled":
@@ -38,8 +38,8 @@ def test_the_end_of_an_action_is_recorded_as_it_was(tmp_path: Path, ending: str)
         return {"replay_id": "r1"}
 
     async def main() -> str:
-        api = Api(app_client(app), secret=b"k" * 32)
-        action = Action("replay", {"step_id": "s"}, "Replay s", work, "replay_id")
+        api = ApiClient(app_client(app), secret=b"k" * 32)
+        action = ToolAction("replay", {"step_id": "s"}, "Replay s", work, "replay_id")
         asked = await confirmed(api, action, None)
         with ApprovalService(house.folder) as store:
             store.approve(asked["approval_id"], by="kim")
@@ -47,10 +47,10 @@ def test_the_end_of_an_action_is_recorded_as_it_was(tmp_path: Path, ending: str)
             scopes.append(scope)
             try:
                 await confirmed(api, action, asked["confirmation"])
-            except (Refused, RuntimeError):
+            except (ApiRefused, RuntimeError):
                 assert ending in ("is refused", "breaks")
         assert scope.cancelled_caught == (ending == "is cancelled")
-        with pytest.raises(Refused):
+        with pytest.raises(ApiRefused):
             await confirmed(api, action, asked["confirmation"])
         return str(asked["approval_id"])
 

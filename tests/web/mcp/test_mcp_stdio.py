@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 
 from hansard_store.approvals.service import ApprovalService
 from hansard_web.cli import commands
-from hansard_web.mcp.api_client import Api, Refused
+from hansard_web.mcp.api_client import ApiClient, ApiRefused
 from tests.journeys.processes import HANSARD, environment
 from tests.web.mcp.conftest import LOOKER, Office
 from tests.web.mcp.speaking import Told, told
@@ -98,9 +98,9 @@ def test_a_running_server_is_asked_with_its_token(office: Office) -> None:
 def test_a_server_that_is_not_there_is_a_typed_error() -> None:
     async def ask() -> None:
         async with httpx2.AsyncClient(base_url="http://127.0.0.1:1", trust_env=False) as client:
-            await Api(client, b"secret").get("/v1/runs")
+            await ApiClient(client, b"secret").get("/v1/runs")
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiRefused) as refused:
         anyio.run(ask)
 
     assert refused.value.code == "unreachable"

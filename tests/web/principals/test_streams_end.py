@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansard_store.principals.model import Scope as TokenScope
-from hansard_web.app.security import LOOK_S, InForce
+from hansard_web.app.security import LOOK_S, TokensInForce
 from hansard_web.principals.dependencies import SESSION_COOKIE
 from tests.journeys.processes import Serving, export, hosting, http_exporter, spans
 from tests.journeys.processes import hansard as run_command
@@ -173,7 +173,7 @@ async def served(
 
     scope: Scope = {"type": "http", "method": method, "path": "/", "headers": []}
     ended = PlainTextResponse("ended", 401)
-    await InForce(app).serve(scope, receive, send, is_in_force=is_in_force, ended=ended)
+    await TokensInForce(app).serve(scope, receive, send, is_in_force=is_in_force, ended=ended)
     return sent
 
 

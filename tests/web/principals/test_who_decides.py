@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from hansard_store.principals.model import Scope
 from hansard_store.verification.integrity import verify_store
-from hansard_web.app.config import Token, WebSettings
+from hansard_web.app.config import AccessToken, WebSettings
 from hansard_web.app.security import is_a_decision
 from tests.signing import add_token, bearer, session_of
 from tests.web.conftest import MakeClient
@@ -236,7 +236,9 @@ def test_memory_is_not_written_as_the_approved_output_of_another_programs_action
 def test_a_configured_token_is_a_principal_and_cannot_approve_what_it_requested(
     make_client: MakeClient,
 ) -> None:
-    client = make_client(WebSettings(tokens=(Token("one-token-for-all"), Token("another-one"))))
+    client = make_client(
+        WebSettings(tokens=(AccessToken("one-token-for-all"), AccessToken("another-one")))
+    )
     mine, other = bearer("one-token-for-all"), bearer("another-one")
     approval_id = propose(client, **mine)
     path = f"/v1/approvals/{approval_id}/approve"
@@ -316,7 +318,7 @@ def test_a_browser_that_is_not_signed_in_sees_the_action_and_how_to_sign_in(
 def test_private_answers_are_kept_by_no_cache_where_a_token_is_set(
     make_client: MakeClient,
 ) -> None:
-    client = make_client(WebSettings(tokens=(Token("one-token-for-all"),)))
+    client = make_client(WebSettings(tokens=(AccessToken("one-token-for-all"),)))
     client.headers.update(bearer("one-token-for-all"))
 
     for path in ("/", "/approvals", "/v1/runs", "/v1/approvals", "/v1/ledger", "/signin"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.mutations import parse_mutations
 from hansard_compiler.replay.provider_side_effects import provider_side_effects
 from hansard_compiler.replay.request_edits import edit_request
@@ -341,32 +341,37 @@ def test_a_text_in_place_of_the_list_becomes_its_first_message_and_it_is_noted()
 @pytest.mark.parametrize(
     ("api", "change", "reason"),
     [
-        ("chat", {"op": "edit_message", "position": 5, "text": "x"}, Reason.ITEM_UNKNOWN),
+        ("chat", {"op": "edit_message", "position": 5, "text": "x"}, ReplayReason.ITEM_UNKNOWN),
         ("chat", {"op": "edit_message", "position": 1, "text": "x", "part": 1},
-         Reason.ITEM_UNKNOWN),
-        ("chat", {"op": "edit_message", "position": 3, "text": "x"}, Reason.MUTATION_INVALID),
-        ("responses", {"op": "edit_message", "position": 2, "text": "x"}, Reason.MUTATION_INVALID),
-        ("responses", {"op": "edit_message", "position": 3, "text": "x"}, Reason.MUTATION_INVALID),
-        ("chat", {"op": "remove_message", "position": 9}, Reason.ITEM_UNKNOWN),
+         ReplayReason.ITEM_UNKNOWN),
+        ("chat", {"op": "edit_message", "position": 3, "text": "x"}, ReplayReason.MUTATION_INVALID),
+        ("responses", {"op": "edit_message", "position": 2, "text": "x"},
+         ReplayReason.MUTATION_INVALID),
+        ("responses", {"op": "edit_message", "position": 3, "text": "x"},
+         ReplayReason.MUTATION_INVALID),
+        ("chat", {"op": "remove_message", "position": 9}, ReplayReason.ITEM_UNKNOWN),
         ("chat", {"op": "add_message", "role": "user", "text": "x", "position": 6},
-         Reason.ITEM_UNKNOWN),
+         ReplayReason.ITEM_UNKNOWN),
         ("chat", {"op": "add_message", "role": "user", "text": "x", "position": 3},
-         Reason.BROKEN_PAIRS),
+         ReplayReason.BROKEN_PAIRS),
         ("messages", {"op": "add_message", "role": "user", "text": "x", "position": 3},
-         Reason.BROKEN_PAIRS),
+         ReplayReason.BROKEN_PAIRS),
         ("responses", {"op": "add_message", "role": "user", "text": "x", "position": 3},
-         Reason.BROKEN_PAIRS),
-        ("chat", {"op": "remove_tool", "name": "other"}, Reason.ITEM_UNKNOWN),
-        ("chat", {"op": "remove_tool", "name": "get"}, Reason.BROKEN_PAIRS),
-        ("chat", {"op": "set_sampling", "temperature": None}, Reason.FIELD_ABSENT),
-        ("messages", {"op": "set_sampling", "stop": None}, Reason.FIELD_ABSENT),
-        ("messages", {"op": "set_sampling", "max_output_tokens": None}, Reason.NOT_RENDERABLE),
-        ("messages", {"op": "set_sampling", "seed": 1}, Reason.NOT_RENDERABLE),
-        ("responses", {"op": "set_sampling", "stop": ["x"]}, Reason.NOT_RENDERABLE),
-        ("chat", {"op": "set_budget", "token_budget": 9}, Reason.NO_COMPILATION),
+         ReplayReason.BROKEN_PAIRS),
+        ("chat", {"op": "remove_tool", "name": "other"}, ReplayReason.ITEM_UNKNOWN),
+        ("chat", {"op": "remove_tool", "name": "get"}, ReplayReason.BROKEN_PAIRS),
+        ("chat", {"op": "set_sampling", "temperature": None}, ReplayReason.FIELD_ABSENT),
+        ("messages", {"op": "set_sampling", "stop": None}, ReplayReason.FIELD_ABSENT),
+        ("messages", {"op": "set_sampling", "max_output_tokens": None},
+         ReplayReason.NOT_RENDERABLE),
+        ("messages", {"op": "set_sampling", "seed": 1}, ReplayReason.NOT_RENDERABLE),
+        ("responses", {"op": "set_sampling", "stop": ["x"]}, ReplayReason.NOT_RENDERABLE),
+        ("chat", {"op": "set_budget", "token_budget": 9}, ReplayReason.NO_COMPILATION),
     ],
 )  # fmt: skip
-def test_a_change_that_does_not_apply_is_refused(api: str, change: Json, reason: Reason) -> None:
+def test_a_change_that_does_not_apply_is_refused(
+    api: str, change: Json, reason: ReplayReason
+) -> None:
     with pytest.raises(NotReplayable) as refused:
         edited(api, BODIES[api], change)
 
@@ -379,7 +384,7 @@ def test_a_request_that_names_no_model_is_not_given_one() -> None:
     with pytest.raises(NotReplayable) as refused:
         edited("chat", data, {"op": "set_model", "model": "m"})
 
-    assert refused.value.reason is Reason.FIELD_ABSENT
+    assert refused.value.reason is ReplayReason.FIELD_ABSENT
 
 
 def test_the_last_tool_takes_along_what_is_refused_without_one_and_it_is_noted() -> None:
@@ -478,6 +483,6 @@ def test_a_number_that_python_cannot_read_is_a_refusal_and_no_failure() -> None:
         edited("chat", data, {"op": "set_sampling", "seed": 1})
     [effect] = provider_side_effects(data, PATHS["chat"])
 
-    assert refused.value.reason is Reason.NOT_RENDERABLE
+    assert refused.value.reason is ReplayReason.NOT_RENDERABLE
     assert effect.name == "unreadable"
     assert "a number of more than 4,000 characters" in effect.text

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import hansard
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.request_fields import FIELDS
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.content.payloads import blob_path
@@ -280,7 +280,7 @@ def test_only_the_promised_bytes_pass_the_wire() -> None:
     with pytest.raises(NotReplayable) as elsewhere:
         wire.post("/chat/completions", data, stream=False)
 
-    assert {other.value.reason, elsewhere.value.reason} == {Reason.HASH_MISMATCH}
+    assert {other.value.reason, elsewhere.value.reason} == {ReplayReason.HASH_MISMATCH}
 
 
 # ---- who is to be asked
@@ -396,7 +396,7 @@ def test_a_provider_without_an_adapter_or_an_address_is_named(stage: Stage) -> N
         readers.close()
 
     assert stage.refused(azure)["reason"] in ("provider_unknown", "other_address")
-    assert unset.value.reason is Reason.PROVIDER_NOT_CONFIGURED
+    assert unset.value.reason is ReplayReason.PROVIDER_NOT_CONFIGURED
     assert stage.refused(scripted)["reason"] == "provider_not_configured"
 
 

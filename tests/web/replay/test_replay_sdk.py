@@ -12,7 +12,7 @@ from hansard._config.settings import load_settings
 from hansard._runtime import recorder as _state
 from hansard.errors import ReplayUnavailable
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from tests.web.conftest import Served
 from tests.web.replay.stage import SCRIPT, Stage
 
@@ -75,7 +75,7 @@ def test_a_refusal_has_the_same_reason_as_everywhere(stage: Stage) -> None:
     with pytest.raises(NotFoundError):
         hansard.replay("ff" * 16 + "-" + "ff" * 8)
 
-    assert refused.value.reason is Reason.ITEM_UNKNOWN
+    assert refused.value.reason is ReplayReason.ITEM_UNKNOWN
     row = stage.get(f"/v1/replay/{refused.value.replay_id}")
     assert (row["state"], row["reason"]) == ("refused", "item_unknown")
 

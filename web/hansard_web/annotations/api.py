@@ -37,7 +37,7 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import FEW, Cursor, Limit, ScoreText, TagText, one_of
 from hansard_web.api.queries import read_word
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
 from hansard_web.principals.dependencies import of_app
@@ -71,26 +71,26 @@ class GiveScore(TopLevel):
 
 
 @router.post("/v1/annotations", "annotations.schemas.AnnotationAnswer", status=201)
-def annotate(request: Request, service: AnnotationsDep, body: Annotate) -> Answer:
+def annotate(request: Request, service: AnnotationsDep, body: Annotate) -> ApiResponse:
     """Add a note, a score or a tag; a newer score of one name and author replaces the older."""
     made = service.write(body, by=person(request, None))
-    return Answer({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
+    return ApiResponse({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
 
 
 @router.post("/v1/scores", "annotations.schemas.AnnotationAnswer", status=201)
-def give_score(service: AnnotationsDep, body: GiveScore) -> Answer:
+def give_score(service: AnnotationsDep, body: GiveScore) -> ApiResponse:
     """Add a score that a program measured, never in a person's name: `ingest` is enough for it."""
     made = service.write(body.annotate())
-    return Answer({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
+    return ApiResponse({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
 
 
 @router.post("/v1/annotations/{annotation_id}/withdraw", "annotations.schemas.AnnotationAnswer")
 def withdraw(
     request: Request, service: AnnotationsDep, annotation_id: str, body: Withdraw
-) -> Answer:
+) -> ApiResponse:
     """Take an annotation back: it stays in the history, with who did it and why."""
     made = service.withdraw(annotation_id, body, by=person(request, None))
-    return Answer({"annotation": annotation_json(made)})
+    return ApiResponse({"annotation": annotation_json(made)})
 
 
 @router.get("/v1/annotations", "annotations.schemas.AnnotationList")
@@ -106,7 +106,7 @@ def list_of_annotations(
         str, one_of("current", "all"), Query(description="current, or all")
     ] = "current",
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List annotations, the newest first, those that spans tell among them."""
     read_word("state", state, ("current", "all"))
     with site.readers.read() as connection:
@@ -148,7 +148,9 @@ def export(
 
 
 @router.get("/v1/annotations/{annotation_id}", "annotations.schemas.AnnotationAnswer")
-def annotation(site: SiteDep, annotation_id: str) -> Answer:
+def annotation(site: SiteDep, annotation_id: str) -> ApiResponse:
     """Show one by its id, or by its last eight digits or more, or its first."""
     with site.readers.read() as connection:
-        return Answer({"annotation": annotation_json(get_annotation(connection, annotation_id))})
+        return ApiResponse(
+            {"annotation": annotation_json(get_annotation(connection, annotation_id))}
+        )

@@ -18,7 +18,7 @@ from hansard_web.annotations.labels import score_words, source_words
 from hansard_web.annotations.panel import find_target, read_target
 from hansard_web.api.queries import limit_of, read_word
 from hansard_web.cli.base import (
-    Group,
+    CommandGroup,
     by_option,
     json_option,
     page_options,
@@ -34,7 +34,7 @@ from hansard_web.ui import format as fmt
 _SOURCES = click.Choice(["human", "code", "llm"])
 
 
-@click.group(cls=Group, name="annotations")
+@click.group(cls=CommandGroup, name="annotations")
 def annotations_() -> None:
     """Annotations: list, note, score, tag, withdraw; export what is marked as a data set."""
 

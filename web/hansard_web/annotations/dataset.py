@@ -24,7 +24,7 @@ from hansard_store.annotations.queries import (
     read_tags,
     standing_on,
 )
-from hansard_store.annotations.rows import Annotation, Target
+from hansard_store.annotations.rows import Annotation, AnnotationTarget
 from hansard_store.runs.queries import RunItem, find_trace_id, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_store.times import time_text
@@ -64,7 +64,7 @@ def open_dataset(readers: Readers, selection: DatasetWanted) -> Iterator[bytes]:
 def _lines(
     readers: Readers, conditions: Sequence[MarkCondition], run: bytes | None
 ) -> Iterator[bytes]:
-    after: Target | None = None
+    after: AnnotationTarget | None = None
     runs = _Runs()
     while True:
         with readers.read(timeout_ms=_TIMEOUT_MS) as connection:
@@ -92,7 +92,7 @@ class _Runs:
         return self._last
 
 
-def _line(connection: apsw.Connection, target: Target, runs: _Runs) -> Body | None:
+def _line(connection: apsw.Connection, target: AnnotationTarget, runs: _Runs) -> Body | None:
     """Return the line of a run or step; None for one that was deleted meanwhile."""
     now_ns = time.time_ns()
     standing = standing_on(connection, target, limit=_MOST_OF_ONE)

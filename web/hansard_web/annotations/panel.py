@@ -16,7 +16,7 @@ from hansard_store.annotations.queries import (
     known_names,
     standing_on,
 )
-from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target
+from hansard_store.annotations.rows import MOST_ENDED, Annotation, AnnotationTarget
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import StepSkeleton, get_step
@@ -37,7 +37,7 @@ _USUAL_NAMES: Final = ("correctness", "helpfulness", "relevance", "faithfulness"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class _Line:
     """One annotation. What it says is hostile text, as everything recorded is."""
 
     annotation: Annotation  # without an id a span tells it, and nobody can withdraw it here
@@ -67,11 +67,11 @@ class AnnotationPanel:
     back: str  # the address to come back to without a script
     say: str
     tags: tuple[TagChip, ...]
-    scores: tuple[Line, ...]
-    notes: tuple[Line, ...]
-    ended: tuple[Line, ...]
+    scores: tuple[_Line, ...]
+    notes: tuple[_Line, ...]
+    ended: tuple[_Line, ...]
     pruned: int  # that ended before those, and are not stored
-    of_steps: tuple[Line, ...]
+    of_steps: tuple[_Line, ...]
     more_of_steps: int
     names: tuple[str, ...]
     known_tags: tuple[str, ...]
@@ -93,7 +93,7 @@ def panel_of_run(connection: apsw.Connection, run_id: str, *, back: str) -> Anno
     trace_id = bytes.fromhex(run_id)
     every = annotations_in_run(connection, trace_id, limit=_MOST_OF_RUN)
     of_steps = [one for one in every if one.step_id is not None]
-    return _panel(connection, Target(trace_id), run_id, None, of_steps, back=back)
+    return _panel(connection, AnnotationTarget(trace_id), run_id, None, of_steps, back=back)
 
 
 def panel_of_step(connection: apsw.Connection, step: StepSkeleton, *, back: str) -> AnnotationPanel:
@@ -101,9 +101,9 @@ def panel_of_step(connection: apsw.Connection, step: StepSkeleton, *, back: str)
     return _panel(connection, target_of(step), step.run_id, step.step_id, (), back=back)
 
 
-def target_of(step: StepSkeleton) -> Target:
+def target_of(step: StepSkeleton) -> AnnotationTarget:
     """Return a step as annotations name it."""
-    return Target(bytes.fromhex(step.run_id), bytes.fromhex(step.span_id), step.side)
+    return AnnotationTarget(bytes.fromhex(step.run_id), bytes.fromhex(step.span_id), step.side)
 
 
 # What a request names: a run, or a step.
@@ -119,20 +119,24 @@ def find_target(
     return "run_id", get_run(connection, run or "", now_ns=now_ns).run_id
 
 
-def read_target(connection: apsw.Connection, *, run: str | None, step: str | None) -> Target | None:
+def read_target(
+    connection: apsw.Connection, *, run: str | None, step: str | None
+) -> AnnotationTarget | None:
     """Return the run or step that is requested; raises NotFoundError, AmbiguousIdError."""
     if run and step:
         raise InvalidQueryError("step", "name a run or a step, and not both")
     if step:
         return target_of(get_step(connection, step, now_ns=time.time_ns()))
     if run:
-        return Target(bytes.fromhex(get_run(connection, run, now_ns=time.time_ns()).run_id))
+        return AnnotationTarget(
+            bytes.fromhex(get_run(connection, run, now_ns=time.time_ns()).run_id)
+        )
     return None
 
 
 def _panel(
     connection: apsw.Connection,
-    target: Target,
+    target: AnnotationTarget,
     run_id: str,
     step_id: str | None,
     of_steps: Sequence[Annotation],
@@ -176,9 +180,9 @@ def _tag(one: Annotation) -> TagChip:
     return TagChip(row.name, list_href(tag=row.name), one.annotation_id or "", title)
 
 
-def _line(one: Annotation, *, with_step: bool = False) -> Line:
+def _line(one: Annotation, *, with_step: bool = False) -> _Line:
     row = one.row
-    return Line(
+    return _Line(
         annotation=one,
         figure=score_words(row.value, row.label),
         share_pct=share_pct(row.value),

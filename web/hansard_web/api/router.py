@@ -19,7 +19,7 @@ _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 _Item = TypeVar("_Item")
 
 
-class Answer(Response):
+class ApiResponse(Response):
     """A JSON object with its schema version.
 
     Routes answer it instead of a model: validating what was just read from the store would cost
@@ -36,9 +36,9 @@ class Answer(Response):
         super().__init__(content, status_code=status_code, headers=dict(headers))
 
 
-def page_answer(page: Page[_Item], body: Callable[[_Item], Body], **more: Any) -> Answer:
+def page_answer(page: Page[_Item], body: Callable[[_Item], Body], **more: Any) -> ApiResponse:
     """Return one page of a list as an answer, and what else is said of it."""
-    return Answer({**page_body(page, body), **more})
+    return ApiResponse({**page_body(page, body), **more})
 
 
 class NounRouter:
@@ -55,7 +55,7 @@ class NounRouter:
         self._router = APIRouter(
             tags=[noun],
             route_class=route_class,
-            default_response_class=Answer,
+            default_response_class=ApiResponse,
             dependencies=[Depends(check_schema_version), *dependencies],
         )
 

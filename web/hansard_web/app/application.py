@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansard_collector.pipeline.group_commit import Courtesy
 from hansard_collector.pipeline.ingest_queue import Pipeline
-from hansard_collector.pipeline.requests import Ingest, Sender
-from hansard_collector.receivers.export_response import Reason, Refusal, report
+from hansard_collector.pipeline.requests import Ingest, RequestSender
+from hansard_collector.receivers.export_response import ExportRefusal, RejectReason, report
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from hansard_collector.receivers.http_responses import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
@@ -271,18 +271,18 @@ def _refuse_sender(
 ) -> Response:
     headers = Headers(scope=scope)
     is_unknown = refused.status is HTTPStatus.UNAUTHORIZED
-    reason = Reason.UNAUTHENTICATED if is_unknown else Reason.FORBIDDEN
+    reason = RejectReason.UNAUTHENTICATED if is_unknown else RejectReason.FORBIDDEN
     if ingest is not None:
         target = find_target(scope["path"])
         client = scope.get("client")
-        sender = Sender(
+        sender = RequestSender(
             address=f"{client[0]}:{client[1]}" if client else "unix",
             user_agent=headers.get("user-agent", ""),
             transport="http",
         )
         report(
             ingest,
-            Refusal(reason, refused.message),
+            ExportRefusal(reason, refused.message),
             signal=target.signal if target else None,
             sender=sender,
             size_bytes=0,

@@ -72,7 +72,7 @@ _REPORTED: Final = ("decide", "heads_copy", "heartbeat", "keep", "max_disk", "sh
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """A secret and what it opens."""
 
     secret: str = field(repr=False)
@@ -83,7 +83,7 @@ class Token:
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
-def parse_token(text: str) -> Token:
+def parse_token(text: str) -> AccessToken:
     """Read `SECRET` (may do everything) or `ingest:SECRET`, `read+decide:SECRET`.
 
     Raises ConfigError for a secret too short to be one.
@@ -95,8 +95,8 @@ def parse_token(text: str) -> Token:
     if not secret.isascii() or not secret.isprintable() or " " in secret:
         raise ConfigError("a token is made of printable ASCII characters without spaces")
     if match is None:
-        return Token(secret)
-    return Token(secret, frozenset(Scope(name) for name in match["scopes"].split("+")))
+        return AccessToken(secret)
+    return AccessToken(secret, frozenset(Scope(name) for name in match["scopes"].split("+")))
 
 
 class RuleNumber(NamedTuple):
@@ -116,7 +116,7 @@ class Config:
     http_port: int = 4318
     grpc_port: int = 4317
     socket: Path | None = None
-    token: tuple[Token, ...] = ()
+    token: tuple[AccessToken, ...] = ()
     tls_cert: Path | None = None
     tls_key: Path | None = None
     cors_origin: tuple[str, ...] = ()
@@ -179,7 +179,7 @@ class Config:
 class WebSettings:
     """Everything `create_app` needs to know beside the store and the pipeline."""
 
-    tokens: tuple[Token, ...] = ()
+    tokens: tuple[AccessToken, ...] = ()
     allow_hosts: tuple[str, ...] = ()  # names beside localhost and the bound address
     bound_host: str = "127.0.0.1"
     http_address: str = "127.0.0.1:4318"  # as people should type it

@@ -43,7 +43,7 @@ _SAFE: Final = frozenset({"GET", "HEAD"})
 _END: Final[Message] = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-class InForce:
+class TokensInForce:
     """Serves requests as long as their credential is in force.
 
     Cut are event streams, and requests that only wait for something to read. What may have changed
@@ -213,7 +213,7 @@ class Security:
 
     def __init__(self, app: ASGIApp, *, site: Site, refuse: Refuse) -> None:
         self._app = app
-        self._in_force = InForce(app)
+        self._in_force = TokensInForce(app)
         self._site = site
         self._settings = settings = site.settings
         self._principals = site.principals

@@ -40,7 +40,7 @@ from hansard_collector.log_sessions.hook_spool import hook_spool_watch
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.validation import ItemLimits
-from hansard_collector.receivers.export_response import STORE_WAIT_S, Refusal
+from hansard_collector.receivers.export_response import STORE_WAIT_S, ExportRefusal
 from hansard_collector.receivers.grpc import (
     NO_TOKEN,
     NOT_FOR_SENDING,
@@ -450,7 +450,7 @@ def authorise_with(principals: Principals) -> Authorise:
     """
     is_open = not principals.configured()
 
-    def authorise(authorization: str) -> Refusal | None:
+    def authorise(authorization: str) -> ExportRefusal | None:
         kind, _, presented = authorization.partition(" ")
         has_token = kind.lower() == "bearer"
         if is_open:

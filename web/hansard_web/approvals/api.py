@@ -34,7 +34,7 @@ from hansard_store.principals.errors import ScopeMissing
 from hansard_web.api.parameters import Cursor, Limit, one_of
 from hansard_web.api.queries import read_word, trace_id_of
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals import bodies
 from hansard_web.approvals.worker import Accounts, AccountsDep
@@ -55,7 +55,7 @@ _PATH = "/v1/approvals/{approval_id}"
     "approvals.schemas.ProposedBatch",
     status=201,
 )
-def propose(accounts: AccountsDep, request: bodies.Propose) -> Answer:
+def propose(accounts: AccountsDep, request: bodies.Propose) -> ApiResponse:
     """Propose an action, or a batch of them; 403 `blocked` where policy denies it.
 
     Keep the `proposal_key`: it fetches the token once the action is approved.
@@ -63,11 +63,11 @@ def propose(accounts: AccountsDep, request: bodies.Propose) -> Answer:
     proposals = request.proposals()
     if not request.batch:
         body = _proposed(accounts.store.propose(proposals[0]))
-        return Answer(body, status_code=HTTPStatus.CREATED)
+        return ApiResponse(body, status_code=HTTPStatus.CREATED)
     made = accounts.store.propose_batch(proposals)
     items = [_proposed(one) for one in made]
     body = {"batch_id": made[0].approval.batch_id, "items": items}
-    return Answer(body, status_code=HTTPStatus.CREATED)
+    return ApiResponse(body, status_code=HTTPStatus.CREATED)
 
 
 @router.get("/v1/approvals", "approvals.schemas.Approvals")
@@ -93,7 +93,7 @@ def list_approvals(
         Query(description="none, claimed, done, failed, unknown or not_run"),
     ] = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List approvals, the newest first."""
     statuses = (read_word("status", one, list(Status)) for one in status)
     filters = ApprovalFilter(
@@ -124,7 +124,7 @@ async def get_approval(
         int | None, Query(ge=1, description="the draft that is known; another one answers at once")
     ] = None,
     proposal_key: ProposalKey = None,
-) -> Answer:
+) -> ApiResponse:
     """Return an approval with its drafts; `wait` holds the answer until something happens to it.
 
     A token that may only send gets what it proposed, with the key of the proposal.
@@ -144,11 +144,11 @@ async def get_approval(
                 break
             await watching.changed(within_s=max(0.01, min(left_s, over_s)))
             found = await to_thread.run_sync(accounts.store.approval, full_id)
-    return Answer(await to_thread.run_sync(_whole, accounts, full_id, proposal_key))
+    return ApiResponse(await to_thread.run_sync(_whole, accounts, full_id, proposal_key))
 
 
 @router.post(_PATH + "/approve", "approvals.schemas.Approval", "approvals.schemas.ApprovedBatch")
-def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> Answer:
+def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> ApiResponse:
     """Grant an action; 409 with the first decision where somebody was first.
 
     One that has had several drafts takes the `revision` that was looked at, else it is 409
@@ -164,7 +164,7 @@ def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> An
         _refuse_of_one(body)
         # Without them: its proposer may have added to it since.
         granted = accounts.store.approve_batch(batch_id, by=by, revisions=body.revisions or {})
-        return Answer({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
+        return ApiResponse({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
     if body.revisions is not None:
         raise InvalidQueryError(
             "revisions", "revisions is of a batch: set `batch`, or give the `revision`"
@@ -182,7 +182,7 @@ def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> An
 
 
 @router.post(_PATH + "/reject", "approvals.schemas.Approval")
-def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> Answer:
+def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> ApiResponse:
     """End an action; nothing runs."""
     by = body.by or ME
     return _approval_answer(
@@ -192,7 +192,7 @@ def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> Answ
 
 
 @router.post(_PATH + "/revise", "approvals.schemas.Approval")
-def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> Answer:
+def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> ApiResponse:
     """Send an action back to its agent with a note."""
     by = body.by or ME
     return _approval_answer(
@@ -207,7 +207,7 @@ def repropose(
     approval_id: str,
     body: bodies.Repropose,
     proposal_key: ProposalKey = None,
-) -> Answer:
+) -> ApiResponse:
     """Bring a revised action back with a new draft; its time begins anew.
 
     Only its proposer may: the `proposal_key` is needed.
@@ -234,7 +234,7 @@ def claim(
     approval_id: str,
     body: bodies.ClaimBody,
     proposal_key: ProposalKey = None,
-) -> Answer:
+) -> ApiResponse:
     """Take the right to run an approved action, once, with exactly the approved arguments."""
     taken = accounts.store.claim(
         approval_id,
@@ -245,7 +245,7 @@ def claim(
         holder="http",
         is_trusted=False,
     )
-    return Answer(
+    return ApiResponse(
         {
             "claim_id": taken.claim_id,
             "arguments": taken.arguments,
@@ -255,7 +255,7 @@ def claim(
 
 
 @router.post(_PATH + "/result", "approvals.schemas.Approval")
-def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) -> Answer:
+def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) -> ApiResponse:
     """Tell how a claimed action ended, also after its outcome was believed unknown."""
     full_id = accounts.store.approval(approval_id).approval_id
     ended = accounts.store.finish(
@@ -271,7 +271,7 @@ def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) ->
 
 
 @router.post(_PATH + "/settle", "approvals.schemas.Approval")
-def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> Answer:
+def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> ApiResponse:
     """Say whether an action of unknown outcome had run; nothing runs by that.
 
     409 `outcome_known` where it is not unknown, or somebody was first.
@@ -287,10 +287,10 @@ def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> Answ
 
 
 @router.post(_PATH + "/undo", "approvals.schemas.Proposed", status=201)
-def undo(accounts: AccountsDep, approval_id: str, body: bodies.Undo) -> Answer:
+def undo(accounts: AccountsDep, approval_id: str, body: bodies.Undo) -> ApiResponse:
     """Propose the action that undoes an executed one; it is approved like any other."""
     made = accounts.store.undo(approval_id, by=body.by or ME)
-    return Answer(_proposed(made), status_code=HTTPStatus.CREATED)
+    return ApiResponse(_proposed(made), status_code=HTTPStatus.CREATED)
 
 
 def _refuse_of_one(body: bodies.Approve) -> None:
@@ -302,8 +302,8 @@ def _refuse_of_one(body: bodies.Approve) -> None:
             )
 
 
-def _approval_answer(accounts: Accounts, approval: Approval) -> Answer:
-    return Answer(_whole(accounts, approval.approval_id, None))
+def _approval_answer(accounts: Accounts, approval: Approval) -> ApiResponse:
+    return ApiResponse(_whole(accounts, approval.approval_id, None))
 
 
 def _require_own(accounts: Accounts, approval_id: str, proposal_key: str | None) -> None:

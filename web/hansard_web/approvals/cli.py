@@ -42,7 +42,7 @@ from hansard_web.api.values import page_body
 from hansard_web.app.readers import Readers
 from hansard_web.app.strict_json import parse_json
 from hansard_web.cli.base import (
-    Group,
+    CommandGroup,
     Misused,
     by_option,
     confirm,
@@ -112,7 +112,7 @@ _AT_ONCE = 500
 _STATUSES = [*(str(one) for one in Status), "pending", "all"]
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def approvals() -> None:
     """Approvals: list, show, approve, reject, revise, settle, undo."""
 

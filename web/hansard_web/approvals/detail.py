@@ -55,7 +55,7 @@ _SAID: Final[Mapping[str, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ArgumentChange:
     """An argument of a draft: new, changed or gone since the one before."""
 
     name: str
@@ -63,7 +63,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class _Entry:
     """A point of the story. `kind`: what made it; `now` is where it stands and waits."""
 
     kind: Literal["agent", "me", "now"]
@@ -71,14 +71,14 @@ class Entry:
     text: str  # after the title
     time_ns: int
     seq: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ArgumentChange, ...] = ()
     note: str = ""
     is_unchanged: bool = False  # a draft that says the same as the one before
 
 
-def story(history: Sequence[StoredEvent], *, is_open: bool) -> tuple[Entry, ...]:
+def story(history: Sequence[StoredEvent], *, is_open: bool) -> tuple[_Entry, ...]:
     """Return the points of an approval's history; the last one is where it stands."""
-    entries: list[Entry] = []
+    entries: list[_Entry] = []
     before: Sequence[Field] | None = None
     for event in history:
         draft = event.contents.get("draft")
@@ -96,19 +96,21 @@ def story(history: Sequence[StoredEvent], *, is_open: bool) -> tuple[Entry, ...]
     return tuple(entries)
 
 
-def changes_between(before: Sequence[Field] | None, after: Sequence[Field]) -> tuple[Change, ...]:
+def changes_between(
+    before: Sequence[Field] | None, after: Sequence[Field]
+) -> tuple[ArgumentChange, ...]:
     """Return what a draft changes of the arguments of the one before; all of a first one."""
     if before is None:
-        return tuple(Change(one.name, (Piece("same", _short(one.value)),)) for one in after)
+        return tuple(ArgumentChange(one.name, (Piece("same", _short(one.value)),)) for one in after)
     old = {one.name: one.value for one in before}
     new = {one.name: one.value for one in after}
     changed = [
-        Change(name, _compared(old.get(name), value))
+        ArgumentChange(name, _compared(old.get(name), value))
         for name, value in new.items()
         if old.get(name) != value
     ]
     gone = [
-        Change(name, (Piece("del", _short(value)),))
+        ArgumentChange(name, (Piece("del", _short(value)),))
         for name, value in old.items()
         if name not in new
     ]
@@ -120,9 +122,9 @@ def _draft(
     draft: Mapping[str, Any],
     before: Sequence[Field] | None,
     fields: Sequence[Field],
-) -> Entry:
+) -> _Entry:
     changes = changes_between(before, fields)
-    return Entry(
+    return _Entry(
         kind="me" if event.actor == "me" else "agent",
         title=f"Draft {draft['revision']}",
         text=f"by {_who(event)}",
@@ -133,7 +135,7 @@ def _draft(
     )
 
 
-def _point(event: StoredEvent) -> Entry:
+def _point(event: StoredEvent) -> _Entry:
     text, quoted = _SAID[event.type]
     if event.type == EventType.ACTION_EXECUTED and body_of(event).get("ok") is False:
         text = "failed"
@@ -143,7 +145,7 @@ def _point(event: StoredEvent) -> Entry:
         text = f"{text}, {body_of(event)['approvals']} of {body_of(event)['approvals_required']}"
     if event.type == EventType.ACTION_SETTLED and body_of(event).get("outcome") != "ran":
         text = "looked, and settled that it did not run"
-    return Entry(
+    return _Entry(
         kind="me" if event.actor == "me" else "agent",
         title=_who(event),
         text=text,
@@ -153,9 +155,9 @@ def _point(event: StoredEvent) -> Entry:
     )
 
 
-def _escalation(event: StoredEvent) -> Entry:
+def _escalation(event: StoredEvent) -> _Entry:
     body = body_of(event)
-    return Entry(
+    return _Entry(
         kind="agent",
         title=clean(str(body.get("from", ""))),
         text=f"did not answer in time; {clean(str(body.get('to', '')))} is asked",
@@ -213,7 +215,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class _Member:
     """Another action of the same batch."""
 
     approval_id: str
@@ -227,7 +229,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class _Remembered:
     """A record that was written to memory under an approval."""
 
     href: str
@@ -248,11 +250,11 @@ class Ask:
     left: Left | None
     hash_ends: str
     arguments: tuple[Argument, ...]
-    story: tuple[Entry, ...]
+    story: tuple[_Entry, ...]
     events: tuple[EventRow, ...]
     events_left: int
-    memories: tuple[Remembered, ...]  # written under it
-    members: tuple[Member, ...]
+    memories: tuple[_Remembered, ...]  # written under it
+    members: tuple[_Member, ...]
     waiting_members: int
     approvers: tuple[tuple[str, str], ...]  # name, and where they stand
     asked: tuple[str, ...]  # who may decide; empty: anybody
@@ -324,8 +326,8 @@ def _stands_for(approval: Approval, requested: Sequence[str]) -> str:
     return left[-1] if left else ""
 
 
-def _remembered(one: Memory) -> Remembered:
-    return Remembered(
+def _remembered(one: Memory) -> _Remembered:
+    return _Remembered(
         href=f"/memory/{one.memory_id}",
         say=one_line(title_of(one), _MEMORY_CHARS),
         text=one_line(text_of(one.content), _MEMORY_CHARS) if one.subject else "",
@@ -346,7 +348,7 @@ def _left(approval: Approval, now_ns: int) -> Left | None:
     )
 
 
-def _members(store: ApprovalService, approval: Approval, *, now_ns: int) -> tuple[Member, ...]:
+def _members(store: ApprovalService, approval: Approval, *, now_ns: int) -> tuple[_Member, ...]:
     if approval.batch_id is None:
         return ()
     filters = ApprovalFilter(batch_id=approval.batch_id)
@@ -354,7 +356,7 @@ def _members(store: ApprovalService, approval: Approval, *, now_ns: int) -> tupl
     if len(found) < 2:
         return ()
     return tuple(
-        Member(
+        _Member(
             approval_id=one.approval_id,
             revision=one.revision,
             standing=standing(one, now_ns=now_ns),

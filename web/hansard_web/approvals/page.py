@@ -34,7 +34,7 @@ from hansard_store.principals.model import is_same, name_text, read_as
 from hansard_web.app.addresses import way_back
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.app.strict_json import parse_json
-from hansard_web.approvals.detail import Ask, Change, changes_between, read_ask
+from hansard_web.approvals.detail import ArgumentChange, Ask, changes_between, read_ask
 from hansard_web.approvals.labels import SOON_NS, Standing, clean, one_line, standing, time_left
 from hansard_web.approvals.page_state import (
     DECIDED,
@@ -76,7 +76,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class _Group:
     name: str
     title: str
     items: tuple[Item, ...]
@@ -89,7 +89,7 @@ class Inbox:
     """The list as it is at a moment."""
 
     state: InboxState
-    groups: tuple[Group, ...]
+    groups: tuple[_Group, ...]
     open_count: int
     chips: tuple[tuple[str, str, str], ...]  # name, value, address without it
     older_href: str | None
@@ -145,7 +145,7 @@ def _open_group(
     make: Callable[[Approval], Item],
     name: str,
     counts: dict[str, int],
-) -> Group:
+) -> _Group:
     # The nearest deadline first; what needs a look has none, and the newest is looked at first.
     if name == UNKNOWN:
         found = store.approvals(state.filter(execution="unknown"), limit=_MOST_OPEN)
@@ -160,7 +160,7 @@ def _open_group(
         str(Status.REVISED): "Sent back, agent is redrafting",
         UNKNOWN: "Needs a look",
     }
-    return Group(
+    return _Group(
         name=name,
         title=titles[name],
         items=tuple(map(make, found)),
@@ -171,7 +171,7 @@ def _open_group(
 
 def _decided(
     store: ApprovalService, state: InboxState, make: Callable[[Approval], Item], before: int
-) -> tuple[Group | None, str | None]:
+) -> tuple[_Group | None, str | None]:
     statuses = TERMINAL_STATUSES
     if state.status in statuses:
         statuses = (state.status,)
@@ -184,7 +184,7 @@ def _decided(
     else:
         shown = found
     title = {"": "Decided", DECIDED: "Decided"}.get(state.status, state.status.capitalize())
-    group = Group(DECIDED, title, tuple(map(make, shown)), len(shown))
+    group = _Group(DECIDED, title, tuple(map(make, shown)), len(shown))
     return group, cursor_after(found, limit=limit)
 
 
@@ -216,7 +216,7 @@ class Edit:
 
     text: str
     problem: str = ""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ArgumentChange, ...] = ()
     is_looked_at: bool = False
 
 
@@ -319,7 +319,7 @@ SOURCE: Final = "page"
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class _Refused:
     """Why a decision was not taken, and what a person wrote that must not be lost."""
 
     title: str
@@ -334,7 +334,7 @@ class ApprovalsPage:
     inbox: Inbox
     ask: Ask | None
     edit: Edit | None
-    refused: Refused | None
+    refused: _Refused | None
     may_not: str  # why this reader cannot decide; "" who can
     may_not_again: str  # why this reader cannot approve this draft, and can do all else; or ""
     here: str  # the address of what is shown
@@ -426,7 +426,7 @@ def page_of(
     approval_id: str | None,
     *,
     edit: Edit | None = None,
-    refused: Refused | None = None,
+    refused: _Refused | None = None,
 ) -> ApprovalsPage:
     """Read what a page shows; without a choice, what stands first."""
     inbox = read_inbox(store, state)
@@ -486,14 +486,14 @@ def _answer(
     approval_id: str | None = None,
     *,
     edit: Edit | None = None,
-    refused: Refused | None = None,
+    refused: _Refused | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> Response:
     page = page_of(request, site, store, state, approval_id, edit=edit, refused=refused)
     return site.renderer.page(request, "approvals.html", here="approvals", page=page, status=status)
 
 
-def _refusal(error: HansardError, note: str) -> tuple[HTTPStatus, Refused]:
+def _refusal(error: HansardError, note: str) -> tuple[HTTPStatus, _Refused]:
     match error:
         case NotAnApprover() | PrincipalError():
             status, title = HTTPStatus.FORBIDDEN, "Not by you:"
@@ -503,7 +503,7 @@ def _refusal(error: HansardError, note: str) -> tuple[HTTPStatus, Refused]:
             status, title = HTTPStatus.FORBIDDEN, "Policy does not let this run:"
         case _:
             status, title = HTTPStatus.UNPROCESSABLE_ENTITY, "Not yet:"
-    return status, Refused(title, str(error), note)
+    return status, _Refused(title, str(error), note)
 
 
 def _stream_href(state: InboxState, ask: Ask | None, *, is_busy: bool) -> str:

@@ -22,7 +22,7 @@ from hansard_store.principals.model import Principal
 from hansard_web.app.site import Site
 from hansard_web.audit.chain_state import HeadKeeper, Tell, telling
 from hansard_web.live import StoreWatch
-from hansard_web.policy.decider import PolicyDecider
+from hansard_web.policy.decider import RecordingDecider
 from hansard_web.policy.service import policy_of
 from hansard_web.principals.dependencies import of_app, principal_of
 from hansard_web.sidecar.recorder import Outlet
@@ -103,7 +103,7 @@ class Accounts:
                 return
 
 
-def make_accounts(site: Site, decider: PolicyDecider, outlet: Outlet | None) -> Accounts:
+def make_accounts(site: Site, decider: RecordingDecider, outlet: Outlet | None) -> Accounts:
     """Return the accountability of an app, judged by the policy of its decider.
 
     The head of its log is recorded through `outlet`, where the app records its own traces.

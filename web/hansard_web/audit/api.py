@@ -14,7 +14,7 @@ from hansard_store.audit.external_events import note_event
 from hansard_web.api.parameters import Cursor, Limit, TimeText, one_of
 from hansard_web.api.queries import trace_id_of
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.bodies import NoteEvent
 from hansard_web.approvals.worker import AccountsDep
@@ -68,22 +68,22 @@ def list_events(
     filters: Annotated[EventFilter, Depends(read_event_filter)],
     limit: Limit,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List events, the newest first."""
     return page_answer(events_page(accounts.store, filters, cursor, limit=limit), event_json)
 
 
 @router.post("/v1/events", "approvals.schemas.Noted", status=201)
-def note(accounts: AccountsDep, body: NoteEvent) -> Answer:
+def note(accounts: AccountsDep, body: NoteEvent) -> ApiResponse:
     """Log a message, a tool call, a result, a block or a failure; it is on disk when answered."""
     fields = body.model_dump(exclude={"schema_version"}, exclude_none=True)
-    return Answer({"seq": note_event(accounts.store, fields)}, status_code=HTTPStatus.CREATED)
+    return ApiResponse({"seq": note_event(accounts.store, fields)}, status_code=HTTPStatus.CREATED)
 
 
 @router.get("/v1/events/head", "approvals.schemas.Head")
-def head(accounts: AccountsDep) -> Answer:
+def head(accounts: AccountsDep) -> ApiResponse:
     """Return the end of the chain: kept elsewhere, it proves that nothing before it changed."""
-    return Answer(head_json(accounts.store.head()))
+    return ApiResponse(head_json(accounts.store.head()))
 
 
 @router.get("/v1/events/verify", "approvals.schemas.Verified")
@@ -94,6 +94,6 @@ def verify(
         WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,18}:[0-9a-f]{64}$"}),
         Query(description="a head that was kept: SEQ:HASH"),
     ] = None,
-) -> Answer:
+) -> ApiResponse:
     """Check the whole chain, and name the first row that was altered, removed or inserted."""
-    return Answer(report_json(accounts.store.verify(anchor=read_anchor(anchor))))
+    return ApiResponse(report_json(accounts.store.verify(anchor=read_anchor(anchor))))

@@ -19,7 +19,7 @@ from hansard_web.api.values import dump, page_body
 from hansard_web.approvals.cli import SETTINGS, accounting, actor_text
 from hansard_web.audit.filters import event_filter, events_page, read_anchor
 from hansard_web.cli.base import (
-    Group,
+    CommandGroup,
     by_option,
     filter_options,
     json_option,
@@ -48,7 +48,7 @@ _FILTERS = {
 _AT_ONCE = 500
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def events() -> None:
     """Events: the audit log: list, head, verify, export."""
 

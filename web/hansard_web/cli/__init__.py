@@ -15,7 +15,7 @@ from hansard._cli.commands import LazyCommand
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommandEntry:
     """A command, where it is found, and the sentence that `hansard --help` says of it."""
 
     name: str
@@ -28,99 +28,105 @@ _STARTING: Final = "Starting …"
 _NO_STARTING: Final = frozenset({"-h", "--help", "--json"})  # what these print is all there is
 
 COMMANDS: Final = (
-    Entry("serve", "cli.serve", "Receive telemetry and show it, in one process.", _STARTING),
-    Entry(
+    CommandEntry("serve", "cli.serve", "Receive telemetry and show it, in one process.", _STARTING),
+    CommandEntry(
         "demo",
         "cli.demo",
         "Watch a coding agent fix a failing test, with everything it knew on record.",
     ),
-    Entry("collector", "cli.serve", "Only receive telemetry.", _STARTING),
-    Entry("web", "cli.serve", "Only show what a collector stores.", _STARTING),
-    Entry("open", "cli.open", "Open the pages of a running server in the browser."),
-    Entry("tail", "runs.cli", "Follow runs as they happen."),
-    Entry("runs", "runs.cli", "Runs: list, show, export, delete, pin."),
-    Entry(
+    CommandEntry("collector", "cli.serve", "Only receive telemetry.", _STARTING),
+    CommandEntry("web", "cli.serve", "Only show what a collector stores.", _STARTING),
+    CommandEntry("open", "cli.open", "Open the pages of a running server in the browser."),
+    CommandEntry("tail", "runs.cli", "Follow runs as they happen."),
+    CommandEntry("runs", "runs.cli", "Runs: list, show, export, delete, pin."),
+    CommandEntry(
         "steps", "steps.cli", "Steps: show one, whole or as it came in; say what it knew, and why."
     ),
-    Entry("diff", "diff.cli", "Compare two runs, or two steps: what differs, and why."),
-    Entry(
+    CommandEntry("diff", "diff.cli", "Compare two runs, or two steps: what differs, and why."),
+    CommandEntry(
         "receipts", "receipts.cli", "Receipts: what went into prompts and what did not, and why."
     ),
-    Entry("policy", "policy.cli", "Policy: check, explain, and the rules with their versions."),
-    Entry(
+    CommandEntry(
+        "policy", "policy.cli", "Policy: check, explain, and the rules with their versions."
+    ),
+    CommandEntry(
         "transcripts",
         "transcripts.cli",
         "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
     ),
-    Entry(
+    CommandEntry(
         "memory",
         "memory.cli",
         "Memory: list, show, history, write, invalidate, accept, unsupersede, purge, gc.",
     ),
-    Entry(
+    CommandEntry(
         "classify", "heartbeat.classify_cli", "Classify a text with the classifier of the settings."
     ),
-    Entry(
+    CommandEntry(
         "scan", "heartbeat.scan_cli", "Hold the top stories of an outside source against interests."
     ),
-    Entry(
+    CommandEntry(
         "annotations",
         "annotations.cli",
         "Annotations: list, note, score, tag, withdraw; export what is marked as a data set.",
     ),
-    Entry(
+    CommandEntry(
         "approvals",
         "approvals.cli",
         "Approvals: list, show, approve, reject, revise, settle, undo.",
     ),
-    Entry("evaluate", "evaluation.cli", "Compare claims with what happened; write corrections."),
-    Entry(
+    CommandEntry(
+        "evaluate", "evaluation.cli", "Compare claims with what happened; write corrections."
+    ),
+    CommandEntry(
         "detect",
         "tasks.cli",
         "Look for what goes wrong again and again; open tasks for review.",
     ),
-    Entry("tasks", "tasks.cli", "Tasks for review: list, show, approve, dismiss, done."),
-    Entry(
+    CommandEntry("tasks", "tasks.cli", "Tasks for review: list, show, approve, dismiss, done."),
+    CommandEntry(
         "heartbeat",
         "heartbeat.cli",
         "Compare claims with the record, maintain memory, look for patterns, report.",
     ),
-    Entry("tokens", "cli.tokens", "Tokens: add, list, revoke."),
-    Entry("events", "audit.cli", "Events: the audit log: list, head, verify, export."),
-    Entry(
+    CommandEntry("tokens", "cli.tokens", "Tokens: add, list, revoke."),
+    CommandEntry("events", "audit.cli", "Events: the audit log: list, head, verify, export."),
+    CommandEntry(
         "repl",
         "approvals.repl",
         "Propose and decide actions by hand: /plan /revise /approve /reject /pending /events.",
     ),
-    Entry("payload", "payloads.cli", "Payloads: get the bytes of one, verify them."),
-    Entry("replay", "replay_page.cli", "Make a model call again: exactly, or with changes."),
-    Entry("mcp", "mcp.cli", "Offer the record to MCP clients, over stdin and stdout."),
-    Entry("search", "search.cli", "Find what was said, in any run."),
-    Entry("usage", "usage.cli", "Sum tokens and money."),
-    Entry(
+    CommandEntry("payload", "payloads.cli", "Payloads: get the bytes of one, verify them."),
+    CommandEntry("replay", "replay_page.cli", "Make a model call again: exactly, or with changes."),
+    CommandEntry("mcp", "mcp.cli", "Offer the record to MCP clients, over stdin and stdout."),
+    CommandEntry("search", "search.cli", "Find what was said, in any run."),
+    CommandEntry("usage", "usage.cli", "Sum tokens and money."),
+    CommandEntry(
         "doctor",
         "health.doctor_cli",
         "Check ports, disk, permissions, versions, the server and the SDK's settings.",
     ),
-    Entry("import", "cli.transfer", "Read OTLP files into the store."),
-    Entry("export", "cli.transfer", "Write all runs as OTLP."),
-    Entry("backup", "health.cli", "Copy the store while it is used."),
-    Entry("restore", "health.cli", "Put a backup in an empty data folder."),
-    Entry("report", "reports.cli", "Write a status report, or read and acknowledge one."),
-    Entry(
+    CommandEntry("import", "cli.transfer", "Read OTLP files into the store."),
+    CommandEntry("export", "cli.transfer", "Write all runs as OTLP."),
+    CommandEntry("backup", "health.cli", "Copy the store while it is used."),
+    CommandEntry("restore", "health.cli", "Put a backup in an empty data folder."),
+    CommandEntry("report", "reports.cli", "Write a status report, or read and acknowledge one."),
+    CommandEntry(
         "verify",
         "health.cli",
         "Check the store against itself and its audit log, or a compile.",
     ),
-    Entry("rebuild", "health.cli", "Derive everything again from what was received."),
-    Entry("repair", "health.cli", "Restore the database's schema where somebody altered it."),
-    Entry(
+    CommandEntry("rebuild", "health.cli", "Derive everything again from what was received."),
+    CommandEntry(
+        "repair", "health.cli", "Restore the database's schema where somebody altered it."
+    ),
+    CommandEntry(
         "maintain",
         "heartbeat.cli",
         "Find contradictions in memory, link corrections, count what nobody retrieves.",
     ),
-    Entry("gc", "health.cli", "Delete old runs and remove what nothing uses."),
-    Entry(
+    CommandEntry("gc", "health.cli", "Delete old runs and remove what nothing uses."),
+    CommandEntry(
         "interests",
         "heartbeat.interests_cli",
         "Find the topics of recent memory, or list the interests.",
@@ -140,7 +146,7 @@ class MissingExtra(click.ClickException):
 class ServerCommand(LazyCommand):
     """A command of this package; a missing package of the extra `server` is one line."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: CommandEntry) -> None:
         super().__init__(entry.name, entry.sentence, f"hansard_web.{entry.module}")
         self._starting = entry.starting
 

@@ -30,7 +30,7 @@ from hansard_web.ui.format import file_size, printable
 _BAR = "  │ "  # before the lines of a traceback
 
 
-class LogLine(logging.Formatter):
+class _LogLine(logging.Formatter):
     """A record as one line, and its traceback set off below it.
 
     What is logged may hold recorded text: it begins no line of its own, and drives no terminal.
@@ -54,7 +54,7 @@ def log_to_stderr() -> None:
     if logging.root.handlers:
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(LogLine())
+    handler.setFormatter(_LogLine())
     logging.root.addHandler(handler)
     logging.captureWarnings(True)
     threading.excepthook = _log_thread
@@ -132,7 +132,7 @@ class Command(click.Command):
             raise Failed(f"the store cannot be used: {error}") from None
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A noun; its verbs are Commands."""
 
     command_class = Command

@@ -21,7 +21,7 @@ import click
 from hansard_compiler.errors import HansardError
 from hansard_web.app.config import Config, load_config
 from hansard_web.cli.base import Command, setting_options
-from hansard_web.demo.coding.settings import PROVIDERS, SCRIPTED, Settings, model_of
+from hansard_web.demo.coding.settings import PROVIDERS, SCRIPTED, DemoSettings, model_of
 from hansard_web.ui.format import plural
 
 if TYPE_CHECKING:
@@ -98,11 +98,13 @@ def demo(
         repositories = folder / "repositories"
         if repositories.exists():
             raise DemoFolderUsed(folder)
-        golden = Settings(repositories, provider, chosen_model, config.model_server, pace_s, asks)
+        golden = DemoSettings(
+            repositories, provider, chosen_model, config.model_server, pace_s, asks
+        )
         _play(config, golden, is_temporary=is_temporary, exits=exits)
 
 
-def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) -> None:
+def _play(config: Config, golden: DemoSettings, *, is_temporary: bool, exits: bool) -> None:
     from hansard_web.app.server import running
     from hansard_web.demo.claims.chapter import play_claims
     from hansard_web.demo.coding.golden import play

@@ -14,7 +14,7 @@ from hansard_store.principals.model import CLAIMED, Scope, scopes_text
 from hansard_store.principals.service import NamedToken, Principals
 from hansard_web.api.values import stored_fields, time_text
 from hansard_web.cli.base import (
-    Group,
+    CommandGroup,
     json_option,
     print_json,
     read_config,
@@ -28,7 +28,7 @@ from hansard_web.ui.format import day_time
 _STORE = ("data", "config")
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def tokens() -> None:
     """Tokens: add, list, revoke."""
 

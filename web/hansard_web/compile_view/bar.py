@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.compilations.receipts import Receipt
+from hansard_store.compilations.receipts import StoredReceipt
 from hansard_web.compile_view.labels import SWATCHES
 from hansard_web.ui.format import count
 
@@ -37,7 +37,7 @@ class KeyEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class BudgetBar:
     """The figures of a budget, in tokens; None is unknown."""
 
     tokens: int | None
@@ -58,7 +58,9 @@ class Budget:
         return max(self.tokens or 0, self.used + (self.reserve or 0), 1)
 
 
-def item_segments(sent: Sequence[Receipt], budget: Budget, *, selected: str) -> tuple[Segment, ...]:
+def item_segments(
+    sent: Sequence[StoredReceipt], budget: BudgetBar, *, selected: str
+) -> tuple[Segment, ...]:
     """Return the segments of what was sent, from the left."""
     found: list[Segment] = []
     at = 0.0
@@ -85,7 +87,7 @@ def item_segments(sent: Sequence[Receipt], budget: Budget, *, selected: str) -> 
     return tuple(found)
 
 
-def rest_segments(budget: Budget) -> tuple[Segment, ...]:
+def rest_segments(budget: BudgetBar) -> tuple[Segment, ...]:
     """Return the free tokens and the reserve, at the right end."""
     found = []
     if budget.free is not None and budget.free > 0:

@@ -8,15 +8,15 @@ from typing import Final
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.compilations.receipts import Receipt, ReceiptFilter, list_receipts
+from hansard_store.compilations.receipts import ReceiptFilter, StoredReceipt, list_receipts
 from hansard_store.content.payloads import folder_of, payload_ref, peek_payload
 from hansard_store.memory.rows import get_memory
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
-from hansard_web.compile_view.item_origins import Fact, facts_of, request_records
+from hansard_web.compile_view.item_origins import OriginFact, facts_of, request_records
 from hansard_web.compile_view.labels import DECISIONS, meaning, pass_words, plain_why
 from hansard_web.compile_view.passes import Stage, trail_of
-from hansard_web.compile_view.record import Record, stored_payload
+from hansard_web.compile_view.record import CompileRecord, stored_payload
 from hansard_web.compile_view.rows import receipts_href
 from hansard_web.compile_view.state import ContextState
 from hansard_web.diff.page.words import Piece, word_diff
@@ -62,7 +62,7 @@ class Past:
 class Inspected:
     """Everything about one item."""
 
-    receipt: Receipt
+    receipt: StoredReceipt
     word: str
     by: str
     say: str
@@ -75,7 +75,7 @@ class Inspected:
     pieces: tuple[Piece, ...]
     text_say: str  # why there is no text
     stored: tuple[Stored, ...]
-    facts: tuple[Fact, ...]
+    facts: tuple[OriginFact, ...]
     trail: tuple[Stage, ...]
     history: tuple[Past, ...]
     like_this_href: str  # receipts of this item with this reason, in all runs
@@ -84,7 +84,7 @@ class Inspected:
 
 
 def inspect_item(
-    connection: apsw.Connection, record: Record, state: ContextState, path: str
+    connection: apsw.Connection, record: CompileRecord, state: ContextState, path: str
 ) -> Inspected | None:
     """Look closely at the item that the address names; None where it names none of this compile."""
     one = record.find(state.item) if state.item else None
@@ -119,7 +119,7 @@ def inspect_item(
     )
 
 
-def _named(connection: apsw.Connection, fact: Fact) -> Fact:
+def _named(connection: apsw.Connection, fact: OriginFact) -> OriginFact:
     """Give a step, run or memory of ours its name; what is not here stays text."""
     if not fact.href or fact.is_elsewhere:
         return fact
@@ -143,7 +143,9 @@ def _tabs(state: ContextState, path: str) -> tuple[TextTab, ...]:
     )
 
 
-def _pieces(connection: apsw.Connection, one: Receipt, which: str) -> tuple[tuple[Piece, ...], str]:
+def _pieces(
+    connection: apsw.Connection, one: StoredReceipt, which: str
+) -> tuple[tuple[Piece, ...], str]:
     """Return the text to show, and why there is none."""
     if which == "original" or one.final is None:
         original, trouble = _text(connection, one.original)
@@ -176,7 +178,7 @@ def _text(connection: apsw.Connection, digest: bytes | None) -> tuple[str, str]:
     return (text, "") if text.strip() else ("", "It is empty.")
 
 
-def _stored(connection: apsw.Connection, one: Receipt, *, changed: bool) -> list[Stored]:
+def _stored(connection: apsw.Connection, one: StoredReceipt, *, changed: bool) -> list[Stored]:
     named = [("original", one.original)]
     if changed:
         named.append(("as sent", one.final))
@@ -192,7 +194,7 @@ def _stored(connection: apsw.Connection, one: Receipt, *, changed: bool) -> list
     return found
 
 
-def _history(connection: apsw.Connection, record: Record, one: Receipt) -> list[Past]:
+def _history(connection: apsw.Connection, record: CompileRecord, one: StoredReceipt) -> list[Past]:
     """Return what the compiles of this run did with the item, the oldest first."""
     filters = ReceiptFilter(item=one.item_id, run=record.compilation.run_id)
     page = list_receipts(connection, filters, limit=_MOST_HISTORY)
@@ -212,7 +214,7 @@ def _history(connection: apsw.Connection, record: Record, one: Receipt) -> list[
     ]
 
 
-def _past_text(then: Receipt, now: Receipt) -> str:
+def _past_text(then: StoredReceipt, now: StoredReceipt) -> str:
     if then.decision == "exclude":
         return plain_why(then)
     if then.span != now.span and then.final is not None and then.final == now.final:

@@ -32,7 +32,7 @@ Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class OriginFact:
     """A line about an item; `href` leads to a page of ours, or to a place elsewhere."""
 
     label: str
@@ -83,7 +83,7 @@ def _by_id(records: Any) -> dict[str, Fields]:
     }
 
 
-def facts_of(request: RequestRecords, item_id: str) -> Iterator[Fact]:
+def facts_of(request: RequestRecords, item_id: str) -> Iterator[OriginFact]:
     """Yield what is known of where an item came from."""
     item, memory = request.items.get(item_id, {}), request.memories.get(item_id, {})
     source = _map(item.get("source_ref"))
@@ -102,7 +102,7 @@ def facts_of(request: RequestRecords, item_id: str) -> Iterator[Fact]:
         ("scope", _joined([f"{key}: {value}" for key, value in _map(item.get("scope")).items()])),
     ):
         if text:
-            yield Fact(label, text)
+            yield OriginFact(label, text)
 
 
 def _outside(remembered: Fields) -> Fields:
@@ -112,12 +112,12 @@ def _outside(remembered: Fields) -> Fields:
     return {"source_type": "external_api", "uri": remembered.get("url")}
 
 
-def _source_facts(source: Fields) -> Iterator[Fact]:
+def _source_facts(source: Fields) -> Iterator[OriginFact]:
     kind, title, uri = (_short(source.get(key)) for key in ("source_type", "title", "uri"))
     if kind or title:
-        yield Fact("source", ", ".join(one for one in (kind.replace("_", " "), title) if one))
+        yield OriginFact("source", ", ".join(one for one in (kind.replace("_", " "), title) if one))
     if uri:
-        yield Fact("address", uri, safe_address(source.get("uri")), is_elsewhere=True)
+        yield OriginFact("address", uri, safe_address(source.get("uri")), is_elsewhere=True)
     for label, text in (
         ("query", _short(source.get("retrieval_query"))),
         ("place", _joined(source.get("positions"))),
@@ -126,10 +126,10 @@ def _source_facts(source: Fields) -> Iterator[Fact]:
         ("author", _short(source.get("author"))),
     ):
         if text:
-            yield Fact(label, text)
+            yield OriginFact(label, text)
 
 
-def _maker_facts(*records: Fields) -> Iterator[Fact]:
+def _maker_facts(*records: Fields) -> Iterator[OriginFact]:
     """Yield the steps, runs and memories that an item names as where it was made."""
     done: set[str] = set()
     for label, keys, form, path in (
@@ -139,12 +139,16 @@ def _maker_facts(*records: Fields) -> Iterator[Fact]:
         for one in (one for each in records for key in keys for one in _ids(each.get(key))):
             if one not in done:
                 done.add(one)
-                yield Fact(label, one[:_LONGEST], f"{path}{one}" if form.fullmatch(one) else "")
+                yield OriginFact(
+                    label, one[:_LONGEST], f"{path}{one}" if form.fullmatch(one) else ""
+                )
     memories = [one for each in records for one in _ids(each.get("memory_id"))]
     for one in dict.fromkeys(memories):
-        yield Fact("memory", one[:_LONGEST], f"/memory/{one}" if _RUN_ID.fullmatch(one) else "")
+        yield OriginFact(
+            "memory", one[:_LONGEST], f"/memory/{one}" if _RUN_ID.fullmatch(one) else ""
+        )
     confidence = [_short(each.get("confidence")) for each in records if "confidence" in each]
-    yield from (Fact("confidence", one) for one in confidence)
+    yield from (OriginFact("confidence", one) for one in confidence)
 
 
 def safe_address(uri: object) -> str:

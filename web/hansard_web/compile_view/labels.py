@@ -13,7 +13,7 @@ from hansard_compiler.compile.engine import PASSES
 from hansard_compiler.compile.models import CompilationRequest, ContextItem
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.diff import ItemDiff
-from hansard_store.compilations.receipts import Receipt
+from hansard_store.compilations.receipts import StoredReceipt
 from hansard_web.ui.format import shorten
 
 DECISIONS: Final[Mapping[str, str]] = {
@@ -84,7 +84,7 @@ class Why:
     after: str
 
 
-def why(receipt: Receipt) -> Why:
+def why(receipt: StoredReceipt) -> Why:
     """Return the sentence of a receipt."""
     sentence = _SENTENCES.get(receipt.reason)
     if sentence is None:
@@ -95,7 +95,7 @@ def why(receipt: Receipt) -> Why:
     return Why(before.rstrip(), receipt.related, after)
 
 
-def plain_why(receipt: Receipt) -> str:
+def plain_why(receipt: StoredReceipt) -> str:
     """Return the sentence of a receipt as one text."""
     text = why(receipt)
     return f"{text.before} {text.related or ''}{text.after}".strip()
@@ -110,7 +110,7 @@ def meaning(reason: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def missed(receipt: Receipt) -> str:
+def missed(receipt: StoredReceipt) -> str:
     """Return how far an item was from being in: tokens where they are reported, else points."""
     if receipt.missed_tokens is not None:
         return f"{receipt.missed_tokens:,} token{'' if receipt.missed_tokens == 1 else 's'}"
@@ -138,7 +138,7 @@ def kind_words(kind: str | None) -> str:
     return (kind or "item").replace("_", " ").replace("msg", "message")
 
 
-def source_words(receipt: Receipt) -> str:
+def source_words(receipt: StoredReceipt) -> str:
     """Return where an item came from in one line; its type where that says more than its kind."""
     kind, source_type = kind_words(receipt.kind), (receipt.source_type or "").replace("_", " ")
     parts = [kind] if source_type in ("", kind) else [kind, source_type]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_compiler.compile.engine import PASSES
-from hansard_store.compilations.receipts import Receipt
+from hansard_store.compilations.receipts import StoredReceipt
 from hansard_web.compile_view.labels import DECISIONS, PASS_NUMBERS, meaning, plain_why
-from hansard_web.compile_view.record import Record
+from hansard_web.compile_view.record import CompileRecord
 from hansard_web.ui.format import count, file_size, plural
 
 _BUDGET: Final = PASS_NUMBERS["budget"]
@@ -38,9 +38,9 @@ class Stage:
     text: str
 
 
-def passes_did(record: Record) -> tuple[PassDid, ...]:
+def passes_did(record: CompileRecord) -> tuple[PassDid, ...]:
     """Return every pass with what it did."""
-    by_pass: dict[str, list[Receipt]] = {}
+    by_pass: dict[str, list[StoredReceipt]] = {}
     for one in record.receipts:
         by_pass.setdefault(one.pass_name or "", []).append(one)
     return tuple(
@@ -49,7 +49,9 @@ def passes_did(record: Record) -> tuple[PassDid, ...]:
     )
 
 
-def _did(record: Record, number: int, name: str, receipts: Sequence[Receipt]) -> PassDid:
+def _did(
+    record: CompileRecord, number: int, name: str, receipts: Sequence[StoredReceipt]
+) -> PassDid:
     decisions = Counter(one.decision for one in receipts)
     parts = []
     if decisions["exclude"]:
@@ -72,7 +74,7 @@ def _did(record: Record, number: int, name: str, receipts: Sequence[Receipt]) ->
     )
 
 
-def _plain(record: Record, name: str) -> str:
+def _plain(record: CompileRecord, name: str) -> str:
     """Return what a pass that left everything as it was did."""
     if name == "normalize":
         return f"{count(record.compilation.row.item_total)} in"
@@ -90,7 +92,7 @@ def _plain(record: Record, name: str) -> str:
     return "none out" if seen is None else f"{count(seen.seen)} seen"
 
 
-def trail_of(receipt: Receipt, note: str) -> tuple[Stage, ...]:
+def trail_of(receipt: StoredReceipt, note: str) -> tuple[Stage, ...]:
     """Return an item's way through the passes, as far as its receipt shows it.
 
     Whatever left in a pass was let through by all before it, and not seen by any after it.
@@ -112,7 +114,7 @@ def trail_of(receipt: Receipt, note: str) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def _let_through(receipt: Receipt, number: int, name: str) -> str:
+def _let_through(receipt: StoredReceipt, number: int, name: str) -> str:
     if name == "score" and receipt.score_nano is not None:
         return "scored"
     if number == _BUDGET and receipt.pass_name != "budget":

@@ -10,7 +10,7 @@ import apsw
 from hansard_collector.dialects.engine.references import READ_BYTES
 from hansard_compiler.errors import NotFoundError
 from hansard_store.compilations.queries import Compilation, spans_naming_compilation
-from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.content.payloads import (
     Payload,
     blob_path,
@@ -21,33 +21,33 @@ from hansard_store.content.payloads import (
 )
 from hansard_store.errors import InvalidQueryError, PayloadAlteredError, StoreCorruptError
 from hansard_store.steps.queries import StepSkeleton, steps_by_number
-from hansard_web.compile_view.bar import Budget
-from hansard_web.compile_view.result import NO_RESULT, Result, read_result
+from hansard_web.compile_view.bar import BudgetBar
+from hansard_web.compile_view.result import NO_RESULT, CompileResultView, read_result
 from hansard_web.ui.format import file_size
 
 _CALL_ROLES = ("llm", "embedding")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CompileRecord:
     """A compile with everything a page says of it."""
 
     compilation: Compilation
-    receipts: list[Receipt]
-    result: Result
+    receipts: list[StoredReceipt]
+    result: CompileResultView
     result_trouble: str  # why the stored result is not shown; "" where it is
     step: StepSkeleton
     calls: tuple[StepSkeleton, ...]  # the model calls it was for, in order
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> BudgetBar:
         row = self.compilation.row
         used = row.budget_used
         if used is None:
             used = sum(one.tokens_after or 0 for one in self.receipts)
-        return Budget(row.budget_tokens, row.budget_reserve, used)
+        return BudgetBar(row.budget_tokens, row.budget_reserve, used)
 
-    def sent(self) -> list[Receipt]:
+    def sent(self) -> list[StoredReceipt]:
         """Return what was sent, in the order of the prompt where that is known."""
         found = [one for one in self.receipts if one.decision != "exclude"]
         positions = prompt_places(self.result)
@@ -55,17 +55,19 @@ class Record:
         found.sort(key=lambda one: (positions.get(one.item_id, last), one.ordinal))
         return found
 
-    def find(self, item_id: str) -> Receipt | None:
+    def find(self, item_id: str) -> StoredReceipt | None:
         return next((one for one in self.receipts if one.item_id == item_id), None)
 
 
-def prompt_places(result: Result) -> dict[str, int]:
+def prompt_places(result: CompileResultView) -> dict[str, int]:
     """Return where each item stands in the prompt."""
     ids = (one for section in result.sections for one in section.item_ids)
     return {item_id: at for at, item_id in enumerate(ids)}
 
 
-def read_record(connection: apsw.Connection, compilation: Compilation, *, now_ns: int) -> Record:
+def read_record(
+    connection: apsw.Connection, compilation: Compilation, *, now_ns: int
+) -> CompileRecord:
     """Read a compile whole; what is missing of it is named, never raised."""
     result, trouble = _result(connection, compilation.row.result_ref)
     numbers = [compilation.span, *spans_naming_compilation(connection, compilation.row.id)]
@@ -76,7 +78,7 @@ def read_record(connection: apsw.Connection, compilation: Compilation, *, now_ns
         if step.role in _CALL_ROLES and step.run_id == compilation.run_id
     ]
     calls.sort(key=lambda step: (step.sort_ns, step.id))
-    return Record(
+    return CompileRecord(
         compilation=compilation,
         receipts=receipts_of(connection, compilation.span),
         result=result,
@@ -99,7 +101,7 @@ def stored_payload(connection: apsw.Connection, ref: str | None) -> Payload | No
     return payload
 
 
-def _result(connection: apsw.Connection, ref: str | None) -> tuple[Result, str]:
+def _result(connection: apsw.Connection, ref: str | None) -> tuple[CompileResultView, str]:
     if not ref:
         return NO_RESULT, "The sender stored no result of this compile."
     payload = stored_payload(connection, ref)
@@ -120,5 +122,5 @@ def _result(connection: apsw.Connection, ref: str | None) -> tuple[Result, str]:
 
 # A page of a large compile is turned many times; its result never changes under one digest.
 @lru_cache(maxsize=4)
-def _parsed(data: bytes, ref: str) -> Result | None:
+def _parsed(data: bytes, ref: str) -> CompileResultView | None:
     return read_result(data, ref)

@@ -24,7 +24,7 @@ _MOST_REMOVED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class ResultTerm:
     """One addend of a score: `value x weight = points`, in millionths, thousandths, billionths."""
 
     name: str
@@ -37,7 +37,7 @@ class Term:
 class Breakdown:
     """A score in billionths of a point, with its terms as reported."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[ResultTerm, ...]
     total: int
 
     @property
@@ -46,7 +46,7 @@ class Breakdown:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class _Section:
     """A part of the prompt, with the ids of its items in the order in which they stand."""
 
     name: str
@@ -68,12 +68,12 @@ _POSSIBLE: Final = f"{ReasonCode.POSSIBLE_CONFLICT}:"  # as a receipt's note beg
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CompileResultView:
     """A stored result; empty where none is here."""
 
     ref: str = ""
     size: int = 0  # bytes
-    sections: tuple[Section, ...] = ()
+    sections: tuple[_Section, ...] = ()
     passes: Mapping[str, PassCount] = field(default_factory=dict)
     by_class: Mapping[str, int] = field(default_factory=dict)
     counter: str = ""
@@ -106,17 +106,17 @@ class Result:
         return Breakdown(tuple(one for one in terms if one is not None), total)
 
 
-NO_RESULT: Final = Result()
+NO_RESULT: Final = CompileResultView()
 
 
-def read_result(data: bytes, ref: str) -> Result | None:
+def read_result(data: bytes, ref: str) -> CompileResultView | None:
     """Return what stored bytes tell; None where they are no result of a compile."""
     document = any_json(data)
     if not isinstance(document, dict) or not isinstance(document.get("decisions"), list):
         return None
     allocation = _map(document.get("token_allocation"))
     passes = [one for one in map(_pass, _list(document.get("passes"))) if one is not None]
-    return Result(
+    return CompileResultView(
         ref=ref,
         size=len(data),
         sections=tuple(_sections(_list(document.get("layout")))),
@@ -142,11 +142,11 @@ def any_json(data: bytes) -> Any:
     return None
 
 
-def _sections(values: Sequence[Any]) -> Iterator[Section]:
+def _sections(values: Sequence[Any]) -> Iterator[_Section]:
     for one in map(_map, values):
         if name := _text(one.get("name")):
             ids = tuple(each for each in _list(one.get("item_ids")) if isinstance(each, str))
-            yield Section(name, _text(one.get("hash")), _number(one.get("tokens")), ids)
+            yield _Section(name, _text(one.get("hash")), _number(one.get("tokens")), ids)
 
 
 def _pass(value: Any) -> PassCount | None:
@@ -157,12 +157,12 @@ def _pass(value: Any) -> PassCount | None:
     return PassCount(name, _number(one.get("seen")), _counts(one.get("reasons")))
 
 
-def _term(name: str, fields: Json) -> Term | None:
+def _term(name: str, fields: Json) -> ResultTerm | None:
     amounts = [fields.get(key) for key in ("value", "weight", "points")]
     value, weight, points = amounts
     if type(value) is not int or type(weight) is not int or type(points) is not int:
         return None
-    return Term(name, value, weight, points)
+    return ResultTerm(name, value, weight, points)
 
 
 def decimal(amount: int, places: int, shown: int) -> str:
@@ -179,12 +179,12 @@ def places_of(amounts: Sequence[int], places: int, *, least: int) -> int:
     return max([least, *map(len, digits)])
 
 
-def value_text(term: Term) -> str:
+def value_text(term: ResultTerm) -> str:
     shown = places_of([term.value], _MICRO_PLACES, least=2)
     return decimal(term.value, _MICRO_PLACES, shown)
 
 
-def weight_text(term: Term) -> str:
+def weight_text(term: ResultTerm) -> str:
     shown = places_of([term.weight], _MILLI_PLACES, least=2)
     return decimal(term.weight, _MILLI_PLACES, shown)
 

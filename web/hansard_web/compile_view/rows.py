@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from hansard_store.compilations.receipts import Receipt
+from hansard_store.compilations.receipts import StoredReceipt
 from hansard_web.compile_view.labels import (
     DECISIONS,
     PASS_NUMBERS,
@@ -24,10 +24,10 @@ from hansard_web.compile_view.labels import (
     source_words,
     why,
 )
-from hansard_web.compile_view.record import Record, prompt_places
+from hansard_web.compile_view.record import CompileRecord, prompt_places
 from hansard_web.compile_view.result import (
     Breakdown,
-    Term,
+    ResultTerm,
     decimal,
     places_of,
     value_text,
@@ -43,7 +43,7 @@ _ZERO_PCT: Final = 25.0  # where the bars begin; what is subtracted goes to the 
 
 
 @dataclass(frozen=True, slots=True)
-class TermRow:
+class _TermRow:
     """One line of the sum, with its bar."""
 
     name: str
@@ -56,23 +56,23 @@ class TermRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class _Sum:
     """A score, written out."""
 
-    rows: tuple[TermRow, ...]
+    rows: tuple[_TermRow, ...]
     nothing: tuple[str, ...]  # names of the terms that add nothing
     total: str
     is_exact: bool  # the terms add up to the total
     adds_up_to: str  # what they add up to where they do not
 
 
-def sum_of(breakdown: Breakdown) -> Sum:
+def sum_of(breakdown: Breakdown) -> _Sum:
     """Lay out a breakdown; every figure is exact."""
     amounts = [term.points for term in breakdown.terms]
     shown = places_of([*amounts, breakdown.total], _PLACES, least=_LEAST)
     largest = max([1, *map(abs, amounts)])
     counted = [term for term in breakdown.terms if term.points]
-    return Sum(
+    return _Sum(
         rows=tuple(_row(term, shown, largest) for term in counted),
         nothing=tuple(_name(term) for term in breakdown.terms if not term.points),
         total=decimal(breakdown.total, _PLACES, shown),
@@ -83,12 +83,12 @@ def sum_of(breakdown: Breakdown) -> Sum:
     )
 
 
-def _row(term: Term, shown: int, largest: int) -> TermRow:
+def _row(term: ResultTerm, shown: int, largest: int) -> _TermRow:
     share = abs(term.points) / largest
     is_negative = term.points < 0
     width = share * (_ZERO_PCT if is_negative else 100 - _ZERO_PCT)
     sign = "" if is_negative else "+"
-    return TermRow(
+    return _TermRow(
         name=_name(term),
         value=value_text(term),
         weight=weight_text(term),
@@ -99,7 +99,7 @@ def _row(term: Term, shown: int, largest: int) -> TermRow:
     )
 
 
-def _name(term: Term) -> str:
+def _name(term: ResultTerm) -> str:
     return term.name.replace("_", " ")
 
 
@@ -108,10 +108,10 @@ _NEVER: Final = -(1 << 62)  # a score below any
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class _Row:
     """One candidate in the table."""
 
-    receipt: Receipt
+    receipt: StoredReceipt
     anchor: str
     title: str
     href: str
@@ -124,7 +124,7 @@ class Row:
     share_pct: float  # of the largest that was sent
     score: str  # "" where it has none
     exact_score: str
-    sum: Sum | None
+    sum: _Sum | None
     why: Why
     related_href: str | None
     missed: str
@@ -133,7 +133,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class _Group:
     """Rows that stand together, as far as they are on this page."""
 
     key: str
@@ -141,21 +141,21 @@ class Group:
     swatch: str
     aside: str
     tokens: int
-    rows: tuple[Row, ...]
+    rows: tuple[_Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A page of the table."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[_Group, ...]
     shown: int
     first: int
     found: int  # rows that meet the filter
     of: int
 
 
-def chosen(record: Record, state: ContextState) -> dict[str, list[Receipt]]:
+def chosen(record: CompileRecord, state: ContextState) -> dict[str, list[StoredReceipt]]:
     """Return the receipts that meet the filter by their group, all in the order that is requested.
 
     Grouped first: a compile has thousands of receipts and a few groups to be put in order.
@@ -164,13 +164,13 @@ def chosen(record: Record, state: ContextState) -> dict[str, list[Receipt]]:
     if state.is_filtered:
         found = [one for one in found if _meets(one, state)]
     grouping = _GROUPINGS[state.group]
-    groups: dict[str, list[Receipt]] = defaultdict(list)
+    groups: dict[str, list[StoredReceipt]] = defaultdict(list)
     for one in sorted(found, key=_ordering(record, state), reverse=state.is_reversed):
         groups[grouping.key(one)].append(one)
     return {key: groups[key] for key in _in_order(groups, grouping.order)}
 
 
-def page_at(found: Sequence[Receipt], state: ContextState) -> int:
+def page_at(found: Sequence[StoredReceipt], state: ContextState) -> int:
     """Return the number of rows before the page: as asked, else where the chosen item stands."""
     if not state.first and state.item:
         at = next((at for at, one in enumerate(found) if one.item_id == state.item), 0)
@@ -179,7 +179,7 @@ def page_at(found: Sequence[Receipt], state: ContextState) -> int:
 
 
 def listing(
-    record: Record, state: ContextState, path: str, *, spoken: Callable[[Receipt], str]
+    record: CompileRecord, state: ContextState, path: str, *, spoken: Callable[[StoredReceipt], str]
 ) -> Listing:
     """Return the page of rows that the state asks for.
 
@@ -191,11 +191,11 @@ def listing(
     shown = found[first : first + PAGE_ROWS]
     grouping = _GROUPINGS[state.group]
     make = _RowMaker(record, state.but(first=first), path, spoken)
-    groups: list[Group] = []
+    groups: list[_Group] = []
     for key in dict.fromkeys(map(grouping.key, shown)):
         rows = tuple(make.row(one) for one in shown if grouping.key(one) == key)
         groups.append(
-            Group(
+            _Group(
                 key=key,
                 label=grouping.label(key),
                 swatch=SWATCHES.get(key, "free") if state.group == "place" else "",
@@ -207,7 +207,7 @@ def listing(
     return Listing(tuple(groups), len(shown), first, len(found), len(record.receipts))
 
 
-def _meets(one: Receipt, state: ContextState) -> bool:
+def _meets(one: StoredReceipt, state: ContextState) -> bool:
     if state.decision and one.decision != state.decision:
         return False
     if state.reason and one.reason != state.reason:
@@ -226,7 +226,7 @@ def _meets(one: Receipt, state: ContextState) -> bool:
 # ------------------------------------------------------------------------------ order, groups
 
 
-def _ordering(record: Record, state: ContextState) -> Callable[[Receipt], Any]:
+def _ordering(record: CompileRecord, state: ContextState) -> Callable[[StoredReceipt], Any]:
     if state.order == "score":
         return lambda one: (-_or_less(one.score_nano), one.ordinal)
     if state.order == "tokens":
@@ -248,7 +248,7 @@ def _or_less(amount: int | None) -> int:
     return _NEVER if amount is None else amount
 
 
-def _missed_key(one: Receipt) -> tuple[int, int]:
+def _missed_key(one: StoredReceipt) -> tuple[int, int]:
     """Tokens before points before what missed by nothing that can be counted."""
     if one.missed_tokens is not None:
         return 0, one.missed_tokens
@@ -261,7 +261,7 @@ def _missed_key(one: Receipt) -> tuple[int, int]:
 class _Grouping:
     """A way to put rows into groups; those that `order` does not have stand last."""
 
-    key: Callable[[Receipt], str]
+    key: Callable[[StoredReceipt], str]
     label: Callable[[str], str]
     order: Sequence[str] = ()  # (): the largest group first
 
@@ -290,7 +290,7 @@ _GROUPINGS: Final[Mapping[str, _Grouping]] = {
 }
 
 
-def _in_order(groups: Mapping[str, Sequence[Receipt]], order: Sequence[str]) -> list[str]:
+def _in_order(groups: Mapping[str, Sequence[StoredReceipt]], order: Sequence[str]) -> list[str]:
     """Return the keys of groups in the order of what they are, else the largest first."""
     if not order:
         return sorted(groups, key=lambda key: (-len(groups[key]), key))
@@ -298,7 +298,7 @@ def _in_order(groups: Mapping[str, Sequence[Receipt]], order: Sequence[str]) -> 
     return sorted(groups, key=lambda key: (known.get(key, len(known)), key))
 
 
-def _aside(record: Record, state: ContextState, key: str, total: int, shown: int) -> str:
+def _aside(record: CompileRecord, state: ContextState, key: str, total: int, shown: int) -> str:
     text = f"{total:,} item{'' if total == 1 else 's'}"
     if shown < total:
         text += f", {shown:,} on this page"
@@ -315,10 +315,10 @@ class _RowMaker:
 
     def __init__(
         self,
-        record: Record,
+        record: CompileRecord,
         state: ContextState,
         path: str,
-        spoken: Callable[[Receipt], str],
+        spoken: Callable[[StoredReceipt], str],
     ) -> None:
         self._record = record
         self._state = state
@@ -327,11 +327,11 @@ class _RowMaker:
         self._largest = max([1, *(one.tokens_after or 0 for one in record.receipts)])
         self._known = {one.item_id for one in record.receipts}
 
-    def row(self, one: Receipt) -> Row:
+    def row(self, one: StoredReceipt) -> _Row:
         breakdown = self._record.result.breakdown(one.item_id)
         reason, words = why(one), self._spoken(one)
         source = source_words(one)
-        return Row(
+        return _Row(
             receipt=one,
             anchor=f"i{one.ordinal}",
             title=f"“{words}”" if words else one.item_id,

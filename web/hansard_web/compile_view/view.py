@@ -17,7 +17,7 @@ from hansard_store.compilations.queries import (
     compilation_before,
     policy_spans_of,
 )
-from hansard_store.compilations.receipts import Receipt
+from hansard_store.compilations.receipts import StoredReceipt
 from hansard_store.content.payloads import (
     Payload,
     folder_of,
@@ -27,7 +27,7 @@ from hansard_store.content.payloads import (
 )
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_store.steps.queries import StepSkeleton
-from hansard_web.compile_view.bar import Budget, KeyEntry, Segment, item_segments, rest_segments
+from hansard_web.compile_view.bar import BudgetBar, KeyEntry, Segment, item_segments, rest_segments
 from hansard_web.compile_view.item import Inspected, inspect_item
 from hansard_web.compile_view.labels import (
     DECISIONS,
@@ -38,7 +38,7 @@ from hansard_web.compile_view.labels import (
     pass_words,
 )
 from hansard_web.compile_view.passes import PassDid, passes_did
-from hansard_web.compile_view.record import Record, read_record, stored_payload
+from hansard_web.compile_view.record import CompileRecord, read_record, stored_payload
 from hansard_web.compile_view.result import any_json
 from hansard_web.compile_view.rows import Listing, listing, receipts_href
 from hansard_web.compile_view.state import GROUPS, ORDERS, PAGE_ROWS, ContextState
@@ -64,7 +64,7 @@ _PREFIX: Final = "hansard.policy."
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class _Check:
     """One check that did more than allow."""
 
     effect: str
@@ -76,15 +76,17 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class _Checks:
     """What policy decided during a compile."""
 
     say: str
-    rows: tuple[Check, ...]
+    rows: tuple[_Check, ...]
     left_out: int
 
 
-def checks_of(connection: apsw.Connection, made: Compilation, receipts: list[Receipt]) -> Checks:
+def checks_of(
+    connection: apsw.Connection, made: Compilation, receipts: list[StoredReceipt]
+) -> _Checks:
     """Return the checks of a compile; where no span reports them, what its receipts show."""
     checks = [
         one
@@ -96,7 +98,7 @@ def checks_of(connection: apsw.Connection, made: Compilation, receipts: list[Rec
     counts = Counter(effect for effect, *_ in checks)
     parts = ", ".join(f"{number:,} {_EFFECTS.get(name, name)}" for name, number in counts.items())
     rows = [_row(*one) for one in checks if one[0] != "allow"]
-    return Checks(
+    return _Checks(
         f"{plural(len(checks), 'check')}: {parts}.", tuple(rows[:_MOST]), max(len(rows) - _MOST, 0)
     )
 
@@ -117,8 +119,8 @@ def _texts(attributes: Mapping[str, Any], name: str) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else []
 
 
-def _row(effect: str, subject: str, rule: str, version: str, reason: str) -> Check:
-    return Check(
+def _row(effect: str, subject: str, rule: str, version: str, reason: str) -> _Check:
+    return _Check(
         effect=effect,
         word=_EFFECTS.get(effect, effect),
         subject=subject,
@@ -128,17 +130,17 @@ def _row(effect: str, subject: str, rule: str, version: str, reason: str) -> Che
     )
 
 
-def _from_receipts(receipts: list[Receipt]) -> Checks:
+def _from_receipts(receipts: list[StoredReceipt]) -> _Checks:
     held: dict[str, Counter[str]] = {}
     for one in receipts:
         for rule in one.rules:
             held.setdefault(rule, Counter())[one.decision] += 1
     rows = [
-        Check("", "held", "", rule, receipts_href(rule=rule), _policy_checks_said(counts))
+        _Check("", "held", "", rule, receipts_href(rule=rule), _policy_checks_said(counts))
         for rule, counts in held.items()
     ]
     say = "No check was reported; these rules are in the receipts." if rows else ""
-    return Checks(say, tuple(rows[:_MOST]), max(len(rows) - _MOST, 0))
+    return _Checks(say, tuple(rows[:_MOST]), max(len(rows) - _MOST, 0))
 
 
 def _policy_checks_said(counts: Counter[str]) -> str:
@@ -161,7 +163,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class _Chip:
     """A filter that is on."""
 
     label: str
@@ -203,7 +205,7 @@ def choices(
     return tuple(found)
 
 
-def chips(state: ContextState, path: str) -> tuple[Chip, ...]:
+def chips(state: ContextState, path: str) -> tuple[_Chip, ...]:
     """Return the filters that are on; of decisions only a word that none of the choices shows."""
     odd = state.decision not in ("", *DECISIONS)
     found = (
@@ -214,7 +216,7 @@ def chips(state: ContextState, path: str) -> tuple[Chip, ...]:
         ("with", f"“{state.find}”" if state.find else "", {"find": ""}),
     )
     return tuple(
-        Chip(label, value, state.address(path, **without))
+        _Chip(label, value, state.address(path, **without))
         for label, value, without in found
         if value
     )
@@ -257,7 +259,7 @@ _SENT_KEY: Final = "hansard.request.ref"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class _Shown:
     """One form of the request: a bounded look at it, and all its bytes."""
 
     title: str
@@ -271,8 +273,8 @@ class Shown:
 
 
 def shown_requests(
-    connection: apsw.Connection, record: Record, *, whole: bool
-) -> tuple[Shown, ...]:
+    connection: apsw.Connection, record: CompileRecord, *, whole: bool
+) -> tuple[_Shown, ...]:
     """Return what is stored of the request, the bytes that were sent first.
 
     `whole` adds a look at it; without, there is only where its bytes are.
@@ -283,7 +285,7 @@ def shown_requests(
     )
 
 
-def _sent(connection: apsw.Connection, record: Record, *, whole: bool) -> Iterator[Shown]:
+def _sent(connection: apsw.Connection, record: CompileRecord, *, whole: bool) -> Iterator[_Shown]:
     for call in record.calls[:1]:
         attributes = read_step(connection, call.id).view.attributes
         ref = attributes.get(_SENT_KEY)
@@ -292,7 +294,7 @@ def _sent(connection: apsw.Connection, record: Record, *, whole: bool) -> Iterat
         payload = stored_payload(connection, ref)
         title = f"Sent by {call.name}"
         if payload is None:
-            yield Shown(title, "Its bytes are not here: withheld, lost, or on their way.", "",
+            yield _Shown(title, "Its bytes are not here: withheld, lost, or on their way.", "",
                         ref[:80], "not stored")  # fmt: skip
         else:
             yield _wire(connection, payload, title, ref, whole=whole)
@@ -300,7 +302,7 @@ def _sent(connection: apsw.Connection, record: Record, *, whole: bool) -> Iterat
 
 def _wire(
     connection: apsw.Connection, payload: Payload, title: str, ref: str, *, whole: bool
-) -> Shown:
+) -> _Shown:
     say = "The bytes that left for the provider."
     if payload.redacted:
         say = "The bytes that left for the provider, but for secrets that were taken out."
@@ -311,14 +313,14 @@ def _wire(
             value = parsed(read_payload(folder, payload).decode("utf-8", "replace"))
         head = peek_payload(folder, payload, most_bytes=_PREVIEW_BYTES if whole else 0)
     except PayloadAlteredError:
-        return Shown(
+        return _Shown(
             title, "Its stored bytes were altered; they are not shown.", "", ref, "altered"
         )
     except StoreCorruptError:
-        return Shown(title, "The file of its bytes is gone.", "", ref, "not stored")
+        return _Shown(title, "The file of its bytes is gone.", "", ref, "not stored")
     is_json = isinstance(value, dict | list)
     text = head.decode("utf-8", "replace")
-    return Shown(
+    return _Shown(
         title=title,
         say=say,
         href=f"/v1/payloads/{ref}",
@@ -330,11 +332,11 @@ def _wire(
     )
 
 
-def _compiled(record: Record, *, whole: bool) -> Iterator[Shown]:
+def _compiled(record: CompileRecord, *, whole: bool) -> Iterator[_Shown]:
     result = record.result
     if result.rendered is None:
         return
-    yield Shown(
+    yield _Shown(
         title="As compiled",
         say="Before the provider's own form: system, tools, messages, and where sections end.",
         href=f"/v1/payloads/{result.ref}",
@@ -353,7 +355,7 @@ _CHARS: Final = 100
 _FIRST_TEXT: Final = re.compile(r'"(?:text|content)":"((?:[^"\\]|\\.)*)')
 
 
-def spoken_words(connection: apsw.Connection, one: Receipt) -> str:
+def spoken_words(connection: apsw.Connection, one: StoredReceipt) -> str:
     """Return the first words of an item whose id is a hash; "" for any other, or without text."""
     if one.original is None or not _MADE_ID.fullmatch(one.item_id):
         return ""
@@ -404,7 +406,7 @@ class SectionRow:
     same: bool | None
 
 
-def section_rows(record: Record, before: Compilation | None) -> tuple[SectionRow, ...]:
+def section_rows(record: CompileRecord, before: Compilation | None) -> tuple[SectionRow, ...]:
     """Return the parts of the prompt; hashes come from the stored result, else from the span."""
     row = record.compilation.row
     stored = {section.name: section.hash for section in record.result.sections}
@@ -467,7 +469,7 @@ class NativeView:
     state: ContextState
     pairs: tuple[tuple[str, str], ...]  # what a form must keep of the address
     counts: tuple[tuple[str, str, int], ...]  # (decision, words, number)
-    budget: Budget
+    budget: BudgetBar
     used_text: str
     bar_label: str
     segments: tuple[Segment, ...]
@@ -477,7 +479,7 @@ class NativeView:
     billed: str
     passes: tuple[PassDid, ...]
     choices: tuple[Choice, ...]
-    chips: tuple[Chip, ...]
+    chips: tuple[_Chip, ...]
     sorts: dict[str, Sort]
     orders: tuple[tuple[str, str], ...]
     groups: tuple[tuple[str, str], ...]
@@ -488,8 +490,8 @@ class NativeView:
     previous_href: str | None  # the compile before in this run
     next_href: str | None
     by_class: tuple[tuple[str, int], ...]
-    checks: Checks
-    requests: tuple[Shown, ...]
+    checks: _Checks
+    requests: tuple[_Shown, ...]
     requests_href: str  # of the page with them unfolded, or folded again
     related: tuple[Related, ...]
     notes: tuple[str, ...]
@@ -559,25 +561,25 @@ _KEPT: Final = ("decision", "reason", "pass", "kind")
 # ------------------------------------------------------------------------------ sentences
 
 
-def _decision_counts(record: Record) -> tuple[tuple[str, str, int], ...]:
+def _decision_counts(record: CompileRecord) -> tuple[tuple[str, str, int], ...]:
     counts = Counter(one.decision for one in record.receipts)
     known = [(name, word, counts.pop(name, 0)) for name, word in DECISIONS.items()]
     return (*known, *((name, name, number) for name, number in counts.items()))
 
 
-def _used_text(budget: Budget) -> str:
+def _used_text(budget: BudgetBar) -> str:
     if budget.available is None:
         return f"{count(budget.used)} tokens; their budget is not recorded"
     return f"{count(budget.used)} of {count(budget.available)}"
 
 
-def _bar_label(record: Record, budget: Budget) -> str:
+def _bar_label(record: CompileRecord, budget: BudgetBar) -> str:
     parts = [f"{entry.label} {count(entry.tokens)}" for entry in _keys(record, budget, None)]
     whole = "unknown size" if budget.tokens is None else plural(budget.tokens, "token")
     return f"Budget of {whole}: {', '.join(parts)}"
 
 
-def _notes(record: Record) -> tuple[str, ...]:
+def _notes(record: CompileRecord) -> tuple[str, ...]:
     row = record.compilation.row
     notes = row.notes.split("\n") if row.notes else []
     if row.receipt_count < row.item_total:
@@ -599,7 +601,9 @@ def _notes(record: Record) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------ the bar
 
 
-def _keys(record: Record, budget: Budget, before: Compilation | None) -> tuple[KeyEntry, ...]:
+def _keys(
+    record: CompileRecord, budget: BudgetBar, before: Compilation | None
+) -> tuple[KeyEntry, ...]:
     tokens: Counter[str] = Counter()
     for one in record.receipts:
         if one.decision != "exclude":
@@ -622,7 +626,7 @@ def _keys(record: Record, budget: Budget, before: Compilation | None) -> tuple[K
     return tuple(entries)
 
 
-def _cached(record: Record, budget: Budget) -> Cached | None:
+def _cached(record: CompileRecord, budget: BudgetBar) -> Cached | None:
     for call in record.calls[:1]:
         read = call.tokens.cache_read if call.tokens else None
         if read:
@@ -630,7 +634,7 @@ def _cached(record: Record, budget: Budget) -> Cached | None:
     return None
 
 
-def _billed(record: Record, budget: Budget) -> str:
+def _billed(record: CompileRecord, budget: BudgetBar) -> str:
     """Return how the estimate compares with what the provider counted."""
     for call in record.calls[:1]:
         billed = call.tokens.input if call.tokens else None
@@ -645,7 +649,7 @@ def _billed(record: Record, budget: Budget) -> str:
 # ------------------------------------------------------------------------------ what belongs to it
 
 
-def _related(record: Record, step: StepSkeleton) -> tuple[Related, ...]:
+def _related(record: CompileRecord, step: StepSkeleton) -> tuple[Related, ...]:
     found = [("compiled by", record.step), *(("sent by", call) for call in record.calls)]
     return tuple(
         Related(label, one, f"/steps/{one.step_id}/context", one.id == step.id)

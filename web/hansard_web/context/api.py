@@ -26,7 +26,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
 from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.api.values import SCHEMA_VERSION, dump
 from hansard_web.app.problems import problem_of
 from hansard_web.policy.decider import PolicyDeciderDep
@@ -74,7 +74,7 @@ class StreamedCall(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, work: Callable[[Tell], Answer], *, limiter: CapacityLimiter) -> None:
+    def __init__(self, work: Callable[[Tell], ApiResponse], *, limiter: CapacityLimiter) -> None:
         super().__init__(_nothing(), headers=_HEADERS)
         self._work = work
         self._limiter = limiter
@@ -175,7 +175,7 @@ MOST_CALLS: Final = 32
 
 @router.post(
     "/v1/compile",
-    response_class=Answer,
+    response_class=ApiResponse,
     responses=answers("context.schemas.CompiledAnswer"),
 )
 def compile_context(
@@ -184,7 +184,7 @@ def compile_context(
     request: Request,
     body: CompileInput,
     idempotency_key: IdempotencyKey = None,
-) -> Answer:
+) -> ApiResponse:
     """Choose, shorten and lay out the context of one model call, with a receipt for every item."""
     once = service.once("compile", idempotency_key, raw_body(request))
     return once.do(
@@ -196,7 +196,7 @@ def compile_context(
 # async: the call gets a thread that is not one of those that answer pages.
 @router.post(
     "/v1/model/call",
-    response_class=Answer,
+    response_class=ApiResponse,
     responses=answers("context.schemas.CalledModel"),
 )
 async def ask_model(
@@ -212,7 +212,7 @@ async def ask_model(
         raise TooManyCalls(MOST_CALLS)
     once = service.once("model/call", idempotency_key, raw_body(request), repeats=False)
 
-    def work(tell: Tell | None = None) -> Answer:
+    def work(tell: Tell | None = None) -> ApiResponse:
         return once.do(
             lambda: call_model(service, body, tell),
             again=lambda stored: called_again(service, stored),

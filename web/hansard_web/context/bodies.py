@@ -8,7 +8,7 @@ import apsw
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.derived_context.context import derive_context, place_call
-from hansard_collector.derived_context.provenance import Row
+from hansard_collector.derived_context.provenance import ProvenanceRow
 from hansard_store.compilations.queries import (
     ID_KEY,
     Compilation,
@@ -97,7 +97,7 @@ def _derived(
     }
 
 
-def _row(row: Row) -> Body:
+def _row(row: ProvenanceRow) -> Body:
     return {
         "change": row.change.value,
         "position": row.current,

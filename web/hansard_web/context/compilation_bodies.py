@@ -14,7 +14,7 @@ from hansard_store.compilations.queries import (
     compilations_with_id,
     spans_naming_compilation,
 )
-from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.queries import steps_by_number
 from hansard_web.api.values import Body, fields_of, plain, time_text
@@ -130,7 +130,7 @@ def _only(value: Any, kind: type) -> Any:
 
 
 def _sections(
-    compilation: Compilation, receipts: Sequence[Receipt], result: Mapping[str, Any]
+    compilation: Compilation, receipts: Sequence[StoredReceipt], result: Mapping[str, Any]
 ) -> list[Body]:
     """Return the parts of the prompt; without the result, as the receipts have them."""
     layout = _only(result.get("layout"), list)
@@ -149,7 +149,7 @@ def _sections(
         "stable_prefix": compilation.row.stable_prefix_hash,
         "volatile_suffix": compilation.row.volatile_suffix_hash,
     }
-    within: dict[str, list[Receipt]] = {}
+    within: dict[str, list[StoredReceipt]] = {}
     for receipt in receipts:
         if receipt.section is not None:
             within.setdefault(receipt.section, []).append(receipt)
@@ -164,7 +164,7 @@ def _sections(
     ]
 
 
-def _receipts(receipts: Sequence[Receipt], result: Mapping[str, Any]) -> list[Body]:
+def _receipts(receipts: Sequence[StoredReceipt], result: Mapping[str, Any]) -> list[Body]:
     decisions = {
         one["item_id"]: one
         for one in _only(result.get("decisions"), list) or ()

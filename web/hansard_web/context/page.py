@@ -17,7 +17,7 @@ from hansard_collector.derived_context.context import (
     text_of,
 )
 from hansard_collector.derived_context.origins import Origin
-from hansard_collector.derived_context.provenance import Change, Comparison, Row
+from hansard_collector.derived_context.provenance import ItemChange, ItemComparison, ProvenanceRow
 from hansard_compiler.calls import Json, Message
 from hansard_store.steps.queries import StepSkeleton
 from hansard_web.compile_view.bar import GAP_PCT, KeyEntry, Segment
@@ -29,7 +29,7 @@ from hansard_web.ui.messages import headline
 # Two prompts as bars of tokens, and the legend that says what each colour holds. Pure.
 
 
-def token_bar(comparison: Comparison, *, of_previous: bool) -> tuple[Segment, ...]:
+def token_bar(comparison: ItemComparison, *, of_previous: bool) -> tuple[Segment, ...]:
     whole = max(comparison.tokens, comparison.previous_tokens, 1)
     rows = [
         row for row in comparison.rows if (row.previous if of_previous else row.current) is not None
@@ -56,16 +56,16 @@ def token_bar(comparison: Comparison, *, of_previous: bool) -> tuple[Segment, ..
     return tuple(segments)
 
 
-def _segment_css(row: Row, *, of_previous: bool) -> str:
-    unchanged = row.change in (Change.KEPT, Change.REORDERED)
+def _segment_css(row: ProvenanceRow, *, of_previous: bool) -> str:
+    unchanged = row.change in (ItemChange.KEPT, ItemChange.REORDERED)
     if unchanged:
         return "tw-lost" if row.after_break else "tw-hit"
-    if row.change is Change.DROPPED:
+    if row.change is ItemChange.DROPPED:
         return "tw-gone"
     return "tw-chg" if of_previous else "tw-new"
 
 
-def break_pct(comparison: Comparison) -> float | None:
+def break_pct(comparison: ItemComparison) -> float | None:
     broken = comparison.cache_break
     if broken is None:
         return None
@@ -73,7 +73,7 @@ def break_pct(comparison: Comparison) -> float | None:
     return round(broken.equal_tokens / whole * 100, 3)
 
 
-def token_keys(comparison: Comparison, reading: StepReading) -> tuple[KeyEntry, ...]:
+def token_keys(comparison: ItemComparison, reading: StepReading) -> tuple[KeyEntry, ...]:
     def total(css: str, *, of_previous: bool) -> int:
         return sum(
             row.previous_tokens if of_previous else row.tokens
@@ -84,7 +84,7 @@ def token_keys(comparison: Comparison, reading: StepReading) -> tuple[KeyEntry, 
 
     call = reading.normal.call
     reported = call.tokens.cache_read if call else None
-    rewritten = comparison.tokens_of(Change.REWRITTEN, Change.TRUNCATED)
+    rewritten = comparison.tokens_of(ItemChange.REWRITTEN, ItemChange.TRUNCATED)
     entries = (
         KeyEntry("tw-hit", "equal prefix", total("tw-hit", of_previous=False),
                  "" if reported is None else f"{count(reported)} reported as cached"),
@@ -101,7 +101,7 @@ def token_keys(comparison: Comparison, reading: StepReading) -> tuple[KeyEntry, 
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class _Inspected:
     """The message that is looked at closely."""
 
     title: str
@@ -112,31 +112,33 @@ class Inspected:
     hint: str
 
 
-def inspected(derived: DerivedContext, row: Row, *, title: str, position: str) -> Inspected:
+def inspected(
+    derived: DerivedContext, row: ProvenanceRow, *, title: str, position: str
+) -> _Inspected:
     """Look closely at one row: its text, and what changed in it."""
     old = "" if row.previous is None else _text(derived.previous[row.previous])
     new = "" if row.current is None else _text(derived.current[row.current])
-    return Inspected(
+    return _Inspected(
         title=title,
         change=row.change.value,
         place=position,
         say=_say(row),
         pieces=word_diff(old, new) if row.previous is not None and row.current is not None
         else word_diff(new or old, new or old),
-        hint=_hint(old, new) if row.change is Change.REWRITTEN else "",
+        hint=_hint(old, new) if row.change is ItemChange.REWRITTEN else "",
     )  # fmt: skip
 
 
-def _say(row: Row) -> str:
-    if row.change is Change.KEPT and row.same_bytes:
+def _say(row: ProvenanceRow) -> str:
+    if row.change is ItemChange.KEPT and row.same_bytes:
         return "The same text as in the previous call."
-    if row.change is Change.KEPT:
+    if row.change is ItemChange.KEPT:
         return "The same words in another form (ids, reasoning, space): another text to a cache."
-    if row.change is Change.REORDERED:
+    if row.change is ItemChange.REORDERED:
         return "The same text, at another place of the prompt."
-    if row.change is Change.ADDED:
+    if row.change is ItemChange.ADDED:
         return "Not part of the previous call."
-    if row.change is Change.DROPPED:
+    if row.change is ItemChange.DROPPED:
         return "Part of the previous call, not of this one. Why is not known."
     if row.cut is not None:
         return f"{count(row.cut.characters)} characters of its {row.cut.kept} remain."
@@ -162,7 +164,7 @@ def _hint(old: str, new: str) -> str:
 
 _SNIPPET_CHARS = 110
 _ICONS = {"system": "system", "user": "user", "assistant": "llm", "tool": "tool"}
-_CHANGES = tuple(Change)
+_CHANGES = tuple(ItemChange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,7 @@ class ContextView:
     baseline_href: str | None
     baseline_text: str
     how: tuple[tuple[str, str], ...]
-    inspected: Inspected | None
+    inspected: _Inspected | None
 
 
 def context_view(
@@ -284,7 +286,7 @@ def _tools_of(connection: apsw.Connection, placed: PlacedCall) -> list[Json]:
 # ------------------------------------------------------------------------------ sentences
 
 
-def _counts(comparison: Comparison, one: str) -> tuple[tuple[str, str], ...]:
+def _counts(comparison: ItemComparison, one: str) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for change in _CHANGES:
         number = comparison.count(change)
@@ -314,7 +316,7 @@ def _baseline_text(placed: PlacedCall) -> str:
 
 
 def _how(
-    placed: PlacedCall, reading: StepReading, comparison: Comparison
+    placed: PlacedCall, reading: StepReading, comparison: ItemComparison
 ) -> tuple[tuple[str, str], ...]:
     sources = reading.normal.call.sources if reading.normal.call else {}
     tokens = "4 characters a token"
@@ -330,7 +332,7 @@ def _how(
     return tuple((label, text) for label, text in facts if text)
 
 
-def _choices(comparison: Comparison, address: str, only: str) -> tuple[Choice, ...]:
+def _choices(comparison: ItemComparison, address: str, only: str) -> tuple[Choice, ...]:
     join = "&" if "?" in address else "?"
     found = [Choice(f"All {len(comparison.rows)}", "", address, not only)]
     for change in _CHANGES:
@@ -373,7 +375,7 @@ def _rows(
                 is_unknown=row.origin.kind == "unknown",
                 tokens=row.tokens,
                 previous_tokens=row.previous_tokens
-                if row.change in (Change.REWRITTEN, Change.TRUNCATED)
+                if row.change in (ItemChange.REWRITTEN, ItemChange.TRUNCATED)
                 and row.previous_tokens != row.tokens
                 else None,
                 cache=_cache_word(row, has_previous=bool(derived.previous)),
@@ -385,13 +387,13 @@ def _rows(
     return found
 
 
-def _message(derived: DerivedContext, row: Row) -> Message | None:
+def _message(derived: DerivedContext, row: ProvenanceRow) -> Message | None:
     if row.current is not None:
         return derived.current[row.current]
     return derived.previous[row.previous or 0]
 
 
-def _title(row: Row, message: Message | None, tools: Sequence[Json]) -> str:
+def _title(row: ProvenanceRow, message: Message | None, tools: Sequence[Json]) -> str:
     if message is None:
         return plural(len(tools), "tool definition")
     title = headline(message)
@@ -402,7 +404,7 @@ def _title(row: Row, message: Message | None, tools: Sequence[Json]) -> str:
     return title
 
 
-def _snippet(row: Row, message: Message | None, tools: Sequence[Json]) -> str:
+def _snippet(row: ProvenanceRow, message: Message | None, tools: Sequence[Json]) -> str:
     if row.cut is not None:
         return f"cut: {count(row.cut.characters)} characters of its {row.cut.kept} remain"
     if message is None:
@@ -415,8 +417,8 @@ def _snippet(row: Row, message: Message | None, tools: Sequence[Json]) -> str:
     return note + (line if len(line) <= _SNIPPET_CHARS else line[: _SNIPPET_CHARS - 1] + "…")
 
 
-def _is_other_form(row: Row) -> bool:
-    return row.change in (Change.KEPT, Change.REORDERED) and not row.same_bytes
+def _is_other_form(row: ProvenanceRow) -> bool:
+    return row.change in (ItemChange.KEPT, ItemChange.REORDERED) and not row.same_bytes
 
 
 def _origin_words(origin: Origin) -> str:
@@ -428,17 +430,17 @@ def _origin_words(origin: Origin) -> str:
     return origin.kind
 
 
-def _cache_word(row: Row, *, has_previous: bool) -> str:
-    if row.change is Change.DROPPED:
+def _cache_word(row: ProvenanceRow, *, has_previous: bool) -> str:
+    if row.change is ItemChange.DROPPED:
         return "not sent"
-    if row.change is Change.ADDED or not has_previous:
+    if row.change is ItemChange.ADDED or not has_previous:
         return "new"
-    if row.change in (Change.REWRITTEN, Change.TRUNCATED) or not row.same_bytes:
+    if row.change in (ItemChange.REWRITTEN, ItemChange.TRUNCATED) or not row.same_bytes:
         return "read anew"
     return "lost" if row.after_break else "equal"
 
 
-def _inspected(derived: DerivedContext, rows: Sequence[ContextRow], item: str) -> Inspected | None:
+def _inspected(derived: DerivedContext, rows: Sequence[ContextRow], item: str) -> _Inspected | None:
     """Look at the row that was requested, else at the one that breaks the cache."""
     chosen = next((at for at, row in enumerate(rows) if row.anchor == item), None)
     if chosen is None:

@@ -26,7 +26,7 @@ from hansard_compiler.policy.engine import policy_from
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations.queries import Compilation, compilations_with_id
-from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.content.payloads import Payload, folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
 
@@ -36,7 +36,7 @@ _MARKERS = ("‹redacted:".encode(), "‹withheld".encode())
 _MOST_DIFFERENCES = 20
 
 
-class Verdict(StrEnum):
+class RecompileVerdict(StrEnum):
     """What came of making a compile again."""
 
     EQUAL = "equal"
@@ -51,7 +51,7 @@ class Recompiled:
 
     compilation_id: str
     step_id: str
-    verdict: Verdict
+    verdict: RecompileVerdict
     recorded_hash: str | None
     found_hash: str | None  # None: it was not compiled
     reasons: tuple[str, ...]
@@ -60,7 +60,7 @@ class Recompiled:
 class _Unrepeatable(Exception):
     """An answer, not an error: it never leaves this module."""
 
-    def __init__(self, verdict: Verdict, reason: str) -> None:
+    def __init__(self, verdict: RecompileVerdict, reason: str) -> None:
         super().__init__(reason)
         self.verdict = verdict
         self.reason = reason
@@ -78,21 +78,24 @@ def recompile(connection: apsw.Connection, compilation_id: str) -> Recompiled:
     except _Unrepeatable as why:
         return _recompiled(compilation, why.verdict, None, [why.reason])
     if result.compile_hash == compilation.row.hash:
-        return _recompiled(compilation, Verdict.EQUAL, result, [])
+        return _recompiled(compilation, RecompileVerdict.EQUAL, result, [])
     if not _is_whole(connection, compilation, data):
         reason = "the stored request is without its secrets, or what was above its clearance"
-        return _recompiled(compilation, Verdict.REDACTED, result, [reason])
+        return _recompiled(compilation, RecompileVerdict.REDACTED, result, [reason])
     reasons = list(_differences(receipts_of(connection, compilation.span), result))
     if not reasons and compilation.row.redacted:
         reason = "every decision is equal; secrets were cut out under the key of another machine"
-        return _recompiled(compilation, Verdict.REDACTED, result, [reason])
+        return _recompiled(compilation, RecompileVerdict.REDACTED, result, [reason])
     return _recompiled(
-        compilation, Verdict.DIFFERS, result, reasons or ["the prompt itself differs"]
+        compilation, RecompileVerdict.DIFFERS, result, reasons or ["the prompt itself differs"]
     )
 
 
 def _recompiled(
-    compilation: Compilation, verdict: Verdict, result: CompileResult | None, reasons: Sequence[str]
+    compilation: Compilation,
+    verdict: RecompileVerdict,
+    result: CompileResult | None,
+    reasons: Sequence[str],
 ) -> Recompiled:
     return Recompiled(
         compilation_id=compilation.row.id,
@@ -107,13 +110,15 @@ def _recompiled(
 def _request(connection: apsw.Connection, compilation: Compilation) -> bytes:
     ref = compilation.row.request_ref
     if compilation.row.hash is None or ref is None:
-        raise _Unrepeatable(Verdict.MISSING, "its span names no hash or no stored request")
+        raise _Unrepeatable(RecompileVerdict.MISSING, "its span names no hash or no stored request")
     standing, payload = standing_of(connection, ref)
     if payload is None:
         why = "withheld" if standing is PayloadStanding.WITHHELD else "not stored here"
-        raise _Unrepeatable(Verdict.MISSING, f"its request is {why}")
+        raise _Unrepeatable(RecompileVerdict.MISSING, f"its request is {why}")
     if standing is PayloadStanding.REDACTED:
-        raise _Unrepeatable(Verdict.REDACTED, f"its request was redacted: {payload.redacted}")
+        raise _Unrepeatable(
+            RecompileVerdict.REDACTED, f"its request was redacted: {payload.redacted}"
+        )
     return _bytes(connection, payload)
 
 
@@ -121,7 +126,7 @@ def _bytes(connection: apsw.Connection, payload: Payload) -> bytes:
     try:
         return read_payload(folder_of(connection), payload)
     except StoreCorruptError as error:
-        raise _Unrepeatable(Verdict.MISSING, str(error)) from None
+        raise _Unrepeatable(RecompileVerdict.MISSING, str(error)) from None
 
 
 def _compiled(connection: apsw.Connection, compilation: Compilation, data: bytes) -> CompileResult:
@@ -131,23 +136,25 @@ def _compiled(connection: apsw.Connection, compilation: Compilation, data: bytes
     missing = [one for one in ports if one != "policy" or policy is None]
     if missing:
         raise _Unrepeatable(
-            Verdict.MISSING,
+            RecompileVerdict.MISSING,
             f"the program gave it a {', '.join(missing)} of its own, which is not stored",
         )
     try:
         request = recorded_request(data)
     except (HansardError, ValueError) as error:
         reason = f"its request cannot be read by this version: {error}"
-        raise _Unrepeatable(Verdict.MISSING, reason) from None
+        raise _Unrepeatable(RecompileVerdict.MISSING, reason) from None
     counter = estimator_for(request.provider, request.model)
     if compilation.row.counter not in (None, counter.name):
         reason = f"tokens were counted by {compilation.row.counter}, here it is {counter.name}"
-        raise _Unrepeatable(Verdict.MISSING, reason)
+        raise _Unrepeatable(RecompileVerdict.MISSING, reason)
     redactor = Redactor(folder_of(connection).key())
     try:
         return compile_context(request, Ports(counter=counter, redactor=redactor, policy=policy))
     except HansardError as error:
-        raise _Unrepeatable(Verdict.DIFFERS, f"compiling it again fails: {error}") from None
+        raise _Unrepeatable(
+            RecompileVerdict.DIFFERS, f"compiling it again fails: {error}"
+        ) from None
 
 
 def _policy(connection: apsw.Connection, ref: object) -> RuleDecider | None:
@@ -156,12 +163,14 @@ def _policy(connection: apsw.Connection, ref: object) -> RuleDecider | None:
         return None
     standing, payload = standing_of(connection, ref)
     if payload is None or standing is not PayloadStanding.STORED:
-        raise _Unrepeatable(Verdict.MISSING, f"the rules in force then are {standing.value}")
+        raise _Unrepeatable(
+            RecompileVerdict.MISSING, f"the rules in force then are {standing.value}"
+        )
     try:
         return RuleDecider(policy_from(orjson.loads(_bytes(connection, payload))))
     except (HansardError, KeyError, TypeError, ValueError) as error:
         reason = f"the rules in force then cannot be read by this version: {error}"
-        raise _Unrepeatable(Verdict.MISSING, reason) from None
+        raise _Unrepeatable(RecompileVerdict.MISSING, reason) from None
 
 
 def _is_whole(connection: apsw.Connection, compilation: Compilation, data: bytes) -> bool:
@@ -172,7 +181,7 @@ def _is_whole(connection: apsw.Connection, compilation: Compilation, data: bytes
     return attributes.get(_WHOLE_KEY, True) is not False
 
 
-def _differences(recorded: Sequence[Receipt], result: CompileResult) -> Iterator[str]:
+def _differences(recorded: Sequence[StoredReceipt], result: CompileResult) -> Iterator[str]:
     """Yield what came out otherwise, item by item."""
     found = {one.item_id: one for one in result.receipts}
     known = {one.item_id for one in recorded}

@@ -116,13 +116,13 @@ def _count_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class DemoTool:
     """A function that a model may call, with the schema that it is sent."""
 
     name: str
     description: str
     parameters: Mapping[str, str]  # name -> what it is; all are strings
-    run: Callable[[Mapping[str, str], Report], str]
+    run: Callable[[Mapping[str, str], DemoReport], str]
 
     def definition(self) -> dict[str, Any]:
         """Return the tool as the chat API wants it declared."""
@@ -135,7 +135,7 @@ class Tool:
 
 
 @dataclass(slots=True)
-class Report:
+class DemoReport:
     """What one run did, counted by the program itself: the demo compares it with the store."""
 
     run_id: str
@@ -150,7 +150,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class DemoAgent:
     """Instructions, a model and tools."""
 
     name: str
@@ -158,7 +158,7 @@ class Agent:
     model: str
     provider: str
     scripted: ScriptedModel
-    tools: Sequence[Tool] = ()
+    tools: Sequence[DemoTool] = ()
 
     def answer(
         self,
@@ -166,7 +166,7 @@ class Agent:
         *,
         conversation_id: str | None = None,
         user_id: str | None = None,
-    ) -> Report:
+    ) -> DemoReport:
         """Run until the model has answered, and append the messages to the history.
 
         A failing model ends the run with the status error; nothing is raised.
@@ -174,7 +174,7 @@ class Agent:
         with telemetry.agent_span(
             self.name, conversation_id=conversation_id, user_id=user_id, is_new_run=True
         ) as span:
-            report = Report(telemetry.trace_id_of(span), self.name, conversation_id)
+            report = DemoReport(telemetry.trace_id_of(span), self.name, conversation_id)
             try:
                 self._loop(history, report)
             except ModelError as error:
@@ -182,13 +182,13 @@ class Agent:
                 report.status = "error"
         return report
 
-    def answer_within(self, question: str, report: Report) -> str:
+    def answer_within(self, question: str, report: DemoReport) -> str:
         """Answer another agent, inside its run."""
         history = [{"role": "user", "content": question}]
         with telemetry.agent_span(self.name, conversation_id=None, user_id=None, is_new_run=False):
             return self._loop(history, report)
 
-    def _loop(self, history: list[dict[str, Any]], report: Report) -> str:
+    def _loop(self, history: list[dict[str, Any]], report: DemoReport) -> str:
         for _ in range(_MOST_TURNS):
             message = self._call_model(history, report)
             history.append(message)
@@ -198,7 +198,9 @@ class Agent:
             history.extend(self._call_tool(call, report) for call in calls)
         raise ModelError(f"no answer after {_MOST_TURNS} model calls")
 
-    def _call_model(self, history: Sequence[Mapping[str, Any]], report: Report) -> dict[str, Any]:
+    def _call_model(
+        self, history: Sequence[Mapping[str, Any]], report: DemoReport
+    ) -> dict[str, Any]:
         system = {"role": "system", "content": self.instructions}
         request = {
             "model": self.model,
@@ -222,7 +224,7 @@ class Agent:
             report.tokens[name] += count
         return completion.message
 
-    def _call_tool(self, call: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    def _call_tool(self, call: Mapping[str, Any], report: DemoReport) -> dict[str, Any]:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         tool = next(tool for tool in self.tools if tool.name == name)
         report.tool_calls += 1

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from hansard_web.demo import telemetry
-from hansard_web.demo.agent import Agent, Report, ScriptedModel, Tool
+from hansard_web.demo.agent import DemoAgent, DemoReport, DemoTool, ScriptedModel
 
 # What the tools find: orders, a policy, an archive.
 _WORLD: Final = json.loads(
@@ -29,13 +29,17 @@ _SLOW_SEARCH_S: Final = 1.2
 # ---- support desk: two conversations, a tool that fails once, a broken prompt cache
 
 
-def support_desk(model: ScriptedModel) -> Iterator[Report]:
+def support_desk(model: ScriptedModel) -> Iterator[DemoReport]:
     """Answer two customers; the second hour has another clock in the instructions."""
     gateway = _PaymentGateway()
     tools = (
-        Tool("lookup_order", "Find an order by its number.", {"order": "number"}, _lookup_order),
-        Tool("refund_policy", "Read the refund policy.", {}, lambda _arguments, _report: _POLICY),
-        Tool(
+        DemoTool(
+            "lookup_order", "Find an order by its number.", {"order": "number"}, _lookup_order
+        ),
+        DemoTool(
+            "refund_policy", "Read the refund policy.", {}, lambda _arguments, _report: _POLICY
+        ),
+        DemoTool(
             "issue_refund",
             "Pay an order's price back.",
             {"order": "number", "reason": "why"},
@@ -43,14 +47,14 @@ def support_desk(model: ScriptedModel) -> Iterator[Report]:
         ),
     )
 
-    def desk(clock: str) -> Agent:
+    def desk(clock: str) -> DemoAgent:
         # A clock at the top of the prompt is a classic: each tick makes the whole prefix new.
         instructions = (
             f"You are the support desk of a small shop. It is {clock} on 22 November 2026. "
             "Be brief and kind. Look an order up before you speak about it, and read the refund "
             "policy before you promise anything."
         )
-        return Agent("support-desk", instructions, "gpt-4o-mini", "openai", model, tools)
+        return DemoAgent("support-desk", instructions, "gpt-4o-mini", "openai", model, tools)
 
     first, second = desk("14:05"), desk("15:05")
     machine: list[dict[str, Any]] = []
@@ -68,7 +72,7 @@ def support_desk(model: ScriptedModel) -> Iterator[Report]:
         yield second.answer(shoes, conversation_id="order-b-2077", user_id="tomas")
 
 
-def _lookup_order(arguments: Mapping[str, str], _report: Report) -> str:
+def _lookup_order(arguments: Mapping[str, str], _report: DemoReport) -> str:
     query = {
         "db.system.name": "sqlite",
         "db.operation.name": "SELECT",
@@ -85,7 +89,7 @@ class _PaymentGateway:
     def __init__(self) -> None:
         self._calls = 0
 
-    def refund(self, arguments: Mapping[str, str], _report: Report) -> str:
+    def refund(self, arguments: Mapping[str, str], _report: DemoReport) -> str:
         self._calls += 1
         if self._calls == 1:
             raise TimeoutError("the payment gateway did not answer within 200 ms")
@@ -95,9 +99,9 @@ class _PaymentGateway:
 # ---- research: a search that takes its time, and a second agent inside the first one's run
 
 
-def research(model: ScriptedModel) -> Iterator[Report]:
+def research(model: ScriptedModel) -> Iterator[DemoReport]:
     """Answer two questions from the archive, facts checked by another agent."""
-    checker = Agent(
+    checker = DemoAgent(
         "fact-checker",
         "Say whether the archive supports a claim, and quote the entry that decides.",
         "gpt-4.1",
@@ -106,19 +110,19 @@ def research(model: ScriptedModel) -> Iterator[Report]:
         (_read_entry(),),
     )
 
-    def ask_checker(arguments: Mapping[str, str], report: Report) -> str:
+    def ask_checker(arguments: Mapping[str, str], report: DemoReport) -> str:
         return checker.answer_within(arguments["claim"], report)
 
-    assistant = Agent(
+    assistant = DemoAgent(
         "research-assistant",
         "You answer from the archive and name the entries you used. Have each date checked.",
         "claude-sonnet-4-5",
         "anthropic",
         model,
         (
-            Tool("search_archive", "Search the archive.", {"query": "words"}, _search_archive),
+            DemoTool("search_archive", "Search the archive.", {"query": "words"}, _search_archive),
             _read_entry(),
-            Tool("ask_fact_checker", "Have a claim checked.", {"claim": "text"}, ask_checker),
+            DemoTool("ask_fact_checker", "Have a claim checked.", {"claim": "text"}, ask_checker),
         ),
     )
     for question in (
@@ -128,14 +132,14 @@ def research(model: ScriptedModel) -> Iterator[Report]:
         yield assistant.answer([{"role": "user", "content": question}])
 
 
-def _read_entry() -> Tool:
-    def read(arguments: Mapping[str, str], _report: Report) -> str:
+def _read_entry() -> DemoTool:
+    def read(arguments: Mapping[str, str], _report: DemoReport) -> str:
         return next(e["content"] for e in _ARCHIVE if e["id"] == arguments["entry"])
 
-    return Tool("read_entry", "Read one entry of the archive.", {"entry": "its id"}, read)
+    return DemoTool("read_entry", "Read one entry of the archive.", {"entry": "its id"}, read)
 
 
-def _search_archive(arguments: Mapping[str, str], _report: Report) -> str:
+def _search_archive(arguments: Mapping[str, str], _report: DemoReport) -> str:
     words = set(arguments["query"].lower().split())
     retrieval = {
         "gen_ai.operation.name": "retrieval",
@@ -161,9 +165,9 @@ def _words_of(entry: Mapping[str, str]) -> set[str]:
 # ---- night jobs: one that works, one whose model is down
 
 
-def night_jobs(model: ScriptedModel) -> Iterator[Report]:
+def night_jobs(model: ScriptedModel) -> Iterator[DemoReport]:
     """Write release notes, then try to sync an inventory while the model is overloaded."""
-    notes = Agent(
+    notes = DemoAgent(
         "release-notes",
         "Turn a list of changes into three short lines for people who do not read code.",
         "gpt-4.1",
@@ -172,11 +176,11 @@ def night_jobs(model: ScriptedModel) -> Iterator[Report]:
     )
     changes = "Changes: searching is faster; exports keep time zones; a crash on empty runs is gone"
     yield notes.answer([{"role": "user", "content": changes}])
-    sync = Agent("inventory-sync", "Compare two lists.", "gpt-4o-mini", "openai", model)
+    sync = DemoAgent("inventory-sync", "Compare two lists.", "gpt-4o-mini", "openai", model)
     yield sync.answer([{"role": "user", "content": "Compare warehouse and shop for shelf 7"}])
 
 
-PROGRAMS: Final[Mapping[str, Callable[[ScriptedModel], Iterator[Report]]]] = {
+PROGRAMS: Final[Mapping[str, Callable[[ScriptedModel], Iterator[DemoReport]]]] = {
     "support-desk": support_desk,
     "research": research,
     "night-jobs": night_jobs,

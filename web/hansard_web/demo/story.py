@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from hansard_compiler.errors import HansardError
 from hansard_web.app.server_file import Endpoints
-from hansard_web.demo.agent import Report
+from hansard_web.demo.agent import DemoReport
 
 # Each program exports over the protocol named here: both are shown to work.
 PROGRAMS: Final = {"support-desk": "grpc", "research": "http/protobuf", "night-jobs": "grpc"}
@@ -125,7 +125,7 @@ class Seen:
 
     program: str
     protocol: str
-    report: Report
+    report: DemoReport
 
 
 def run_programs(endpoints: Endpoints) -> list[Seen]:
@@ -151,7 +151,7 @@ def _run_program(program: str, endpoints: Endpoints) -> list[Seen]:
         OTEL_EXPORTER_OTLP_ENDPOINT=address,
         OTEL_BSP_SCHEDULE_DELAY=str(_EXPORT_DELAY_MS),
     )
-    return [Seen(program, protocol, Report(**report)) for report in reports]
+    return [Seen(program, protocol, DemoReport(**report)) for report in reports]
 
 
 def check(endpoints: Endpoints, runs: Sequence[Seen]) -> None:

@@ -12,7 +12,7 @@ from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, InvalidQueryError, StaleCursorError
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.bodies import run_diff_body, step_diff_body
 from hansard_web.diff.compaction import compaction_sides
@@ -30,10 +30,10 @@ Limit = Annotated[int, Depends(read_limit)]
 
 @router.get(
     "/v1/diff/steps/{left}/{right}",
-    response_class=Answer,
+    response_class=ApiResponse,
     responses=answers("diff.schemas.StepDiffAnswer"),
 )
-def diff_steps(site: SiteDep, left: str, right: str) -> Answer:
+def diff_steps(site: SiteDep, left: str, right: str) -> ApiResponse:
     """Compare two steps of one run or of two, by id or unique beginning.
 
     `cause` names the cause of each flip: `verified` where taking it back and compiling again
@@ -42,12 +42,12 @@ def diff_steps(site: SiteDep, left: str, right: str) -> Answer:
     """
     with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
         diff = compare_steps(connection, left, right, now_ns=time.time_ns())
-        return Answer(step_diff_body(diff))
+        return ApiResponse(step_diff_body(diff))
 
 
 @router.get(
     "/v1/diff/runs/{left}/{right}",
-    response_class=Answer,
+    response_class=ApiResponse,
     responses=answers("diff.schemas.RunDiffAnswer"),
 )
 def diff_runs(
@@ -61,7 +61,7 @@ def diff_runs(
         one_of("", "changes"),
         Query(description="changes: leave out the steps that are the same"),
     ] = "",
-) -> Answer:
+) -> ApiResponse:
     """Compare two runs by id or unique beginning: figures, aligned steps, where they part.
 
     `cursor` takes `next_cursor`; when a run has changed since, the answer is 409 `cursor_stale`.
@@ -84,15 +84,15 @@ def diff_runs(
         focus = None if cursor else compare_focus(connection, diff.focus, now_ns=now_ns)
     end = first + limit
     following = _cursor(diff, end) if end < len(steps) else None
-    return Answer(run_diff_body(diff, steps[first:end], next_cursor=following, focus=focus))
+    return ApiResponse(run_diff_body(diff, steps[first:end], next_cursor=following, focus=focus))
 
 
 @router.get(
     "/v1/diff/compaction/{step_id}",
-    response_class=Answer,
+    response_class=ApiResponse,
     responses=answers("diff.schemas.CompactionSides"),
 )
-def diff_compaction(site: SiteDep, step_id: str) -> Answer:
+def diff_compaction(site: SiteDep, step_id: str) -> ApiResponse:
     """Compare what the model was sent before a compaction with what it was sent after it.
 
     The step is the compaction or checkpoint itself, or a call whose context fell back. 404
@@ -103,7 +103,7 @@ def diff_compaction(site: SiteDep, step_id: str) -> Answer:
         found = compaction_sides(connection, step_id, now_ns=now_ns)
         diff = compare_steps(connection, found.before, found.after, now_ns=now_ns)
         body = step_diff_body(diff)
-    return Answer(
+    return ApiResponse(
         {"step_id": found.step_id, "before": found.before, "after": found.after, "diff": body}
     )
 

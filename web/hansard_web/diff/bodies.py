@@ -17,7 +17,7 @@ from hansard_compiler.diff import (
     TextOp,
 )
 from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
-from hansard_compiler.diff.sides import Term
+from hansard_compiler.diff.sides import ScoreTerm
 from hansard_web.api.bodies import run_body, skeleton_body
 from hansard_web.api.values import Body, fields_of, milliseconds, plain
 from hansard_web.compile_view.labels import ItemNames
@@ -170,7 +170,7 @@ def _term(one: TermDiff) -> Body:
     }
 
 
-def _term_side(term: Term | None) -> Body | None:
+def _term_side(term: ScoreTerm | None) -> Body | None:
     if term is None:
         return None
     return {

@@ -33,7 +33,7 @@ class NoCompactionError(NotFoundError):
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionSides:
+class _CompactionSides:
     """The step, and the model calls (by step id) before and after it."""
 
     step_id: str
@@ -41,7 +41,7 @@ class CompactionSides:
     after: str
 
 
-def compaction_sides(connection: apsw.Connection, step_id: str, *, now_ns: int) -> CompactionSides:
+def compaction_sides(connection: apsw.Connection, step_id: str, *, now_ns: int) -> _CompactionSides:
     """Return the calls on either side; raises NotFoundError, NoCompactionError or AmbiguousId."""
     step = get_step(connection, step_id, now_ns=now_ns)
     found = find_compaction(connection, step, now_ns=now_ns)
@@ -52,7 +52,7 @@ def compaction_sides(connection: apsw.Connection, step_id: str, *, now_ns: int) 
 
 def find_compaction(
     connection: apsw.Connection, step: StepSkeleton, *, now_ns: int
-) -> CompactionSides | None:
+) -> _CompactionSides | None:
     """Return the calls before and after a compaction; None where a step is none."""
     run = get_run(connection, step.run_id, now_ns=now_ns)
     calls = [one for one in list_calls(connection, run.id) if says_something(one)]
@@ -63,7 +63,9 @@ def find_compaction(
         return None
     if own.finish_reason == "compaction":
         after = next((one for one in calls if one.sort_ns > own.sort_ns), None)
-        return None if after is None else CompactionSides(step.step_id, step.step_id, after.step_id)
+        return (
+            None if after is None else _CompactionSides(step.step_id, step.step_id, after.step_id)
+        )
     return _fallen_back(connection, step, run.id, run.conversation_id)
 
 
@@ -72,19 +74,19 @@ def says_compaction(step: StepSkeleton) -> bool:
     return step.role not in _OTHER_ROLES and _SAYS_SO.search(step.span_name) is not None
 
 
-def _around(step: StepSkeleton, calls: Sequence[CallRow]) -> CompactionSides | None:
+def _around(step: StepSkeleton, calls: Sequence[CallRow]) -> _CompactionSides | None:
     """Return the last call that began before the step, and the first that began after its end."""
     end = step.end_ns or step.sort_ns
     before = [one for one in calls if one.sort_ns < step.sort_ns]
     after = [one for one in calls if one.sort_ns >= end]
     if not before or not after:
         return None
-    return CompactionSides(step.step_id, before[-1].step_id, after[0].step_id)
+    return _CompactionSides(step.step_id, before[-1].step_id, after[0].step_id)
 
 
 def _fallen_back(
     connection: apsw.Connection, step: StepSkeleton, run: int, conversation_id: str | None
-) -> CompactionSides | None:
+) -> _CompactionSides | None:
     """Return a call and the one it continues, where it was sent fewer of the messages."""
     placed = place_call(connection, run=run, span=step.id, conversation_id=conversation_id)
     if placed is None or placed.baseline is None:
@@ -93,4 +95,4 @@ def _fallen_back(
     dropped = [one for one in placed.baseline_messages if one.match_hash not in sent]
     if not dropped or len(placed.messages) >= len(placed.baseline_messages):
         return None
-    return CompactionSides(step.step_id, placed.baseline.step_id, step.step_id)
+    return _CompactionSides(step.step_id, placed.baseline.step_id, step.step_id)

@@ -44,7 +44,7 @@ from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations.queries import Compilation
-from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.content.payloads import Payload, folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
@@ -194,7 +194,7 @@ def _from_receipts(
     )
 
 
-def _item(one: Receipt) -> ItemSide:
+def _item(one: StoredReceipt) -> ItemSide:
     where = " ".join(part for part in (one.source_type, one.source) if part)
     return ItemSide(
         item_id=one.item_id,

@@ -17,7 +17,7 @@ from hansard_store.memory.rows import find_number
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.parameters import Cursor, Limit, one_of
 from hansard_web.api.queries import read_word
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 
 router = NounRouter("evaluations")
@@ -38,7 +38,7 @@ def evaluations(
     ] = None,
     memory: Annotated[str | None, Query(description="the record that says it")] = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List what agents claimed about their tools, with the record's verdict.
 
     Claims come from the answers of runs, transcripts and memory; a cycle of the heartbeat or

@@ -17,7 +17,7 @@ from hansard_store.ledger import (
     list_refusals,
     list_senders,
 )
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.api.values import stored_fields, time_text
 from hansard_web.app.site import SiteDep
 
@@ -31,7 +31,7 @@ _DROP: Final = "service signal reason items processes first_at last_at"
 
 
 @router.get("/v1/ledger", "api.schemas.Ledger")
-def ledger(site: SiteDep) -> Answer:
+def ledger(site: SiteDep) -> ApiResponse:
     """Show what was received and what became of it, by signal and by sender.
 
     received = stored + duplicate + rejected + opened + deleted, for every signal and sender.
@@ -42,7 +42,7 @@ def ledger(site: SiteDep) -> Answer:
         senders = list_senders(connection)
         refusals = list_refusals(connection)
         drops = list_drops(connection)
-    return Answer(
+    return ApiResponse(
         {
             **{name: asdict(totals[signal]) for signal, name in _ITEMS.items()},
             "senders": [{**stored_fields(one, _SENDER), **asdict(one.count)} for one in senders],
@@ -57,12 +57,12 @@ def ledger(site: SiteDep) -> Answer:
 
 
 @router.get("/healthz", "api.schemas.Health")
-def health(site: SiteDep) -> Answer:
+def health(site: SiteDep) -> ApiResponse:
     """Say whether the store can be written; 503 when it cannot. Tells nothing of its content."""
     common = {"product": PRODUCT, "version": version("hansard")}
     reason = why_not_writable(site.folder)
     if reason is not None:
         body = {"status": "unavailable", **common, "reason": reason}
-        return Answer(body, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
+        return ApiResponse(body, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
     up_s = (time.time_ns() - site.started_ns) / 1e9
-    return Answer({"status": "ok", **common, "up_seconds": round(up_s, 1)})
+    return ApiResponse({"status": "ok", **common, "up_seconds": round(up_s, 1)})

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import apsw
 
-from hansard._clients.instrument import State, instrumentations
+from hansard._clients.instrument import InstrumentState, instrumentations
 from hansard._config.settings import SETTINGS as SDK_SETTINGS
 from hansard._config.settings import load_settings
 from hansard_collector.derivation.rebuild import unfinished_rebuild
@@ -53,7 +53,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthFinding:
     """One line of the report."""
 
     level: Level
@@ -61,10 +61,10 @@ class Finding:
     text: str  # what was found, and what to do when it is not good
 
 
-ok, warn, fail = (partial(Finding, level) for level in Level)
+ok, warn, fail = (partial(HealthFinding, level) for level in Level)
 
 
-def examine(config: Config, settings: Mapping[str, str | None]) -> Iterator[Finding]:
+def examine(config: Config, settings: Mapping[str, str | None]) -> Iterator[HealthFinding]:
     """Look at everything that needs nothing to be sent; `settings` name those of the SDK."""
     folder, endpoints = DataFolder(config.data), find_server(config.data)
     yield from _check_settings(config, endpoints)
@@ -79,7 +79,7 @@ def examine(config: Config, settings: Mapping[str, str | None]) -> Iterator[Find
     yield from _check_instrumentors()
 
 
-def _check_versions() -> Iterator[Finding]:
+def _check_versions() -> Iterator[HealthFinding]:
     """What runs here."""
     found = ".".join(map(str, sys.version_info[:3]))
     is_new = sys.version_info >= _OLDEST_PYTHON
@@ -91,7 +91,7 @@ def _check_versions() -> Iterator[Finding]:
     yield ok("sqlite", f"{apsw.sqlite_lib_version()}, brought along by apsw")
 
 
-def _check_sdk(options: Mapping[str, str | None]) -> Iterator[Finding]:
+def _check_sdk(options: Mapping[str, str | None]) -> Iterator[HealthFinding]:
     """What `hansard.init()` would find when called here, and where each value comes from."""
     settings = load_settings(options, os.environ)
     others = []
@@ -108,20 +108,20 @@ def _check_sdk(options: Mapping[str, str | None]) -> Iterator[Finding]:
         yield warn("sdk", problem)
 
 
-def _check_instrumentors() -> Iterator[Finding]:
+def _check_instrumentors() -> Iterator[HealthFinding]:
     """What `hansard.instrument()` would switch on in a program of this environment."""
     found = instrumentations()
     for one in found:
         others = f"; left off: {', '.join(one.others)}" if one.others else ""
         text = f"{one.library} by {one.package} {one.version}{others}"
-        if one.state is State.ON_HTTP:
+        if one.state is InstrumentState.ON_HTTP:
             text = f"{one.library} {one.version}: no instrumentor; its clients are recorded"
         yield ok("instrument", text)
     if not found:
         yield ok("instrument", "no clients or instrumentors of models are installed")
 
 
-def _check_folder(folder: DataFolder) -> Iterator[Finding]:
+def _check_folder(folder: DataFolder) -> Iterator[HealthFinding]:
     """Whether the data folder can be used, and by nobody else."""
     path = folder.path
     if not path.exists():
@@ -138,7 +138,7 @@ def _check_folder(folder: DataFolder) -> Iterator[Finding]:
     yield from _check_permissions([path, folder.database, folder.key_file, folder.blobs])
 
 
-def _check_permissions(paths: list[Path]) -> Iterator[Finding]:
+def _check_permissions(paths: list[Path]) -> Iterator[HealthFinding]:
     open_ones = [p for p in paths if p.exists() and p.stat().st_mode & _OWNER_ONLY]
     for path in open_ones:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -148,7 +148,7 @@ def _check_permissions(paths: list[Path]) -> Iterator[Finding]:
         yield ok("permissions", "folder and files are their owner's alone")
 
 
-def _check_disk(folder: DataFolder) -> Iterator[Finding]:
+def _check_disk(folder: DataFolder) -> Iterator[HealthFinding]:
     """Whether there is room."""
     there = next(path for path in (folder.path, *folder.path.parents) if path.exists())
     free = shutil.disk_usage(there).free
@@ -160,7 +160,7 @@ def _check_disk(folder: DataFolder) -> Iterator[Finding]:
         yield ok("disk", text)
 
 
-def _check_heads(folder: DataFolder, setting: str | None) -> Iterator[Finding]:
+def _check_heads(folder: DataFolder, setting: str | None) -> Iterator[HealthFinding]:
     """Look whether the audit log's head has a second copy outside of the data folder."""
     copy = copy_folder(setting)
     if copy is None:
@@ -181,7 +181,7 @@ def _is_writable(path: Path) -> bool:
     return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
-def _check_records(folder: DataFolder, config: Config) -> Iterator[Finding]:
+def _check_records(folder: DataFolder, config: Config) -> Iterator[HealthFinding]:
     """Whether the database is sound, where there is one, and its head has a second copy."""
     with ExitStack() as opened:
         connection = None
@@ -201,7 +201,7 @@ def _check_records(folder: DataFolder, config: Config) -> Iterator[Finding]:
             yield from _check_transcripts(connection)
 
 
-def _check_store(connection: apsw.Connection) -> Iterator[Finding]:
+def _check_store(connection: apsw.Connection) -> Iterator[HealthFinding]:
     """Whether the schema is this version's, and what the ledger says."""
     spans = ledger_totals(connection)["traces"]
     for one in alterations(connection):
@@ -217,7 +217,7 @@ def _check_store(connection: apsw.Connection) -> Iterator[Finding]:
         yield warn("refused", f"last at {at} UTC: {last.message} (/health lists more)")
 
 
-def check_policy(folder: DataFolder) -> Iterator[Finding]:
+def check_policy(folder: DataFolder) -> Iterator[HealthFinding]:
     """Whether the stored rules of policy are unaltered."""
     if not folder.database.exists():
         return
@@ -229,7 +229,7 @@ def check_policy(folder: DataFolder) -> Iterator[Finding]:
         yield fail("policy", f"{problem}; until then policy checks and proposals are refused")
 
 
-def _check_rebuild(folder: DataFolder, connection: apsw.Connection) -> Iterator[Finding]:
+def _check_rebuild(folder: DataFolder, connection: apsw.Connection) -> Iterator[HealthFinding]:
     """Whether a rebuild has begun and not ended."""
     found = unfinished_rebuild(folder, connection)
     if found is None:
@@ -243,7 +243,7 @@ def _check_rebuild(folder: DataFolder, connection: apsw.Connection) -> Iterator[
         )
 
 
-def _check_heartbeat(connection: apsw.Connection, interval_ns: int | None) -> Finding:
+def _check_heartbeat(connection: apsw.Connection, interval_ns: int | None) -> HealthFinding:
     """When the last cycle of the heartbeat ran, and what of it failed."""
     every = "off" if interval_ns is None else f"every {fmt.duration(interval_ns)}"
     cycles = list_cycles(connection, limit=1)
@@ -260,7 +260,7 @@ def _check_heartbeat(connection: apsw.Connection, interval_ns: int | None) -> Fi
     return ok("heartbeat", text)
 
 
-def _check_transcripts(connection: apsw.Connection) -> Iterator[Finding]:
+def _check_transcripts(connection: apsw.Connection) -> Iterator[HealthFinding]:
     """Whether every message of every conversation still is one."""
     found = decode_all(connection)
     for problem in (*map(str, found.failures), *found.problems):
@@ -271,7 +271,7 @@ def _check_transcripts(connection: apsw.Connection) -> Iterator[Finding]:
         yield ok("transcripts", message)
 
 
-def _check_doors(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:
+def _check_doors(config: Config, endpoints: Endpoints | None) -> Iterator[HealthFinding]:
     """Whether the server answers; where none runs, whether its ports are free."""
     if endpoints is None:
         for name, port in (("http-port", config.http_port), ("grpc-port", config.grpc_port)):
@@ -285,7 +285,7 @@ def _check_doors(config: Config, endpoints: Endpoints | None) -> Iterator[Findin
         yield _check_grpc(endpoints.grpc)
 
 
-def _check_settings(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:
+def _check_settings(config: Config, endpoints: Endpoints | None) -> Iterator[HealthFinding]:
     """Where the running server was started with other settings than those that are read here."""
     if endpoints is None:
         return
@@ -299,7 +299,7 @@ def _check_settings(config: Config, endpoints: Endpoints | None) -> Iterator[Fin
         yield warn("settings", text)
 
 
-def _check_principals(config: Config, endpoints: Endpoints | None) -> Iterator[Finding]:
+def _check_principals(config: Config, endpoints: Endpoints | None) -> Iterator[HealthFinding]:
     """Who may decide, and whether a configured token can be guessed."""
     where = "" if endpoints is None or not endpoints.settings else f" at {endpoints.http}"
     if config.decide == "anyone":
@@ -314,7 +314,7 @@ def _check_principals(config: Config, endpoints: Endpoints | None) -> Iterator[F
         yield warn("token", f"{text}: use `openssl rand -base64 32`")
 
 
-def _check_port(host: str, port: int, name: str) -> Finding:
+def _check_port(host: str, port: int, name: str) -> HealthFinding:
     try:
         socket.create_server((host, port)).close()
     except OSError as error:
@@ -324,7 +324,7 @@ def _check_port(host: str, port: int, name: str) -> Finding:
     return ok(name, f"{port} is free")
 
 
-def _check_grpc(address: str) -> Finding:
+def _check_grpc(address: str) -> HealthFinding:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=3).close()
@@ -333,7 +333,7 @@ def _check_grpc(address: str) -> Finding:
     return ok("grpc", f"listens at {address}")
 
 
-def check_offline() -> Iterator[Finding]:
+def check_offline() -> Iterator[HealthFinding]:
     """Whether the demo works with no network, and tries none."""
     proof = prove_offline()
     if not proof.is_possible:

@@ -18,13 +18,13 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.maintenance.backup import Backup, back_up
 from hansard_store.maintenance.backup import restore as restore_store
 from hansard_store.maintenance.garbage import purge as purge_store
-from hansard_store.verification.integrity import Report, verify_store
+from hansard_store.verification.integrity import IntegrityReport, verify_store
 from hansard_web.app.config import data_folder
 from hansard_web.app.old_runs import Cleaned, Limits, clean
 from hansard_web.cli.base import (
     Command,
+    CommandGroup,
     Failed,
-    Group,
     json_option,
     print_json,
     read_config,
@@ -33,13 +33,18 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import find_store, maintaining, open_store, reading, use_store
 from hansard_web.cli.tables import print_facts, print_lines, progress
-from hansard_web.context.recompile import Recompiled, Verdict, recompile
+from hansard_web.context.recompile import Recompiled, RecompileVerdict, recompile
 from hansard_web.ui import format as fmt
 
-_EXITS = {Verdict.EQUAL: 0, Verdict.DIFFERS: 1, Verdict.REDACTED: 2, Verdict.MISSING: 2}
+_EXITS = {
+    RecompileVerdict.EQUAL: 0,
+    RecompileVerdict.DIFFERS: 1,
+    RecompileVerdict.REDACTED: 2,
+    RecompileVerdict.MISSING: 2,
+}
 
 
-class _VerifyGroup(Command, Group):
+class _VerifyGroup(Command, CommandGroup):
     """A command by itself, with verbs."""
 
 
@@ -112,7 +117,7 @@ def _verify_store(
         _print_unsealed(report)
 
 
-def _seals(report: Report) -> dict[str, object]:
+def _seals(report: IntegrityReport) -> dict[str, object]:
     seals = report.seals
     return {
         "sealed_rows": seals.rows,
@@ -126,7 +131,7 @@ def _seals(report: Report) -> dict[str, object]:
     }
 
 
-def _print_unsealed(report: Report) -> None:
+def _print_unsealed(report: IntegrityReport) -> None:
     seals = report.seals
     if seals.tombstones:
         held = f"{seals.held_tombstones:,} of {fmt.plural(seals.tombstones, 'tombstone')}"

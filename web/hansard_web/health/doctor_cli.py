@@ -26,7 +26,7 @@ from hansard_web.cli.base import (
     setting_options,
 )
 from hansard_web.cli.tables import plain, print_lines
-from hansard_web.health.checks import Finding, Level, check_offline, examine, fail, ok
+from hansard_web.health.checks import HealthFinding, Level, check_offline, examine, fail, ok
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
@@ -62,7 +62,7 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
         raise Failed(f"{wrong} of {len(findings)} checks failed")
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: HealthFinding) -> None:
     level = Text(f"{finding.level:<5}", style=_STYLES[finding.level])
     print_lines([level.append_text(plain(f"{finding.what:<12} {finding.text}"))])
 
@@ -70,7 +70,7 @@ def _print(finding: Finding) -> None:
 # ---- a span to each endpoint
 
 
-def _send_test_spans(config: Config) -> Iterator[Finding]:
+def _send_test_spans(config: Config) -> Iterator[HealthFinding]:
     endpoints = find_server(config.data)
     if endpoints is None:
         yield fail("test span", f"no server is running on {config.data}: `hansard serve`")
@@ -80,7 +80,7 @@ def _send_test_spans(config: Config) -> Iterator[Finding]:
             yield _send_test_span(config, endpoints, protocol)
 
 
-def _send_test_span(config: Config, endpoints: Endpoints, protocol: str) -> Finding:
+def _send_test_span(config: Config, endpoints: Endpoints, protocol: str) -> HealthFinding:
     what = f"test {protocol.partition('/')[0]}"
     # Imported here: the exporters take longer than all other checks together.
     from hansard_web.health.test_span import send_test_span

@@ -52,14 +52,14 @@ _DURABILITY: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class _Period:
     label: str
     url: str
     is_on: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class _Sum:
     """The count of one signal as an equation."""
 
     items: str  # what is counted: spans, log records, …
@@ -69,7 +69,7 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class Spark:
+class _Spark:
     """A line of what was received over the period, as paths in a 100 × 24 box."""
 
     area: str
@@ -82,7 +82,7 @@ class LedgerRow:
     line: PeriodLine
     sender: str
     transport: str
-    spark: Spark
+    spark: _Spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,10 @@ class HealthPage:
     rebuild: Unfinished | None  # search and lists may miss steps until it ends
     up: str
     version: str
-    periods: tuple[Period, ...]
+    periods: tuple[_Period, ...]
     period: str
     refresh_url: str
-    sums: tuple[Sum, ...]
+    sums: tuple[_Sum, ...]
     rows: tuple[LedgerRow, ...]
     refusals: tuple[LedgerRefusal, ...]
     drops: tuple[DropSum, ...]  # what senders dropped, the latest first
@@ -146,7 +146,7 @@ def _health_page(site: Site, period: str) -> HealthPage:
         up=_up(now_ns - site.started_ns),
         version=version("hansard"),
         periods=tuple(
-            Period(name, f"/health?period={key}", is_on=key == period)
+            _Period(name, f"/health?period={key}", is_on=key == period)
             for key, (name, _) in _PERIODS.items()
         ),
         period=label,
@@ -167,7 +167,7 @@ def _up(length_ns: int) -> str:
     return figures.duration(length_ns)
 
 
-def _sums(lines: Sequence[PeriodLine]) -> list[Sum]:
+def _sums(lines: Sequence[PeriodLine]) -> list[_Sum]:
     return [
         _sum(_ITEMS[signal], [line.count for line in lines if line.signal == signal])
         for signal in SIGNALS
@@ -175,7 +175,7 @@ def _sums(lines: Sequence[PeriodLine]) -> list[Sum]:
     ]
 
 
-def _sum(items: str, counts: Sequence[LedgerCount]) -> Sum:
+def _sum(items: str, counts: Sequence[LedgerCount]) -> _Sum:
     def total(name: str) -> int:
         return sum(getattr(count, name) for count in counts)
 
@@ -191,7 +191,7 @@ def _sum(items: str, counts: Sequence[LedgerCount]) -> Sum:
     )
     parts += [part for part in rare if part[1]]
     received = total("received")
-    return Sum(items, received, tuple(parts), received == sum(count for _, count, _ in parts))
+    return _Sum(items, received, tuple(parts), received == sum(count for _, count, _ in parts))
 
 
 def _row(line: PeriodLine) -> LedgerRow:
@@ -203,7 +203,7 @@ def _row(line: PeriodLine) -> LedgerRow:
     )
 
 
-def _spark(received: Sequence[int], troubled: Sequence[int]) -> Spark:
+def _spark(received: Sequence[int], troubled: Sequence[int]) -> _Spark:
     size = -(-len(received) // _SPARK_POINTS)  # quarters a point, rounded up
     points = [sum(received[at : at + size]) for at in range(0, len(received), size)]
     most = max(*points, 1)
@@ -214,7 +214,7 @@ def _spark(received: Sequence[int], troubled: Sequence[int]) -> Spark:
     ]
     line = "M" + " L".join(places)
     bad = tuple(sorted({round(number // size * step, 2) for number in troubled}))
-    return Spark(f"{line} L100 24 L0 24 Z", line, bad)
+    return _Spark(f"{line} L100 24 L0 24 Z", line, bad)
 
 
 def _gauges(site: Site) -> Iterator[Gauge]:

@@ -11,7 +11,7 @@ from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.heartbeat import Diagnostic, cycle_json, list_cycles, list_diagnostics
 from hansard_store.times import time_text
 from hansard_web.api.parameters import Cursor, Limit
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.api.values import stored_fields
 from hansard_web.app.site import SiteDep
 
@@ -20,13 +20,13 @@ _ABOVE_ALL: Final = (1 << 63) - 1
 
 
 @router.get("/v1/heartbeat", "heartbeat.schemas.HeartbeatList")
-def cycles(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
+def cycles(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     """List cycles of the heartbeat with their phases, the newest first."""
     before = decode_cursor("heartbeat", cursor, count=1)[0] if cursor else _ABOVE_ALL
     with site.readers.read() as connection:
         found = list_cycles(connection, limit=limit + 1, before=before)
     more = encode_cursor("heartbeat", found[limit - 1].id) if len(found) > limit else None
-    return Answer({"items": [cycle_json(one) for one in found[:limit]], "next_cursor": more})
+    return ApiResponse({"items": [cycle_json(one) for one in found[:limit]], "next_cursor": more})
 
 
 @router.get("/v1/diagnostics", "heartbeat.schemas.DiagnosticList")
@@ -35,7 +35,7 @@ def diagnostics(
     limit: Limit,
     component: Annotated[str | None, Query(description="such as heartbeat.evaluation")] = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List what components of Hansard reported of their own work, the newest first.
 
     What tools of agents did is in their steps; the SQL view `diagnostics` has both.
@@ -44,7 +44,9 @@ def diagnostics(
     with site.readers.read() as connection:
         found = list_diagnostics(connection, component=component, limit=limit + 1, before=before)
     more = encode_cursor("diagnostics", found[limit - 1].id) if len(found) > limit else None
-    return Answer({"items": [_diagnostic_json(one) for one in found[:limit]], "next_cursor": more})
+    return ApiResponse(
+        {"items": [_diagnostic_json(one) for one in found[:limit]], "next_cursor": more}
+    )
 
 
 def _diagnostic_json(one: Diagnostic) -> Json:

@@ -21,9 +21,9 @@ from hansard_compiler.classifier import (
     REVERSIBLE,
     UNRELATED,
     Classifier,
-    Question,
+    ClassifierQuestion,
+    ClassifierVerdict,
     Task,
-    Verdict,
 )
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
@@ -79,7 +79,7 @@ def classify(
     allowed = labels or _LABELS.get(task, ())
     if not allowed:
         raise Misused(f"the task {task} needs --label")
-    question = Question(task, _text_on_stdin(), allowed, other, subject)
+    question = ClassifierQuestion(task, _text_on_stdin(), allowed, other, subject)
     try:
         result = _classified(read_config(**arguments), question, timeout)
     except HansardError as error:
@@ -102,7 +102,7 @@ def _text_on_stdin() -> str:
     return data.decode("utf-8", "replace")
 
 
-def _classified(config: Config, question: Question, timeout_s: float) -> Json:
+def _classified(config: Config, question: ClassifierQuestion, timeout_s: float) -> Json:
     folder = DataFolder(config.data)
     folder.create()  # a hook may be the first to use it
     trace = CallTrace(folder, RetentionMode(config.retention), _SERVICE)
@@ -124,16 +124,16 @@ def _classified(config: Config, question: Question, timeout_s: float) -> Json:
     }
 
 
-def _without_secrets(question: Question, redactor: Redactor) -> Question:
+def _without_secrets(question: ClassifierQuestion, redactor: Redactor) -> ClassifierQuestion:
     text, other = (redactor.redact_text(one).text for one in (question.text, question.other))
-    return Question(question.task, text, question.labels, other, question.subject)
+    return ClassifierQuestion(question.task, text, question.labels, other, question.subject)
 
 
 class _TimeIsOver(BaseException):
     """Clients of providers try again after any Exception."""
 
 
-def _verdict(classifier: Classifier, question: Question) -> Verdict:
+def _verdict(classifier: Classifier, question: ClassifierQuestion) -> ClassifierVerdict:
     try:
         return classifier(question)
     except _TimeIsOver:

@@ -19,7 +19,7 @@ TIMEOUT_S: Final = 90.0  # a long poll takes up to 60
 _UNSEEN: Final = re.compile(r"[^\x20-\x7e]")
 
 
-class Refused(HansardError):
+class ApiRefused(HansardError):
     """What the API, or a tool, answered instead: code, sentence and details of the API's error."""
 
     def __init__(self, code: str, message: str, details: Json | None = None, status: int = 0):
@@ -30,7 +30,7 @@ class Refused(HansardError):
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class ApiClient:
     """The JSON API as one caller may use it. `secret` keys what only this server can make."""
 
     client: httpx2.AsyncClient
@@ -67,7 +67,7 @@ class Api:
             return await self.client.request(method, path, headers={**own, **headers}, **more)
         except httpx2.HTTPError as error:
             message = f"the server of Hansard does not answer: {type(error).__name__}"
-            raise Refused("unreachable", message) from None
+            raise ApiRefused("unreachable", message) from None
 
 
 def app_client(app: ASGIApp) -> httpx2.AsyncClient:
@@ -92,10 +92,10 @@ def _body(response: httpx2.Response) -> Json:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise Refused("no_json", f"the answer has status {response.status_code} and is no JSON")
+        raise ApiRefused("no_json", f"the answer has status {response.status_code} and is no JSON")
     if response.status_code < 400:
         return body
     error = body.get("error")
     error = error if isinstance(error, dict) else {}
     code, message = str(error.get("code", "error")), str(error.get("message", response.status_code))
-    raise Refused(code, message, error.get("details"), response.status_code)
+    raise ApiRefused(code, message, error.get("details"), response.status_code)

@@ -32,7 +32,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Namespace(Arguments):
+class _Namespace(Arguments):
     """Whose memory."""
 
     project: Text | None = None
@@ -42,7 +42,7 @@ class Namespace(Arguments):
 
 class SearchMemory(Arguments):
     text: Text | None = Field(default=None, description="words it should say")
-    namespace: Namespace = Field(default=Namespace(), description="whose; or name a run")
+    namespace: _Namespace = Field(default=_Namespace(), description="whose; or name a run")
     run_id: Id | None = Field(default=None, description="for the working memory of a run")
     memory_types: list[MemoryType] = Field(default=[], max_length=16)
     tags: list[Text] = Field(default=[], max_length=16)
@@ -147,7 +147,7 @@ class Replay(Arguments):
     confirmation: Confirmation = None
 
 
-class Result(Arguments):
+class _Result(Arguments):
     call_id: Text
     result: Any = Field(description="as the model receives it: text or JSON")
     is_error: bool = False
@@ -155,7 +155,7 @@ class Result(Arguments):
 
 class ContinueReplay(Arguments):
     replay_id: Id
-    results: list[Result] = Field(
+    results: list[_Result] = Field(
         default=[], max_length=MOST_LIVE, description="of calls in its `continuation` that need one"
     )
     max_turns: LiveTurns = Field(default=TURNS, description="further live turns at most")
@@ -221,7 +221,7 @@ class RememberFact(Arguments):
         default="", description="which fact about the subject; a newer one supersedes it"
     )
     content: Annotated[str, Field(min_length=1, max_length=20_000)]
-    namespace: Namespace = Field(description="whose: project, user or agent")
+    namespace: _Namespace = Field(description="whose: project, user or agent")
     tags: list[Annotated[str, Field(min_length=1, max_length=256)]] = Field(
         default=[], max_length=32
     )

@@ -15,7 +15,7 @@ from hansard_web.app.config import Config, WebSettings, parse_token
 from hansard_web.cli.base import Command, Misused, read_config, setting_options
 
 if TYPE_CHECKING:
-    from hansard_web.mcp.api_client import Api
+    from hansard_web.mcp.api_client import ApiClient
 
 
 @click.command(cls=Command)
@@ -42,10 +42,10 @@ def mcp(*, url: str | None, token: str | None, **arguments: Any) -> None:
 
 
 @asynccontextmanager
-async def _url_api(url: str, token: str | None) -> AsyncIterator[Api]:
+async def _url_api(url: str, token: str | None) -> AsyncIterator[ApiClient]:
     import httpx2
 
-    from hansard_web.mcp.api_client import TIMEOUT_S, Api
+    from hansard_web.mcp.api_client import TIMEOUT_S, ApiClient
 
     credential = token or os.environ.get("HANSARD_TOKEN")
     authorization = f"Bearer {parse_token(credential).secret}" if credential else ""
@@ -55,18 +55,18 @@ async def _url_api(url: str, token: str | None) -> AsyncIterator[Api]:
         raise Misused(f"--url {url!r} is no address: {error}") from None
     async with made as client:
         # A key of this process: proposals of an earlier one cannot be taken up again.
-        yield Api(client, secrets.token_bytes(32), authorization)
+        yield ApiClient(client, secrets.token_bytes(32), authorization)
 
 
 @asynccontextmanager
-async def _folder_api(config: Config) -> AsyncIterator[Api]:
+async def _folder_api(config: Config) -> AsyncIterator[ApiClient]:
     """Yield the API of an app over the data folder, in this process, with a pipeline of its own."""
     from hansard_collector.pipeline.ingest_queue import Pipeline
     from hansard_collector.pipeline.redaction import RetentionPolicy
     from hansard_compiler.redaction.redactor import Redactor
     from hansard_store.database.data_folder import DataFolder
     from hansard_web.app.application import create_app
-    from hansard_web.mcp.api_client import Api, app_client
+    from hansard_web.mcp.api_client import ApiClient, app_client
 
     folder = DataFolder(config.data)
     try:
@@ -82,6 +82,6 @@ async def _folder_api(config: Config) -> AsyncIterator[Api]:
         app = create_app(folder, pipeline, settings)
         with app.state.accounts.working():
             async with app.router.lifespan_context(app), app_client(app) as client:
-                yield Api(client, folder.key())
+                yield ApiClient(client, folder.key())
     finally:
         pipeline.close()

@@ -72,16 +72,16 @@ def _server_of(app: Any) -> Server[Any]:
     """Return the MCP server of an app, made by the first who asks: importing it takes a second."""
     with _MAKING:
         if getattr(app.state, "mcp", None) is None:
-            from hansard_web.mcp.api_client import Api, agent_name, app_client
+            from hansard_web.mcp.api_client import ApiClient, agent_name, app_client
             from hansard_web.mcp.server import make_server
 
             client, secret = app_client(app), app.state.site.folder.key()
 
-            def api_for(context: Any) -> Api:
+            def api_for(context: Any) -> ApiClient:
                 headers = context.request.headers
                 # Without a session a client's name is known only where each request tells it.
                 agent = agent_name(context, headers.get("user-agent", "").partition(" ")[0])
-                return Api(client, secret, headers.get("authorization", ""), agent)
+                return ApiClient(client, secret, headers.get("authorization", ""), agent)
 
             app.state.mcp = make_server(api_for)
     server: Server[Any] = app.state.mcp

@@ -14,7 +14,7 @@ import anyio
 
 from hansard_compiler.calls import Json
 from hansard_web.mcp import arguments as given
-from hansard_web.mcp.api_client import Api, Refused
+from hansard_web.mcp.api_client import ApiClient, ApiRefused
 
 # Tools that look something up.
 
@@ -25,7 +25,7 @@ def get(path: str, **renamed: str) -> Do:
     """Return a tool that asks a route: arguments named in the path stand there, others are sent."""
     in_path = {name for _, name, _, _ in Formatter().parse(path) if name}
 
-    async def do(api: Api, arguments: given.Arguments) -> Json:
+    async def do(api: ApiClient, arguments: given.Arguments) -> Json:
         fields = arguments.model_dump()
         query = {
             renamed.get(name, name): one for name, one in fields.items() if name not in in_path
@@ -35,14 +35,14 @@ def get(path: str, **renamed: str) -> Do:
     return do
 
 
-async def search_memory(api: Api, arguments: given.SearchMemory) -> Json:
+async def search_memory(api: ApiClient, arguments: given.SearchMemory) -> Json:
     body = arguments.model_dump(exclude={"namespace", "run_id"}, exclude_none=True)
     whose = arguments.namespace.model_dump(exclude_none=True)
     of_run = {"of_run": arguments.run_id, "run_id": arguments.run_id} if arguments.run_id else {}
     return await api.post("/v1/memory/read", {**body, "namespace": whose, **of_run})
 
 
-async def explain_item(api: Api, arguments: given.ExplainItem) -> Json:
+async def explain_item(api: ApiClient, arguments: given.ExplainItem) -> Json:
     """Tell what the compile of a step did, and with one item; without one, what is derived."""
     step = await api.get(f"/v1/steps/{arguments.step_id}")
     receipts = step["receipts"]
@@ -57,16 +57,16 @@ def _names(receipt: Json) -> tuple[Any, ...]:
     return receipt["item_id"], source, source.partition(" ")[2]
 
 
-async def diff(api: Api, arguments: given.Diff) -> Json:
+async def diff(api: ApiClient, arguments: given.Diff) -> Json:
     only = {"only": "changes", "limit": 100} if arguments.of == "runs" else {}
     return await api.get(f"/v1/diff/{arguments.of}/{arguments.left}/{arguments.right}", **only)
 
 
-async def check_policy(api: Api, arguments: given.CheckPolicy) -> Json:
+async def check_policy(api: ApiClient, arguments: given.CheckPolicy) -> Json:
     return await api.post("/v1/policy/explain", arguments.model_dump(exclude_none=True))
 
 
-async def get_payload(api: Api, arguments: given.GetPayload) -> Json:
+async def get_payload(api: ApiClient, arguments: given.GetPayload) -> Json:
     """Tell what a payload is, by its head; of a large one only that is read."""
     head = await api.head_of(f"/v1/payloads/{arguments.ref}", most=4 * arguments.characters + 4)
     size = head.headers.get("content-range", "").rpartition("/")[2]
@@ -85,7 +85,7 @@ async def get_payload(api: Api, arguments: given.GetPayload) -> Json:
     }
 
 
-async def get_approval(api: Api, arguments: given.GetApproval) -> Json:
+async def get_approval(api: ApiClient, arguments: given.GetApproval) -> Json:
     return await api.get(f"/v1/approvals/{arguments.approval_id}", wait=arguments.wait_s or None)
 
 
@@ -108,7 +108,7 @@ _HOW: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ToolAction:
     """What is to run, as a person is asked about it.
 
     `work` gets the approved action, with the `claim_id` of this run of it.
@@ -121,7 +121,7 @@ class Action:
     result_key: str  # where the id of what was made stands in the answer: "replay_id"
 
 
-async def confirmed(api: Api, action: Action, confirmation: str | None) -> Json:
+async def confirmed(api: ApiClient, action: ToolAction, confirmation: str | None) -> Json:
     """Propose an action, tell how it stands, or run it: whatever its approval allows.
 
     Raises Refused: also for an action that was rejected or has expired.
@@ -130,12 +130,12 @@ async def confirmed(api: Api, action: Action, confirmation: str | None) -> Json:
         return await _propose(api, action)
     match = _CONFIRMATION.fullmatch(confirmation)
     if match is None:
-        raise Refused("bad_confirmation", "that is no confirmation of this server")
+        raise ApiRefused("bad_confirmation", "that is no confirmation of this server")
     key = {_KEY: api.key(match[2])}
     path = f"/v1/approvals/{match[1]}"
     approval = await api.get(path)
     if approval["tool"] != action.tool:
-        raise Refused("bad_confirmation", f"that confirms {approval['tool']}, another action")
+        raise ApiRefused("bad_confirmation", f"that confirms {approval['tool']}, another action")
     match approval["status"]:
         case "awaiting":
             return _pending(approval, confirmation)
@@ -144,14 +144,14 @@ async def confirmed(api: Api, action: Action, confirmation: str | None) -> Json:
         case "approved":
             return await _run(api, path, key, action, approval)
     reason = approval["reason"]
-    raise Refused(
+    raise ApiRefused(
         approval["status"],
         f"the action is {approval['status']}" + (f": {reason}" if reason else ""),
         {"approval_id": approval["approval_id"], "decided_by": approval["decided_by"]},
     )
 
 
-async def _propose(api: Api, action: Action) -> Json:
+async def _propose(api: ApiClient, action: ToolAction) -> Json:
     nonce = secrets.token_hex(16)
     made = await api.post(
         "/v1/approvals",
@@ -181,7 +181,7 @@ def _pending(approval: Json, confirmation: str) -> Json:
 
 
 async def _redraft(
-    api: Api, path: str, key: dict[str, str], action: Action, approval: Json
+    api: ApiClient, path: str, key: dict[str, str], action: ToolAction, approval: Json
 ) -> Json:
     """Bring an action back that was sent back with a note, unless its draft is what it was."""
     if not approval["is_redacted"] and approval["arguments"] == action.arguments:
@@ -190,12 +190,14 @@ async def _redraft(
     return await api.post(f"{path}/repropose", body, headers=key)
 
 
-async def _run(api: Api, path: str, key: dict[str, str], action: Action, approval: Json) -> Json:
+async def _run(
+    api: ApiClient, path: str, key: dict[str, str], action: ToolAction, approval: Json
+) -> Json:
     """Claim an approved action, run it, and tell how it ended."""
     claim = await api.post(f"{path}/claim", {"arguments": action.arguments}, headers=key)
     try:
         result = await action.work({**approval, "claim_id": claim["claim_id"]})
-    except Refused as refused:
+    except ApiRefused as refused:
         error = f"{refused.code}: {refused}"[:2_000]
         ok = None if refused.code in _NO_ANSWER else False
         await api.post(f"{path}/result", {"claim_id": claim["claim_id"], "ok": ok, "error": error})
@@ -203,7 +205,7 @@ async def _run(api: Api, path: str, key: dict[str, str], action: Action, approva
     except (Exception, anyio.get_cancelled_exc_class()) as error:
         # Cut off: what it had done by then nobody knows. Without this the lease says so, later.
         cut_off = {"claim_id": claim["claim_id"], "ok": None, "error": type(error).__name__}
-        with anyio.move_on_after(_CUT_OFF_S, shield=True), contextlib.suppress(Refused):
+        with anyio.move_on_after(_CUT_OFF_S, shield=True), contextlib.suppress(ApiRefused):
             await api.post(f"{path}/result", cut_off)
         raise
     ended = {"claim_id": claim["claim_id"], "ok": True}
@@ -217,7 +219,7 @@ _BY = "mcp"
 _GOES_ON = ("diverged", "waiting", "failed")  # states of a fork
 
 
-async def replay(api: Api, arguments: given.Replay) -> Json:
+async def replay(api: ApiClient, arguments: given.Replay) -> Json:
     """Replay: a preview and an answer from the recording send nothing, and need no approval."""
     unused = set() if arguments.live else {"live", "max_turns", "max_usd"}
     body = arguments.model_dump(
@@ -237,16 +239,16 @@ async def replay(api: Api, arguments: given.Replay) -> Json:
     times = "" if arguments.n == 1 else f", {arguments.n} times"
     how = f"live, {_bounds(arguments)}" if arguments.live else f"{kind}{times}"
     description = f"Replay the model call {arguments.step_id} ({how}): sends it to its provider"
-    action = Action("hansard.replay", body, description, work, "replay_id")
+    action = ToolAction("hansard.replay", body, description, work, "replay_id")
     return await confirmed(api, action, arguments.confirmation)
 
 
-async def continue_replay(api: Api, arguments: given.ContinueReplay) -> Json:
+async def continue_replay(api: ApiClient, arguments: given.ContinueReplay) -> Json:
     """Have a fork that stopped go on live, from exactly where a person saw it stand."""
     path = f"/v1/replay/{arguments.replay_id}"
     replayed = await api.get(path, comparison="false")
     if replayed["state"] not in _GOES_ON or replayed["continuation"] is None:
-        raise Refused(
+        raise ApiRefused(
             "not_replayable", f"the replay is {replayed['state']}: it does not go on",
             {"reason": "not_waiting"},
         )  # fmt: skip
@@ -265,7 +267,7 @@ async def continue_replay(api: Api, arguments: given.ContinueReplay) -> Json:
         f"Go on live with replay {replayed['short_id']}{with_results}, {_bounds(arguments)}: "
         "asks the model"
     )
-    action = Action(
+    action = ToolAction(
         "hansard.continue_replay",
         {"replay_id": replayed["replay_id"], **body},
         description[:20_000],
@@ -279,12 +281,12 @@ def _bounds(arguments: given.Replay | given.ContinueReplay) -> str:
     return f"up to {arguments.max_turns} live turns for at most ${arguments.max_usd:g}"
 
 
-async def remember_fact(api: Api, arguments: given.RememberFact) -> Json:
+async def remember_fact(api: ApiClient, arguments: given.RememberFact) -> Json:
     """Write memory in the name of the person who approves exactly this content."""
     await _need(api, "/v1/memory/write")
     fact = arguments.model_dump(exclude={"confirmation"}, exclude_none=True)
     if not fact["namespace"]:
-        raise Refused("invalid_arguments", "namespace: name a project, a user or an agent")
+        raise ApiRefused("invalid_arguments", "namespace: name a project, a user or an agent")
 
     async def work(approval: Json) -> Json:
         written_by = {
@@ -299,11 +301,11 @@ async def remember_fact(api: Api, arguments: given.RememberFact) -> Json:
         f"Remember as {arguments.memory_type} about {arguments.subject[:200]}: "
         f"{arguments.content[:2_000]}"
     )
-    action = Action("hansard.remember_fact", fact, description, work, "memory_id")
+    action = ToolAction("hansard.remember_fact", fact, description, work, "memory_id")
     return await confirmed(api, action, arguments.confirmation)
 
 
-async def invalidate_memory(api: Api, arguments: given.InvalidateMemory) -> Json:
+async def invalidate_memory(api: ApiClient, arguments: given.InvalidateMemory) -> Json:
     """Say that a memory does not hold; it stays, with the reason.
 
     The decision is that of who approves it: the caller's token need not decide, or be there.
@@ -318,11 +320,11 @@ async def invalidate_memory(api: Api, arguments: given.InvalidateMemory) -> Json
         return await api.post(path, {**end, **run})
 
     description = f"Take back the memory about {memory['subject']}: {arguments.reason}"
-    action = Action("hansard.invalidate_memory", end, description[:20_000], work, "memory_id")
+    action = ToolAction("hansard.invalidate_memory", end, description[:20_000], work, "memory_id")
     return await confirmed(api, action, arguments.confirmation)
 
 
-async def _need(api: Api, path: str, refused_body: Json | None = None) -> None:
+async def _need(api: ApiClient, path: str, refused_body: Json | None = None) -> None:
     """Refuse a caller without the scope, before a person is asked in vain.
 
     A body that cannot be meant, an empty one as a rule, is refused by the route, after the token
@@ -330,12 +332,12 @@ async def _need(api: Api, path: str, refused_body: Json | None = None) -> None:
     """
     try:
         await api.post(path, refused_body or {})
-    except Refused as refused:
+    except ApiRefused as refused:
         if refused.status in (401, 403):
             raise
 
 
-Do: TypeAlias = Callable[[Api, Any], Awaitable[Json]]
+Do: TypeAlias = Callable[[ApiClient, Any], Awaitable[Json]]
 _GATED: Final = (
     " Nothing runs at once: it answers `pending_confirmation`, and runs when a person has approved "
     "and it is called again with the same arguments and `confirmation`."
@@ -343,7 +345,7 @@ _GATED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolEntry:
     """One tool: its words for the model, what it takes, what it does."""
 
     name: str
@@ -355,67 +357,68 @@ class Tool:
 
 
 TOOLS: Final = (
-    Tool("search_memory", "Search memory",
+    ToolEntry("search_memory", "Search memory",
          "Read what agents are to know: facts, preferences, constraints, decisions, best answers "
          "first. The read is recorded.", given.SearchMemory, search_memory),
-    Tool("find_receipts", "Find context receipts",
+    ToolEntry("find_receipts", "Find context receipts",
          "Find what compiles did with pieces of context, over all runs: included, excluded, "
          "compressed or redacted, why, and what it missed by.",
          given.FindReceipts, get("/v1/receipts")),
-    Tool("explain_item", "Why was an item in or out of a step",
+    ToolEntry("explain_item", "Why was an item in or out of a step",
          "Tell what one model call knew, and for one item (or all) why it was in the prompt or "
          "was not.", given.ExplainItem, explain_item),
-    Tool("search_text", "Search everything that was said",
+    ToolEntry("search_text", "Search everything that was said",
          "Full text search over messages, arguments, results and errors of all runs.",
          given.SearchText, get("/v1/search")),
-    Tool("list_runs", "List runs", "List runs of agents, narrowed by what you give.",
+    ToolEntry("list_runs", "List runs", "List runs of agents, narrowed by what you give.",
          given.ListRuns, get("/v1/runs")),
-    Tool("get_run", "Get a run", "Totals, models, tokens, cost and status of one run.",
+    ToolEntry("get_run", "Get a run", "Totals, models, tokens, cost and status of one run.",
          given.OfRun, get("/v1/runs/{run_id}")),
-    Tool("list_steps", "List the steps of a run", "The steps of a run as a tree, without content.",
+    ToolEntry("list_steps", "List the steps of a run",
+         "The steps of a run as a tree, without content.",
          given.ListSteps, get("/v1/runs/{run_id}/steps")),
-    Tool("get_step", "Get a step",
+    ToolEntry("get_step", "Get a step",
          "One step whole: model call, tool call, attributes, context, receipts, payloads.",
          given.OfStep, get("/v1/steps/{step_id}")),
-    Tool("diff", "Compare two runs or two steps",
+    ToolEntry("diff", "Compare two runs or two steps",
          "Compare two steps or two runs: what differs in input, context, output, tokens and cost, "
          "and what caused it.", given.Diff, diff),
-    Tool("check_policy", "Check policy",
+    ToolEntry("check_policy", "Check policy",
          "Tell what the rules say of a tool call or of an item, and how each rule came out. A dry "
          "run: nothing is recorded and nothing is permitted by it.",
          given.CheckPolicy, check_policy),
-    Tool("replay", "Replay a model call",
+    ToolEntry("replay", "Replay a model call",
          "Make a recorded model call again, exactly or with changes. With `preview` or `recorded` "
          "nothing is sent. With `live` a fork goes on past the recording, within bounds. What is "
          "sent goes through the gate." + _GATED,
          given.Replay, replay, reads_only=False),
-    Tool("continue_replay", "Go on with a fork",
+    ToolEntry("continue_replay", "Go on with a fork",
          "Have a replay that stopped go on live, past the recording: the model is asked turn by "
          "turn, within bounds. What its `continuation` needs a result for and has none is given in "
          "`results`; no tool is run." + _GATED,
          given.ContinueReplay, continue_replay, reads_only=False),
-    Tool("get_replay", "Get a replay", "State, result and comparison of a replay.",
+    ToolEntry("get_replay", "Get a replay", "State, result and comparison of a replay.",
          given.GetReplay, get("/v1/replay/{replay_id}", wait_s="wait")),
-    Tool("get_payload", "Summarise an artifact",
+    ToolEntry("get_payload", "Summarise an artifact",
          "Media type, size, digest and beginning of a payload by its sha256 reference.",
          given.GetPayload, get_payload),
-    Tool("list_transcripts", "List transcripts", "List recorded conversations.",
+    ToolEntry("list_transcripts", "List transcripts", "List recorded conversations.",
          given.ListTranscripts, get("/v1/transcripts")),
-    Tool("get_transcript", "Get a transcript", "Read a conversation: messages, folds, marks.",
+    ToolEntry("get_transcript", "Get a transcript", "Read a conversation: messages, folds, marks.",
          given.GetTranscript, get("/v1/transcripts/{transcript_id}")),
-    Tool("list_approvals", "List approvals",
+    ToolEntry("list_approvals", "List approvals",
          "List actions that wait for a person, or were decided. Only people decide.",
          given.ListApprovals, get("/v1/approvals")),
-    Tool("get_approval", "Get an approval",
+    ToolEntry("get_approval", "Get an approval",
          "One approval with its drafts; `wait_s` waits for the decision of a person.",
          given.GetApproval, get_approval),
-    Tool("query_sql", "Query with SQL",
+    ToolEntry("query_sql", "Query with SQL",
          "Answer one SELECT (SQLite) over documented views. Ids are hex, times nanoseconds since "
          "1970, money billionths of a US dollar.", given.QuerySql, get("/v1/sql", sql="q")),
-    Tool("remember_fact", "Write memory",
+    ToolEntry("remember_fact", "Write memory",
          "Write a fact, preference, constraint or decision into durable memory." + _GATED,
          given.RememberFact, remember_fact, reads_only=False),
-    Tool("invalidate_memory", "Take memory back",
+    ToolEntry("invalidate_memory", "Take memory back",
          "Say that a memory does not hold; it is read no more and stays with the reason." + _GATED,
          given.InvalidateMemory, invalidate_memory, reads_only=False),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from hansard_store.memory.service import MemoryService
 from hansard_web.api.parameters import Cursor, Limit, SearchText, TimeText, one_of
 from hansard_web.api.queries import read_word
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.memory import service as memory_service
 from hansard_web.memory.service import STATES, memory_detail, read_memory_filter
@@ -37,53 +37,57 @@ router = NounRouter("memory", route_class=JsonRoute)
 
 
 @router.post("/v1/memory/write", "memory.schemas.Written", status=201)
-def write_memory(service: MemoryDep, sidecar_service: RecorderDep, body: WriteMemory) -> Answer:
+def write_memory(
+    service: MemoryDep, sidecar_service: RecorderDep, body: WriteMemory
+) -> ApiResponse:
     """Write a record as one of the four writers; the newer supersedes, `outcome` says whether."""
-    return Answer(
+    return ApiResponse(
         memory_service.write(service, sidecar_service, body), status_code=HTTPStatus.CREATED
     )
 
 
 @router.post("/v1/memory/read", "memory.schemas.Read")
-def read_memory(service: MemoryDep, sidecar_service: RecorderDep, body: ReadMemory) -> Answer:
+def read_memory(service: MemoryDep, sidecar_service: RecorderDep, body: ReadMemory) -> ApiResponse:
     """Read what is current, best answers first; that it was read is recorded."""
-    return Answer(memory_service.read(service, sidecar_service, body))
+    return ApiResponse(memory_service.read(service, sidecar_service, body))
 
 
 @router.post("/v1/memory/invalidate", "memory.schemas.Changed")
-def invalidate_memory(service: MemoryDep, sidecar_service: RecorderDep, body: EndMemory) -> Answer:
+def invalidate_memory(
+    service: MemoryDep, sidecar_service: RecorderDep, body: EndMemory
+) -> ApiResponse:
     """Say that a record does not hold: it is read no more, and stays with the reason."""
-    return Answer(memory_service.invalidate(service, sidecar_service, body))
+    return ApiResponse(memory_service.invalidate(service, sidecar_service, body))
 
 
 @router.post("/v1/memory/invalidate/approved", "memory.schemas.Changed")
 def invalidate_approved_memory(
     service: MemoryDep, sidecar_service: RecorderDep, body: EndApprovedMemory
-) -> Answer:
+) -> ApiResponse:
     """Do what an approval says that is being run: the decision is that of the person who approved.
 
     The approval is of the tool `hansard.invalidate_memory`, with `memory_id` and `reason` as here,
     and `claim_id` is that of its run. Anything else is 403 `approval_mismatch`.
     """
-    return Answer(memory_service.invalidate(service, sidecar_service, body))
+    return ApiResponse(memory_service.invalidate(service, sidecar_service, body))
 
 
 @router.post("/v1/memory/accept", "memory.schemas.Changed")
-def accept_memory(service: MemoryDep, body: AcceptMemory) -> Answer:
+def accept_memory(service: MemoryDep, body: AcceptMemory) -> ApiResponse:
     """Let a record that waits for a review stand; what it contradicts is superseded."""
-    return Answer({"memory": memory_json(service.accept(body))})
+    return ApiResponse({"memory": memory_json(service.accept(body))})
 
 
 @router.post("/v1/memory/unsupersede", "memory.schemas.Changed")
-def unsupersede_memory(service: MemoryDep, body: UnsupersedeMemory) -> Answer:
+def unsupersede_memory(service: MemoryDep, body: UnsupersedeMemory) -> ApiResponse:
     """Let a superseded record stand again; a newer version in its place is superseded by it."""
-    return Answer({"memory": memory_json(service.unsupersede(body))})
+    return ApiResponse({"memory": memory_json(service.unsupersede(body))})
 
 
 @router.post("/v1/memory/purge", "memory.schemas.Changed")
-def purge_memory(service: MemoryDep, body: EndMemory) -> Answer:
+def purge_memory(service: MemoryDep, body: EndMemory) -> ApiResponse:
     """Remove the content of a record for good; that it was there, who and why stay."""
-    return Answer({"memory": memory_json(service.purge(body))})
+    return ApiResponse({"memory": memory_json(service.purge(body))})
 
 
 @router.get("/v1/memory", "memory.schemas.Memories")
@@ -119,7 +123,7 @@ def memories(
         str, one_of("written", "read"), Query(description="written or read: the last first")
     ] = "written",
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List records, the last written first. Looking at them is not recorded as reading."""
     by: Sort = read_word("sort", sort, get_args(Sort)) or "written"
     with site.readers.read() as connection:
@@ -136,7 +140,7 @@ def memories(
 
 
 @router.get("/v1/memory/{memory_id}", "memory.schemas.MemoryDetail")
-def memory(site: SiteDep, memory_id: str) -> Answer:
+def memory(site: SiteDep, memory_id: str) -> ApiResponse:
     """Return a record with its versions, who wrote and read it, and the compiles it was used in."""
     with site.readers.read() as connection:
-        return Answer(memory_detail(connection, memory_id, now_ns=time.time_ns()))
+        return ApiResponse(memory_detail(connection, memory_id, now_ns=time.time_ns()))

@@ -27,7 +27,7 @@ from hansard_store.principals.model import is_same, person_text
 from hansard_web.api.queries import limit_of
 from hansard_web.api.values import Body
 from hansard_web.cli.base import (
-    Group,
+    CommandGroup,
     Misused,
     by_option,
     confirm,
@@ -170,7 +170,7 @@ _FILTERS = {
 }
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def memory() -> None:
     """Memory: list, show, history, write, invalidate, accept, unsupersede, purge, gc."""
 

@@ -38,7 +38,7 @@ from hansard_web.memory.labels import (
     type_words,
     writer_words,
 )
-from hansard_web.memory.record import Record, read_record
+from hansard_web.memory.record import MemoryPageRecord, read_record
 from hansard_web.memory.service import read_memory_filter
 from hansard_web.ui.format import plural
 from hansard_web.ui.forms import OwnForm
@@ -58,7 +58,7 @@ _NAMES: Final = {"kind": "type", "confidence": "min_confidence"}
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryState:
+class _MemoryState:
     """The filters that are on, by their names in the address."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -71,19 +71,19 @@ class MemoryState:
         path = "/".join(("/memory", *(quote(one) for one in (memory_id, verb) if one)))
         return address(path, self.fields)
 
-    def having(self, **changes: str) -> MemoryState:
+    def having(self, **changes: str) -> _MemoryState:
         """Return the same from its first page, with filters put on, or taken off by ""."""
         fields = {**self.fields, "cursor": "", **changes}
         return replace(self, fields={key: value for key, value in fields.items() if value})
 
 
-def read_state(query: Mapping[str, str]) -> MemoryState:
+def read_state(query: Mapping[str, str]) -> _MemoryState:
     """Return the state that an address tells; filters typed among the words are taken out."""
     fields = {name: query.get(name, "").strip()[:_LONGEST] for name in FIELDS}
     for name, value in _TYPED.findall(fields["q"]):
         fields[_NAMES.get(name, name)] = value.strip('"')
     fields["q"] = " ".join(_TYPED.sub(" ", fields["q"]).split())
-    return MemoryState({name: value for name, value in fields.items() if value})
+    return _MemoryState({name: value for name, value in fields.items() if value})
 
 
 # The list of the memory page, with what it can be narrowed by.
@@ -93,7 +93,7 @@ _MOST_CHOICES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class _Choice:
     """One value of a facet; chosen again it is taken off."""
 
     label: str
@@ -105,11 +105,11 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class Facet:
     title: str
-    choices: tuple[Choice, ...]
+    choices: tuple[_Choice, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class _Row:
     """A record as the list shows it."""
 
     memory: Memory
@@ -125,7 +125,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class _Chip:
     """A filter that is on."""
 
     name: str
@@ -134,16 +134,16 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class _Listing:
     """Everything to the left of the record."""
 
-    state: MemoryState
+    state: _MemoryState
     say: str
     problem: str
-    rows: tuple[Row, ...]
+    rows: tuple[_Row, ...]
     facets: tuple[Facet, ...]
-    chips: tuple[Chip, ...]
-    layers: tuple[Choice, ...]
+    chips: tuple[_Chip, ...]
+    layers: tuple[_Choice, ...]
     all_href: str  # with what does not stand, or without
     is_all: bool
     read_href: str
@@ -155,8 +155,8 @@ class Listing:
 
 
 def read_listing(
-    connection: apsw.Connection, state: MemoryState, *, selected: str, now_ns: int
-) -> Listing:
+    connection: apsw.Connection, state: _MemoryState, *, selected: str, now_ns: int
+) -> _Listing:
     """Read the list; an invalid filter is shown as a message over an empty list."""
     is_narrowed = bool(set(state.fields) - {"sort", "cursor"})
     has_notes = not is_narrowed and has_memory_of(connection, HEARTBEAT_AGENT)
@@ -165,7 +165,7 @@ def read_listing(
     counted = facets(connection, now_ns=now_ns, state=state.get("state") or "current")
     total = sum(counted.states.values())
     sort = "" if state.get("sort") == "read" else "read"
-    return Listing(
+    return _Listing(
         state=state,
         say=f"{plural(total, 'record')}, {counted.states.get('current', 0):,} current",
         problem=problem,
@@ -185,7 +185,7 @@ def read_listing(
 
 
 def _found(
-    connection: apsw.Connection, state: MemoryState, *, now_ns: int, without_agent: str | None
+    connection: apsw.Connection, state: _MemoryState, *, now_ns: int, without_agent: str | None
 ) -> tuple[Page[Memory], str]:
     fields = state.fields
     try:
@@ -225,9 +225,9 @@ def _confidence(text: str) -> float | None:
     return found
 
 
-def _row(one: Memory, state: MemoryState, selected: str) -> Row:
+def _row(one: Memory, state: _MemoryState, selected: str) -> _Row:
     standing, tone = standing_of(one)
-    return Row(
+    return _Row(
         memory=one,
         href=state.address(one.memory_id),
         is_selected=one.memory_id == selected,
@@ -241,7 +241,7 @@ def _row(one: Memory, state: MemoryState, selected: str) -> Row:
     )
 
 
-def _facets(state: MemoryState, counted: Facets) -> list[Facet]:
+def _facets(state: _MemoryState, counted: Facets) -> list[Facet]:
     plain: Mapping[str, str] = {}
     groups = (
         ("Kind", "type", counted.types, plain),
@@ -257,12 +257,12 @@ def _facets(state: MemoryState, counted: Facets) -> list[Facet]:
 
 
 def _choices(
-    state: MemoryState, name: str, counts: Mapping[str, int], words: Mapping[str, str]
-) -> tuple[Choice, ...]:
+    state: _MemoryState, name: str, counts: Mapping[str, int], words: Mapping[str, str]
+) -> tuple[_Choice, ...]:
     on = state.get(name) or ("current" if name == "state" else "")
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_CHOICES]
     return tuple(
-        Choice(
+        _Choice(
             label=words.get(value) or (type_words(value) if name == "type" else value),
             count=count,
             href=state.having(**{name: "" if value == on else value}).address(),
@@ -272,25 +272,25 @@ def _choices(
     )
 
 
-def _layers(state: MemoryState) -> list[Choice]:
+def _layers(state: _MemoryState) -> list[_Choice]:
     on = state.get("layer")
     return [
-        Choice(label, None, state.having(layer=value).address(), on == value)
+        _Choice(label, None, state.having(layer=value).address(), on == value)
         for label, value in (("All", ""), ("Durable", "durable"), ("Working", "working"))
     ]
 
 
-def _chips(state: MemoryState) -> list[Chip]:
+def _chips(state: _MemoryState) -> list[_Chip]:
     names = {"q": "words", "min_confidence": "confidence from", "type": "kind"}
     return [
-        Chip(names.get(name, name.replace("_", " ")), value, state.having(**{name: ""}).address())
+        _Chip(names.get(name, name.replace("_", " ")), value, state.having(**{name: ""}).address())
         for name, value in state.fields.items()
         if name not in ("q", "sort", "cursor", "layer")
     ]
 
 
-def _more(state: MemoryState, cursor: str | None) -> str | None:
-    return MemoryState({**state.fields, "cursor": cursor}).address() if cursor else None
+def _more(state: _MemoryState, cursor: str | None) -> str | None:
+    return _MemoryState({**state.fields, "cursor": cursor}).address() if cursor else None
 
 
 router = APIRouter()
@@ -299,8 +299,8 @@ _NO_REASON: Final = "Say why, in up to 2,000 characters: later readers will ask.
 
 @dataclass(frozen=True, slots=True)
 class MemoryPage:
-    listing: Listing
-    record: Record | None
+    listing: _Listing
+    record: MemoryPageRecord | None
     problem: str  # of a decision that was not taken
     reason: str  # what was written with it
 
@@ -406,7 +406,7 @@ def _decided(
 def _page(
     request: Request,
     site: Site,
-    state: MemoryState,
+    state: _MemoryState,
     memory_id: str = "",
     *,
     problem: str = "",

@@ -21,7 +21,7 @@ _SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class _Line:
     """One record, and what was done with it."""
 
     decision: str  # of a compile; "" for a read or write
@@ -38,7 +38,7 @@ class MemoryPanel:
     """`say` sums it up; `all_href` leads to the explorer, narrowed to the run."""
 
     say: str
-    lines: tuple[Line, ...]
+    lines: tuple[_Line, ...]
     all_href: str
 
 
@@ -109,11 +109,11 @@ def _sums(touched: Sequence[Access], used: Sequence[FoundReceipt]) -> list[str]:
     return [one for one in found if one]
 
 
-def _use(found: FoundReceipt, known: Mapping[str, Memory]) -> Line:
+def _use(found: FoundReceipt, known: Mapping[str, Memory]) -> _Line:
     one = found.receipt
     title, about, href = _named(known.get(one.item_id), one.item_id)
     why = f" · {one.reason.replace('_', ' ')}" if one.decision == "exclude" else ""
-    return Line(
+    return _Line(
         decision=one.decision if one.decision in DECISIONS else "",
         word=DECISIONS.get(one.decision, one.decision),
         title=title,
@@ -124,12 +124,12 @@ def _use(found: FoundReceipt, known: Mapping[str, Memory]) -> Line:
     )
 
 
-def _access(one: Access, known: Mapping[str, Memory]) -> Line:
+def _access(one: Access, known: Mapping[str, Memory]) -> _Line:
     if one.memory_id is None:
         title, about, href = "nothing was found", "", ""
     else:
         title, about, href = _named(known.get(one.memory_id), one.memory_id)
-    return Line(
+    return _Line(
         decision="",
         word=ACCESSES.get(one.kind, one.kind),
         title=title,

@@ -83,7 +83,7 @@ _LINKS: Final[Mapping[tuple[str, bool], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class _Version:
     """One version, and what it changed of the one before."""
 
     memory: Memory
@@ -94,7 +94,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class _Source:
     """A line of where it came from; `href` "" where there is no page."""
 
     label: str
@@ -136,7 +136,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class MemoryPageRecord:
     memory: Memory
     type: str
     title: str
@@ -145,8 +145,8 @@ class Record:
     ended: str
     links: tuple[Link, ...]
     conflicts: tuple[Conflict, ...]
-    versions: tuple[Version, ...]
-    sources: tuple[Source, ...]
+    versions: tuple[_Version, ...]
+    sources: tuple[_Source, ...]
     reads: int
     spark: str  # the line of reads by day, a path in a 100 × 24 box
     spark_say: str
@@ -154,14 +154,14 @@ class Record:
     touched: tuple[Touch, ...]
 
 
-def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> Record:
+def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> MemoryPageRecord:
     """Read a record; raises NotFoundError or AmbiguousIdError."""
     one = get_memory(connection, memory_id, now_ns=now_ns)
     versions = versions_of(connection, one.line, now_ns=now_ns)
     numbers = [each.id for each in versions]
     touched = accesses_of(connection, numbers, limit=_SHOWN * 10)
     by_day = reads_by_day(connection, numbers, now_ns=now_ns)
-    return Record(
+    return MemoryPageRecord(
         memory=one,
         type=type_words(one.memory_type),
         title=title_of(one),
@@ -218,10 +218,10 @@ def _conflicts(connection: apsw.Connection, one: Memory, *, now_ns: int) -> tupl
     )
 
 
-def _versions(versions: Sequence[Memory], one: Memory) -> list[Version]:
+def _versions(versions: Sequence[Memory], one: Memory) -> list[_Version]:
     older = [*versions[1:], None]
     return [
-        Version(
+        _Version(
             memory=each,
             is_this=each.id == one.id,
             writer=writer_words(each),
@@ -234,28 +234,28 @@ def _versions(versions: Sequence[Memory], one: Memory) -> list[Version]:
     ]
 
 
-def _sources(one: Memory) -> list[Source]:
+def _sources(one: Memory) -> list[_Source]:
     gone = " (deleted)" if one.source_run_deleted else ""
     found = [
-        Source("written by", writer_words(one)),
+        _Source("written by", writer_words(one)),
         *(
-            Source("in step", f"{step[33:41]}, run {step[:8]}{gone}",
+            _Source("in step", f"{step[33:41]}, run {step[:8]}{gone}",
                    "" if gone else f"/steps/{step}", is_code=True)
             for step in one.source_steps
         ),
     ]  # fmt: skip
     if one.source_run_id:
         href = "" if gone else f"/runs/{one.source_run_id}"
-        found.append(Source("source run", f"{one.source_run_id[:12]}{gone}", href, is_code=True))
+        found.append(_Source("source run", f"{one.source_run_id[:12]}{gone}", href, is_code=True))
     if one.approval_id:
         href = f"/approvals/{one.approval_id}"
-        found.append(Source("approved in", short_id(one.approval_id), href, is_code=True))
+        found.append(_Source("approved in", short_id(one.approval_id), href, is_code=True))
     if one.metadata.get("origin") == EXTERNAL:
         url = str(one.metadata.get("url") or "an address that was not recorded")
-        found.append(Source("from outside", url, safe_address(url), is_elsewhere=True))
+        found.append(_Source("from outside", url, safe_address(url), is_elsewhere=True))
     found += [
-        Source("scope", place_of(one)),
-        Source("confidence", f"{one.confidence:.2f}"),
+        _Source("scope", place_of(one)),
+        _Source("confidence", f"{one.confidence:.2f}"),
     ]
     return found
 

@@ -22,7 +22,7 @@ from hansard_store.content.payloads import (
 from hansard_store.content.retention import BINARY, Retention
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import PayloadRef
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 
@@ -74,12 +74,12 @@ def _headers(payload: Payload) -> dict[str, str]:
 # async: the body is read as it comes in, and refused as soon as it is too large.
 @router.put(
     "/v1/payloads/{ref}",
-    response_class=Answer,
+    response_class=ApiResponse,
     responses=answers("api.schemas.StoredPayload", description="known, or not kept")
     | answers("api.schemas.StoredPayload", status=201, description="stored"),
     openapi_extra={"requestBody": {"content": {BINARY: {}}, "required": True}},
 )
-async def store_payload(site: SiteDep, ref: PayloadRef, request: Request) -> Answer:
+async def store_payload(site: SiteDep, ref: PayloadRef, request: Request) -> ApiResponse:
     """Store bytes under their digest; sent again, they are known."""
     digest = parse_payload_ref(ref)
     if request.headers.get("content-encoding", "identity") != "identity":
@@ -98,7 +98,7 @@ async def _read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-def _store(site: Site, digest: bytes, data: bytes, media_type: str) -> Answer:
+def _store(site: Site, digest: bytes, data: bytes, media_type: str) -> ApiResponse:
     retention = Retention.of(site.folder, site.settings.retention)
     made = prepare_payload(
         data,
@@ -109,7 +109,7 @@ def _store(site: Site, digest: bytes, data: bytes, media_type: str) -> Answer:
     )
     is_new = made is not None and store_prepared(site.folder, made)
     stored = None if made is None else made.payload
-    return Answer(
+    return ApiResponse(
         {
             "ref": payload_ref(digest),
             "stored": stored is not None,

@@ -31,8 +31,8 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import InvalidQueryError, PayloadAlteredError, StoreCorruptError
 from hansard_web.api.values import Body
 from hansard_web.cli.base import (
+    CommandGroup,
     Failed,
-    Group,
     Misused,
     json_option,
     print_json,
@@ -76,7 +76,7 @@ class Fetched:
         return PayloadState.ALTERED
 
 
-class Source(Protocol):
+class _Source(Protocol):
     """Gives payloads by reference."""
 
     def fetch(self, ref: str) -> Fetched:
@@ -156,7 +156,7 @@ _UNKNOWN: Final = "not stored here"
 _SOUND: Final = frozenset({PayloadState.INTACT, PayloadState.REDACTED})
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def payload() -> None:
     """Payloads: get the bytes of one, verify them."""
 
@@ -253,7 +253,7 @@ def verify(
 
 
 @contextmanager
-def _source(data: str | None, server: str | None, token: str | None) -> Iterator[Source]:
+def _source(data: str | None, server: str | None, token: str | None) -> Iterator[_Source]:
     if server is not None:
         yield ServerSource(server, token)
         return
@@ -272,7 +272,7 @@ def _checked(ref: str) -> str:
         raise Misused(str(error)) from None
 
 
-def _verified(source: Source, refs: Sequence[str]) -> list[Body]:
+def _verified(source: _Source, refs: Sequence[str]) -> list[Body]:
     items = []
     with progress() as tell:
         for done, ref in enumerate(refs, 1):
@@ -281,7 +281,7 @@ def _verified(source: Source, refs: Sequence[str]) -> list[Body]:
     return items
 
 
-def _verify_one(source: Source, ref: str) -> Body:
+def _verify_one(source: _Source, ref: str) -> Body:
     found = None
     try:
         found = source.fetch(ref)

@@ -22,7 +22,7 @@ from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.queries import read_numbered
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.policy.bodies import PolicyInput, PutRules
@@ -34,7 +34,7 @@ from hansard_web.policy.json import (
     version_body,
     version_rules,
 )
-from hansard_web.policy.service import InForce, given_sets
+from hansard_web.policy.service import RulesInForce, given_sets
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.errors import VersionRequired
 
@@ -44,24 +44,24 @@ _ETAG = re.compile(r'(?:W/)?"([0-9]{1,18})"|([0-9]{1,18})', re.ASCII)
 
 
 @router.post("/v1/policy/check", "policy.schemas.Checked", "policy.schemas.Explained")
-def check_policy(policy: PolicyDeciderDep, body: PolicyInput) -> Answer:
+def check_policy(policy: PolicyDeciderDep, body: PolicyInput) -> ApiResponse:
     """Ask whether a tool may be called, or an item be seen; the check is recorded.
 
     With `explain: true` it is a dry run: nothing is recorded, and every rule says how it came out.
     """
     if body.explain:
-        return Answer(policy.explain(body))
-    return Answer(policy.check(body, now_ns=time.time_ns()))
+        return ApiResponse(policy.explain(body))
+    return ApiResponse(policy.check(body, now_ns=time.time_ns()))
 
 
 @router.post("/v1/policy/explain", "policy.schemas.Explained")
-def explain_policy(policy: PolicyDeciderDep, body: PolicyInput) -> Answer:
+def explain_policy(policy: PolicyDeciderDep, body: PolicyInput) -> ApiResponse:
     """Tell how every rule comes out for a hypothetical call or item. Nothing is recorded."""
-    return Answer(policy.explain(body))
+    return ApiResponse(policy.explain(body))
 
 
 @router.get("/v1/policy/rules", "policy.schemas.Rules")
-def rules_in_force(policy: PolicyDeciderDep) -> Answer:
+def rules_in_force(policy: PolicyDeciderDep) -> ApiResponse:
     """Return the rule sets in force; the ETag is the version to name when they are replaced."""
     return _rules_answer(policy.rules.shown())
 
@@ -76,7 +76,7 @@ def put_rules(
         WithJsonSchema({"type": "string", "pattern": rf"^(\*|{_ETAG.pattern})$"}),
         Header(description="the ETag of what is replaced, or * for whatever is there"),
     ] = None,
-) -> Answer:
+) -> ApiResponse:
     """Put rule sets in force in place of those that were put before. All of them, or none.
 
     Sets that the server reads from files stay beside them.
@@ -92,7 +92,7 @@ def policy_versions(
     limit: Limit,
     rule: Annotated[str | None, Query(description="only this rule, as each version has it")] = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List the versions of the rules, the newest first."""
 
     def read(before: int) -> list[Body]:
@@ -110,10 +110,10 @@ def policy_versions(
 
 
 @router.get("/v1/policy/versions/{number}", "policy.schemas.VersionRules")
-def policy_version(site: SiteDep, number: Annotated[int, Path(ge=1, lt=1 << 63)]) -> Answer:
+def policy_version(site: SiteDep, number: Annotated[int, Path(ge=1, lt=1 << 63)]) -> ApiResponse:
     """Return the rule sets of one version, as they were given."""
     with site.readers.read() as connection:
-        return Answer(version_rules(connection, number))
+        return ApiResponse(version_rules(connection, number))
 
 
 @router.get("/v1/policy/checks", "policy.schemas.Checks")
@@ -125,7 +125,7 @@ def policy_checks(
     agent: Annotated[str | None, Query()] = None,
     run: Annotated[str | None, Query(description="id of a run, or its beginning")] = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List checks, the newest first, allows included."""
     with site.readers.read() as connection:
         filters = {
@@ -144,8 +144,8 @@ def policy_checks(
     return page_answer(page, check_body)
 
 
-def _rules_answer(current: InForce) -> Answer:
-    return Answer(rules_body(current), headers={"ETag": f'"{current.version}"'})
+def _rules_answer(current: RulesInForce) -> ApiResponse:
+    return ApiResponse(rules_body(current), headers={"ETag": f'"{current.version}"'})
 
 
 def _expected(if_match: str | None, version: int | None) -> int | None:

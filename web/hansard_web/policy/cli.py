@@ -19,7 +19,7 @@ from hansard_store.policy.checks import check_row, record_check
 from hansard_store.policy.rules import list_policies, rule_history
 from hansard_web.app.config import Config
 from hansard_web.cli.base import (
-    Group,
+    CommandGroup,
     json_option,
     print_answer,
     print_json,
@@ -37,7 +37,7 @@ from hansard_web.policy.service import PolicyService, read_file
 _CONTEXT = ("agent", "task_type", "provider", "model", "environment", "user", "project")
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def policy() -> None:
     """Policy: check, explain, and the rules with their versions."""
 
@@ -112,7 +112,7 @@ def explain(*, as_json: bool, **options: Any) -> None:
     )
 
 
-@policy.group(cls=Group)
+@policy.group(cls=CommandGroup)
 def rules() -> None:
     """Rules: those in force, putting others, their history."""
 

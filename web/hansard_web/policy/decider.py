@@ -34,7 +34,7 @@ class _RunContext:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyDecider:
+class RecordingDecider:
     """The policy decisions of an app; one for each."""
 
     site: Site
@@ -89,9 +89,9 @@ def decision_body(decision: Json, check: PolicyCheck) -> Json:
     return {**decision, "allowed": check.effect is Effect.ALLOW and not check.obligations}
 
 
-def make_decider(site: Site) -> PolicyDecider:
+def make_decider(site: Site) -> RecordingDecider:
     """Return the policy of an app; raises PolicyRuleError where a file of rules cannot be used."""
-    return PolicyDecider(
+    return RecordingDecider(
         site,
         PolicyService(site.folder, site.readers.read, site.settings.policy),
         Retention.of(site.folder, site.settings.retention),
@@ -104,4 +104,4 @@ def _step_id(context: _RunContext) -> str | None:
     return f"{context.trace_id.hex()}-{context.span_id.hex()}"
 
 
-PolicyDeciderDep = Annotated[PolicyDecider, of_app("decider")]
+PolicyDeciderDep = Annotated[RecordingDecider, of_app("decider")]

@@ -18,10 +18,10 @@ from hansard_store.policy.rules import (
     rule_sets_of,
 )
 from hansard_web.api.values import stored_fields, time_text
-from hansard_web.policy.service import InForce
+from hansard_web.policy.service import RulesInForce
 
 
-def rules_body(current: InForce) -> Json:
+def rules_body(current: RulesInForce) -> Json:
     """Return what is in force: sets put through the API, and those of files."""
     put = current.put_version
     return {

@@ -46,7 +46,7 @@ _Stamp = tuple[int, int, int]  # of a file: device and inode in one, size, time 
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class RulesInForce:
     """What is checked against."""
 
     policy: Policy
@@ -74,14 +74,14 @@ class PolicyService:
         self._files = tuple(files)
         self._lock = threading.Lock()
         self._stamps: tuple[_Stamp | None, ...] = ()
-        self._current = InForce(Policy(), (), None, ())
+        self._current = RulesInForce(Policy(), (), None, ())
         self._is_checked = False  # whether the stored rules, as read last, are unaltered
         self._unusable: str | None = None  # why the stored rules, as read last, cannot be used
         if files:
             self._current = self._made(self._put_sets(), self._read_files())
             self._note_files(self._current)
 
-    def in_force(self) -> InForce:
+    def in_force(self) -> RulesInForce:
         """Return what is in force now.
 
         Raises PolicyAlteredError, StoreCorruptError where the stored rules cannot be used, and
@@ -94,7 +94,7 @@ class PolicyService:
                 self._is_checked = True
             return current
 
-    def shown(self) -> InForce:
+    def shown(self) -> RulesInForce:
         """Return what there is; with its problem where it is not in force."""
         try:
             return self.in_force()
@@ -110,7 +110,7 @@ class PolicyService:
         if self._unusable is not None:
             raise StoreCorruptError(f"the stored rules of policy cannot be used: {self._unusable}")
 
-    def _looked_at(self) -> InForce:
+    def _looked_at(self) -> RulesInForce:
         """Return what the store and the files say now, altered or not."""
         with self._read() as connection:
             latest = latest_policy(connection, "api")
@@ -120,7 +120,9 @@ class PolicyService:
             self._renew(stamps, is_same_put=is_same_put)
         return self._current
 
-    def replace(self, sets: Sequence[RuleSetInput], *, expected: int | None, actor: str) -> InForce:
+    def replace(
+        self, sets: Sequence[RuleSetInput], *, expected: int | None, actor: str
+    ) -> RulesInForce:
         """Put rule sets in force in place of those that were put before, and return all of it.
 
         Raises PolicyRuleError where they cannot be used together with the files' sets, and
@@ -175,12 +177,12 @@ class PolicyService:
         files: tuple[tuple[str, RuleSetInput], ...],
         *,
         problem: str | None = None,
-    ) -> InForce:
+    ) -> RulesInForce:
         version, sets = put
         policy = Policy([one.read for one in (*sets, *(rule_set for _, rule_set in files))])
-        return InForce(policy, sets, version, files, problem)
+        return RulesInForce(policy, sets, version, files, problem)
 
-    def _note_files(self, made: InForce) -> None:
+    def _note_files(self, made: RulesInForce) -> None:
         """Keep the rules of files as a version, so that a check's rule can be read again."""
         if not made.read:
             return

@@ -9,7 +9,7 @@ from fastapi import Depends, Query
 
 from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
 from hansard_web.api.parameters import Cursor, Limit, TimeText
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.context.compilation_bodies import compilation_body
 from hansard_web.receipts.bodies import found_body, receipt_filter
@@ -47,7 +47,7 @@ def receipts(
     limit: Limit,
     filters: Annotated[ReceiptFilter, Depends(read_receipt_filter)],
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List what compiles did with items, newest compile first: `?source=a.py&reason=over_budget`.
 
     All filters must be met. Within a compile the order is that of its candidates.
@@ -61,11 +61,11 @@ def receipts(
 
 
 @router.get("/v1/compilations/{compilation_id}", "receipts.schemas.Compilation")
-def one_compilation(site: SiteDep, compilation_id: str) -> Answer:
+def one_compilation(site: SiteDep, compilation_id: str) -> ApiResponse:
     """Show a compile by its id, or a unique beginning of it of 8 characters or more.
 
     Score terms, notes, passes and the hashes of sections stand in the stored result; where that
     is missing or withheld they are null, and `result.state` says so.
     """
     with site.readers.read() as connection:
-        return Answer(compilation_body(connection, compilation_id, now_ns=time.time_ns()))
+        return ApiResponse(compilation_body(connection, compilation_id, now_ns=time.time_ns()))

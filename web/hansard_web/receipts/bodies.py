@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hansard_compiler.compile.passes.score import decimal_text
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_store.compilations.receipts import FoundReceipt, Receipt, ReceiptFilter
+from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, StoredReceipt
 from hansard_store.content.payloads import payload_ref
 from hansard_web.api.queries import read_times
 from hansard_web.api.values import Body, stored_fields
@@ -37,7 +37,7 @@ def found_body(found: FoundReceipt) -> Body:
     }
 
 
-def receipt_body(receipt: Receipt) -> Body:
+def receipt_body(receipt: StoredReceipt) -> Body:
     """Return what a compile did with one item."""
     return {
         **stored_fields(receipt, "item_id kind decision"),
@@ -61,7 +61,7 @@ def reason_text(code: str) -> str | None:
     return _MEANINGS.get(code)
 
 
-def source_line(receipt: Receipt) -> str | None:
+def source_line(receipt: StoredReceipt) -> str | None:
     """Return type and place of where an item came from, in one line."""
     return " ".join(part for part in (receipt.source_type, receipt.source) if part) or None
 

@@ -12,7 +12,7 @@ from hansard_store.compilations.receipts import FoundReceipt, list_receipts
 from hansard_web.api.queries import limit_of
 from hansard_web.api.values import Body
 from hansard_web.cli.base import (
-    Group,
+    CommandGroup,
     Misused,
     filter_options,
     page_options,
@@ -37,7 +37,7 @@ _FILTERS = {
 }
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def receipts() -> None:
     """Receipts: what went into prompts and what did not, and why."""
 

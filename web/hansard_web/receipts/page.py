@@ -14,7 +14,12 @@ from starlette.responses import Response
 from hansard_compiler.compile.engine import PASSES
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.compilations.receipts import FoundReceipt, Receipt, ReceiptFilter, list_receipts
+from hansard_store.compilations.receipts import (
+    FoundReceipt,
+    ReceiptFilter,
+    StoredReceipt,
+    list_receipts,
+)
 from hansard_store.errors import InvalidQueryError
 from hansard_store.memory.records import Memory
 from hansard_store.memory.rows import get_memory
@@ -146,7 +151,7 @@ def _row(connection: apsw.Connection, found: FoundReceipt) -> FoundRow:
     )
 
 
-def _name(connection: apsw.Connection, one: Receipt) -> str:
+def _name(connection: apsw.Connection, one: StoredReceipt) -> str:
     memory = _memory(connection, one.item_id) if one.kind == "memory" else None
     if memory is not None:
         return f"memory “{title_of(memory)}”"

@@ -26,18 +26,18 @@ from hansard_compiler.providers.transport.exchange import read_json
 from hansard_compiler.providers.transport.failures import RequestRefused
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.json_edit import JsonText, NotEditable
 from hansard_compiler.replay.request_edits import api_of, edit_request, with_words
 from hansard_compiler.replay.request_fields import added_fields, lost_paths, unknown_note
 from hansard_compiler.replay.turns import calls_in, text_of, with_answer
 from hansard_web.replay.recompile import Past, Remade, remake
 from hansard_web.replay.request import ReplayInput
-from hansard_web.replay.source import Source, exact_request, is_withheld
+from hansard_web.replay.source import ReplayedStep, exact_request, is_withheld
 from hansard_web.replay.transport.destinations import (
     Destination,
     Reach,
-    Recorded,
+    RecordedDestination,
     address_notes,
     destination_for,
     destination_of,
@@ -46,7 +46,7 @@ from hansard_web.replay.transport.destinations import (
     recorded_place,
     unnamed_destination,
 )
-from hansard_web.replay.transport.turn import Basis, Turn, given_in, wire_of
+from hansard_web.replay.transport.turn import Basis, ReplayTurn, given_in, wire_of
 from hansard_web.replay.transport.wires import NoWire, PlainAnswers
 
 # Of the provider's own: another one has no form for them.
@@ -68,12 +68,12 @@ class Making:
 
 def changed_turn(
     connection: apsw.Connection,
-    source: Source,
+    source: ReplayedStep,
     request: ReplayInput,
     making: Making,
     *,
     past: Past | None = None,
-) -> Turn:
+) -> ReplayTurn:
     """Return a call with its changes, rendered. Raises NotReplayable.
 
     With `recorded` nothing can be answered: the recording holds the answer to another request. It
@@ -100,7 +100,7 @@ def changed_turn(
         (NoWire(), None) if request.recorded else wire_of(destination, endpoint, making.reach)
     )
     is_recorded_one = made.request == recorded
-    return Turn(
+    return ReplayTurn(
         source=source,
         destination=destination,
         form=form,
@@ -135,7 +135,7 @@ class _Made:
 
 
 def _edited(
-    source: Source,
+    source: ReplayedStep,
     form: WireFormat,
     recorded: bytes,
     mutations: Sequence[change.Mutation],
@@ -170,12 +170,12 @@ def _refuse_broken_pairs(form: WireFormat, data: bytes, recorded: bytes) -> None
     except (ValueError, TypeError, AttributeError, KeyError):
         return  # of a shape that nobody checks: the provider says what is wrong with it
     if problems and not known:
-        raise NotReplayable(Reason.BROKEN_PAIRS, "; ".join(problems[:5]))
+        raise NotReplayable(ReplayReason.BROKEN_PAIRS, "; ".join(problems[:5]))
 
 
 def _made_anew(
-    source: Source,
-    destination: Recorded,
+    source: ReplayedStep,
+    destination: RecordedDestination,
     form: WireFormat,
     mutations: Sequence[change.Mutation],
     remade: Remade | None,
@@ -200,7 +200,9 @@ def _made_anew(
     return _Made(request, render_input, "telemetry" if remade is None else "compiled", notes)
 
 
-def _lost_there(source: Source, destination: Recorded, recorded: bytes, provider: str) -> list[str]:
+def _lost_there(
+    source: ReplayedStep, destination: RecordedDestination, recorded: bytes, provider: str
+) -> list[str]:
     """Return which parts of a recorded request have no form for another provider."""
     before = _json_of(recorded)
     if not isinstance(before, dict) or source.call is None:
@@ -218,7 +220,7 @@ def _lost_there(source: Source, destination: Recorded, recorded: bytes, provider
 
 
 def _other_without_changes(
-    source: Source, remade: Remade, form: WireFormat, recorded: bytes
+    source: ReplayedStep, remade: Remade, form: WireFormat, recorded: bytes
 ) -> list[str]:
     """Return what of a request differs although no change asks for it."""
     before = _json_of(recorded)
@@ -239,7 +241,7 @@ def _other_without_changes(
 
 def _remade(
     connection: apsw.Connection,
-    source: Source,
+    source: ReplayedStep,
     mutations: Sequence[change.Mutation],
     making: Making,
     past: Past | None,
@@ -253,8 +255,8 @@ def _remade(
 
 
 def _input(
-    source: Source,
-    recorded: Recorded,
+    source: ReplayedStep,
+    recorded: RecordedDestination,
     form: WireFormat,
     mutations: Sequence[change.Mutation],
     remade: Remade | None,
@@ -273,8 +275,8 @@ def _input(
 
 
 def compile_turn(
-    connection: apsw.Connection, source: Source, request: ReplayInput, making: Making
-) -> Turn:
+    connection: apsw.Connection, source: ReplayedStep, request: ReplayInput, making: Making
+) -> ReplayTurn:
     """Return a compile that no call used, made again: nothing is rendered for a provider, or sent.
 
     Raises NotReplayable.
@@ -287,7 +289,7 @@ def compile_turn(
     if not request.mutations and source.compilation is not None:
         is_same = remade.result.compile_hash == source.compilation.row.hash
         notes.append(f"it came out {'the same' if is_same else 'otherwise'}, by its hash")
-    return Turn(
+    return ReplayTurn(
         source=source,
         destination=Destination(provider, provider, None, ""),
         form=PlainAnswers(provider, ""),
@@ -307,18 +309,20 @@ def change_list(request: ReplayInput) -> list[change.Mutation]:
     return change.parse_mutations(request.mutations)
 
 
-def _provider(mutations: Sequence[change.Mutation], recorded: Recorded) -> str | None:
+def _provider(mutations: Sequence[change.Mutation], recorded: RecordedDestination) -> str | None:
     """Return the provider a change names; None where it is that of the call."""
     named = [one.provider for one in mutations if isinstance(one, change.SetProvider)]
     if not named or named[-1] == recorded.provider:
         return None
     if not any(isinstance(one, change.SetModel) for one in mutations):
-        raise NotReplayable(Reason.MUTATION_INVALID, f"name a model of {named[-1]} too (set_model)")
+        raise NotReplayable(
+            ReplayReason.MUTATION_INVALID, f"name a model of {named[-1]} too (set_model)"
+        )
     return named[-1]
 
 
 def _destination(
-    recorded: Recorded, provider: str | None, reach: Reach, *, is_recorded: bool
+    recorded: RecordedDestination, provider: str | None, reach: Reach, *, is_recorded: bool
 ) -> tuple[Destination, list[str]]:
     if provider is not None:
         return destination_of(provider, reach), []
@@ -332,13 +336,19 @@ def _destination(
     return destination, address_notes(recorded, destination)
 
 
-def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | None) -> Rebuilt:
+def _rebuilt(
+    source: ReplayedStep, mutations: Sequence[change.Mutation], past: Past | None
+) -> Rebuilt:
     if source.call is None:
-        raise NotReplayable(Reason.KIND, "it is read as no model call")
+        raise NotReplayable(ReplayReason.KIND, "it is read as no model call")
     if not source.call.input:
-        raise NotReplayable(Reason.METADATA_ONLY if is_withheld(source) else Reason.NOT_RECORDED)
+        raise NotReplayable(
+            ReplayReason.METADATA_ONLY if is_withheld(source) else ReplayReason.NOT_RECORDED
+        )
     if source.call.input_is_delta:
-        raise NotReplayable(Reason.NOT_RECORDED, "the sender tells only what was new in each call")
+        raise NotReplayable(
+            ReplayReason.NOT_RECORDED, "the sender tells only what was new in each call"
+        )
     rebuilt = rebuilt_from(source.call)
     if past is None:
         return mutate_messages(rebuilt, mutations)
@@ -349,13 +359,13 @@ def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | 
         try:
             rebuilt = mutate_messages(rebuilt, [one])
         except NotReplayable as why:
-            if why.reason is not Reason.ITEM_UNKNOWN:
+            if why.reason is not ReplayReason.ITEM_UNKNOWN:
                 raise
     return rebuilt
 
 
 def _render_input(
-    source: Source, result: CompileResult, mutations: Sequence[change.Mutation]
+    source: ReplayedStep, result: CompileResult, mutations: Sequence[change.Mutation]
 ) -> RenderInput:
     """Return the compiled context with everything else of the request."""
     recipe, call = source.recipe, source.call
@@ -414,14 +424,14 @@ def _rendered(form: WireFormat, render_input: RenderInput, recorded: bytes | Non
     except NotEditable:
         pass  # the recorded body is no JSON: the rendered one is sent as it is
     except (RequestRefused, ConfigError) as error:
-        raise NotReplayable(Reason.NOT_RENDERABLE, str(error), code=error.code) from None
+        raise NotReplayable(ReplayReason.NOT_RENDERABLE, str(error), code=error.code) from None
     problems = form.problems(body)
     if problems:
-        raise NotReplayable(Reason.BROKEN_PAIRS, "; ".join(problems[:5]))
+        raise NotReplayable(ReplayReason.BROKEN_PAIRS, "; ".join(problems[:5]))
     return data
 
 
-def _recorded(connection: apsw.Connection, source: Source) -> bytes | None:
+def _recorded(connection: apsw.Connection, source: ReplayedStep) -> bytes | None:
     try:
         return exact_request(connection, source)[1]
     except NotReplayable:

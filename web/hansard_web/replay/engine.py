@@ -25,12 +25,12 @@ from hansard_compiler.errors import HansardError
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.providers.transport import failures
 from hansard_compiler.renamed import current_fields
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.live import Live, RecordedResult
 from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.approvals.records import Claim
+from hansard_store.approvals.records import ApprovalClaim
 from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.database.stored_json import json_of
 from hansard_store.ids import new_id
@@ -50,12 +50,12 @@ from hansard_web.api.values import Body, dump
 from hansard_web.app.readers import Readers
 from hansard_web.replay.changed_call import Making, changed_turn, compile_turn
 from hansard_web.replay.fork.forward import MOST_TURNS, Fork, parting_body, recorded_results
-from hansard_web.replay.fork.live import LiveContext, LiveFork, Standing, ask_again, context_of
+from hansard_web.replay.fork.live import ForkState, LiveContext, LiveFork, ask_again, context_of
 from hansard_web.replay.fork.resume import Resumed, resumed
 from hansard_web.replay.preview import preview_body
 from hansard_web.replay.recompile import Recompiler
 from hansard_web.replay.request import GoOn, ReplayInput
-from hansard_web.replay.source import Source, read_source
+from hansard_web.replay.source import ReplayedStep, read_source
 from hansard_web.replay.trace import ReplayRun, compile_json
 from hansard_web.replay.transport.destinations import Reach
 from hansard_web.replay.transport.provider_gate import (
@@ -64,7 +64,7 @@ from hansard_web.replay.transport.provider_gate import (
     refusal_of,
     send_arguments,
 )
-from hansard_web.replay.transport.turn import Turn, exact_turn
+from hansard_web.replay.transport.turn import ReplayTurn, exact_turn
 from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.recorder import Outlet
 
@@ -162,19 +162,21 @@ def recipe_in(row: ReplayRow, request: ReplayInput, *, strict: bool) -> Json:
 # What went wrong after a replay began, as one of the closed list of reasons.
 
 _REASONS = (
-    (failures.KeyMissing, Reason.KEY_MISSING),
-    (failures.PackageMissing, Reason.PACKAGE_MISSING),
-    (failures.ModelUnknown, Reason.MODEL_UNKNOWN),
-    (failures.RequestRefused, Reason.NOT_RENDERABLE),
-    (failures.CallFailed, Reason.PROVIDER_FAILED),
+    (failures.KeyMissing, ReplayReason.KEY_MISSING),
+    (failures.PackageMissing, ReplayReason.PACKAGE_MISSING),
+    (failures.ModelUnknown, ReplayReason.MODEL_UNKNOWN),
+    (failures.RequestRefused, ReplayReason.NOT_RENDERABLE),
+    (failures.CallFailed, ReplayReason.PROVIDER_FAILED),
 )
 
 
-def reason_of(error: BaseException) -> Reason:
+def reason_of(error: BaseException) -> ReplayReason:
     """Return the reason an error amounts to."""
     if isinstance(error, NotReplayable):
         return error.reason
-    return next((reason for kind, reason in _REASONS if isinstance(error, kind)), Reason.INTERNAL)
+    return next(
+        (reason for kind, reason in _REASONS if isinstance(error, kind)), ReplayReason.INTERNAL
+    )
 
 
 def error_body(error: BaseException) -> Json:
@@ -205,7 +207,7 @@ class _Work:
 
     row: ReplayRow
     report: Json
-    claim: Claim | None = None  # of the approval that it is sent under
+    claim: ApprovalClaim | None = None  # of the approval that it is sent under
     ended: threading.Event = field(default_factory=threading.Event)
 
     def add(self, step: Json, shortfall: BaseException | None = None) -> None:
@@ -220,7 +222,7 @@ class _Ending:
     """How a replay ended, or what it waits for."""
 
     state: State
-    reason: Reason | None = None
+    reason: ReplayReason | None = None
 
 
 def _approval_in(report: Json, found: Resumed) -> str | None:
@@ -270,7 +272,7 @@ class Replays:
 
     # ---- requests
 
-    def plan(self, request: ReplayInput) -> Turn:
+    def plan(self, request: ReplayInput) -> ReplayTurn:
         """Return the first call of a replay, ready to be sent. Nothing is written.
 
         One that has side effects at its provider is blocked unless that is allowed. Raises
@@ -282,19 +284,19 @@ class Replays:
             return replace(turn, blocked=refusal_of(effects)) if effects else turn
         return turn
 
-    def _plan(self, request: ReplayInput) -> Turn:
+    def _plan(self, request: ReplayInput) -> ReplayTurn:
         making = Making(self._reach(request), self._outlet.redactor, self._policy())
         with self._readers.read(timeout_ms=PLAN_MS) as connection:
             source = read_source(connection, request.step_id, now_ns=time.time_ns())
             if request.kind == "forward" and request.n > 1:
                 detail = "a fork goes one way: n is for one call asked several times"
-                raise NotReplayable(Reason.MUTATION_INVALID, detail)
+                raise NotReplayable(ReplayReason.MUTATION_INVALID, detail)
             if source.is_compile:
                 return compile_turn(connection, source, request, making)
             if request.kind == "mutated" or request.mutations:
                 if request.kind == "exact":
                     detail = "an exact replay changes nothing: leave out the changes, or the mode"
-                    raise NotReplayable(Reason.MUTATION_INVALID, detail)
+                    raise NotReplayable(ReplayReason.MUTATION_INVALID, detail)
                 return changed_turn(connection, source, request, making)
             return exact_turn(connection, source, request, making.reach)
 
@@ -362,19 +364,23 @@ class Replays:
 
     def _gated(self) -> ReplayGate:
         if self._gate is None:
-            raise NotReplayable(Reason.APPROVAL_REFUSED, "nothing can be approved in this process")
+            raise NotReplayable(
+                ReplayReason.APPROVAL_REFUSED, "nothing can be approved in this process"
+            )
         if self._outlet.mode is RetentionMode.METADATA_ONLY:
             detail = "a replay has to be kept while it waits for an approval"
-            raise NotReplayable(Reason.METADATA_ONLY, detail)
+            raise NotReplayable(ReplayReason.METADATA_ONLY, detail)
         return self._gate
 
-    def _wait_for_approval(self, replay_id: str, request: ReplayInput, turn: Turn) -> ReplayRow:
+    def _wait_for_approval(
+        self, replay_id: str, request: ReplayInput, turn: ReplayTurn
+    ) -> ReplayRow:
         """Propose to send a first request, and record the replay as waiting; nothing is sent."""
         arguments = self._first_arguments(replay_id, request, turn)
         what = f"Replay of {turn.render_input.model} ({request.kind})"
         approval_id = self._gated().propose(arguments, what=what)
         row = new_row(replay_id, request, turn.source.step, time.time_ns())._replace(
-            state="waiting", reason=Reason.NEEDS_APPROVAL.value, request_hash=turn.ref,
+            state="waiting", reason=ReplayReason.NEEDS_APPROVAL.value, request_hash=turn.ref,
             ended_ns=time.time_ns(),
         )  # fmt: skip
         self._add(
@@ -389,7 +395,7 @@ class Replays:
         )
         return row
 
-    def _first_arguments(self, replay_id: str, request: ReplayInput, turn: Turn) -> Json:
+    def _first_arguments(self, replay_id: str, request: ReplayInput, turn: ReplayTurn) -> Json:
         if request.kind != "forward":
             return send_arguments(replay_id, turn, requests=request.n)
         bounds = (
@@ -409,7 +415,7 @@ class Replays:
         """Send what waited for its approval: planned again, and held against what was approved."""
         report = row.report or {}
         if "approval" not in report or "asked" not in report:
-            raise NotReplayable(Reason.NOT_WAITING, "it waits for no approval")
+            raise NotReplayable(ReplayReason.NOT_WAITING, "it waits for no approval")
         request = ReplayInput.model_validate(current_fields(report["asked"]))
         turn = self.plan(request)
         if turn.blocked is not None:
@@ -438,20 +444,20 @@ class Replays:
         }  # fmt: skip
         row = self._take(found.row, report, None)
         row = row._replace(
-            state="waiting", reason=Reason.NEEDS_APPROVAL.value, ended_ns=time.time_ns(),
+            state="waiting", reason=ReplayReason.NEEDS_APPROVAL.value, ended_ns=time.time_ns(),
             report=self._stored_report(report),
         )  # fmt: skip
         change_replay(self._outlet.folder, row)
         return row
 
-    def _take(self, row: ReplayRow, report: Json, claim: Claim | None) -> ReplayRow:
+    def _take(self, row: ReplayRow, report: Json, claim: ApprovalClaim | None) -> ReplayRow:
         """Return a stopped replay as running here; raises where somebody else took it."""
         holder = self._hold()
         report_fields = self._stored_report(report) or {}
         if not claim_replay(self._outlet.folder, row, holder=holder, report=report_fields):
             if claim is not None and self._gate is not None:
                 self._gate.finish(claim, replay_id=row.replay_id, error="not sent: taken already")
-            raise NotReplayable(Reason.NOT_WAITING, "somebody else goes on with it")
+            raise NotReplayable(ReplayReason.NOT_WAITING, "somebody else goes on with it")
         return row._replace(state="running", reason=None, ended_ns=None, holder=holder)
 
     def wait(self, replay_id: str, *, seconds: float) -> None:
@@ -513,7 +519,7 @@ class Replays:
         self._add(row._replace(state="refused", reason=why.reason.value, ended_ns=now_ns), report)
         return replay_id
 
-    def _begin(self, replay_id: str, request: ReplayInput, turn: Turn) -> ReplayRow:
+    def _begin(self, replay_id: str, request: ReplayInput, turn: ReplayTurn) -> ReplayRow:
         step = turn.source.step
         row = new_row(replay_id, request, step, time.time_ns(), holder=self._hold())
         # metadata_only keeps no digests either; a compile that no call used has no request.
@@ -592,7 +598,7 @@ class Replays:
             error = str((work.report.get("error") or {}).get("message") or ending.reason)[:2_000]
         self._gate.finish(work.claim, replay_id=work.row.replay_id, error=error)
 
-    def _ask(self, work: _Work, request: ReplayInput, turn: Turn, run: ReplayRun) -> _Ending:
+    def _ask(self, work: _Work, request: ReplayInput, turn: ReplayTurn, run: ReplayRun) -> _Ending:
         """Make the calls of a replay, and return how it ended."""
         turn = run.compile(turn)
         if not turn.sends:
@@ -611,7 +617,9 @@ class Replays:
             return step
         return {**step, "request_hash": None, "compile_hash": None}
 
-    def _go_on(self, work: _Work, request: ReplayInput, turn: Turn, run: ReplayRun) -> _Ending:
+    def _go_on(
+        self, work: _Work, request: ReplayInput, turn: ReplayTurn, run: ReplayRun
+    ) -> _Ending:
         """Make one turn after the other until the first answer that cannot be followed."""
         fork = Fork(request, Making(self._reach(request), self._outlet.redactor, self._policy()))
         for number in range(1, MOST_TURNS + 1):
@@ -627,7 +635,7 @@ class Replays:
                 if not request.live:
                     return _Ending("diverged")
                 live = Live(turns_left=request.max_turns, usd_left=request.max_usd)
-                at = Standing(turn, reply.answer, reply.step_id, number)
+                at = ForkState(turn, reply.answer, reply.step_id, number)
                 return self._go_live(work, run, turn.source, pool, live, at)
             if following is None:
                 return _Ending("done")
@@ -646,10 +654,10 @@ class Replays:
         self,
         work: _Work,
         run: ReplayRun,
-        source: Source,
+        source: ReplayedStep,
         pool: Sequence[RecordedResult],
         live: Live,
-        at: Standing,
+        at: ForkState,
     ) -> _Ending:
         """Go on past a divergence until nothing is requested any more, or something is missing."""
 
@@ -670,7 +678,7 @@ class Replays:
             say(f"the price of {model} is unknown: only the number of turns bounds live calls")
         return _Ending("done") if stop.reason is None else _Ending("waiting", stop.reason)
 
-    def _live_context(self, source: Source, at: Standing) -> LiveContext | None:
+    def _live_context(self, source: ReplayedStep, at: ForkState) -> LiveContext | None:
         """Return what compiles live turns; None where the source was not compiled."""
         if source.compilation is None or at.turn.source.compilation is None:
             return None

@@ -22,11 +22,11 @@ from hansard_collector.otlp.json_codec import encode_json
 from hansard_collector.otlp.reexport import Reexport
 from hansard_collector.payloads import standing_of
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_store.content.payloads import folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
 from hansard_web.api.values import dump
-from hansard_web.replay.source import Source, read_source
+from hansard_web.replay.source import ReplayedStep, read_source
 
 VERSION: Final = "1"
 _KEY: Final = "hansard_recipe"
@@ -59,24 +59,26 @@ def step_of_file(path: Path) -> str:
     """Return the step that a recipe file holds; raises NotReplayable for any other file."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise NotReplayable(Reason.RECIPE_UNREADABLE, f"{path} is larger than 1 GiB")
+            raise NotReplayable(ReplayReason.RECIPE_UNREADABLE, f"{path} is larger than 1 GiB")
         head = orjson.loads(path.read_bytes())[_KEY]
         step_id, version = head["step_id"], head["version"]
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
         raise NotReplayable(
-            Reason.RECIPE_UNREADABLE, f"{path} is no recipe file (`hansard export --recipe`)"
+            ReplayReason.RECIPE_UNREADABLE, f"{path} is no recipe file (`hansard export --recipe`)"
         ) from None
     if version != VERSION:
         raise NotReplayable(
-            Reason.RECIPE_UNREADABLE, f"{path} is version {version!r}; this reads {VERSION!r}"
+            ReplayReason.RECIPE_UNREADABLE, f"{path} is version {version!r}; this reads {VERSION!r}"
         )
     return str(step_id)
 
 
-def _marked(data: Any, source: Source) -> Sequence[Any]:
+def _marked(data: Any, source: ReplayedStep) -> Sequence[Any]:
     found: Sequence[Any] = data.get("resourceSpans", [])
     if not found:
-        raise NotReplayable(Reason.NOT_RECORDED, f"{source.step.step_id} was not sent as a span")
+        raise NotReplayable(
+            ReplayReason.NOT_RECORDED, f"{source.step.step_id} was not sent as a span"
+        )
     return found
 
 

@@ -10,7 +10,7 @@ import apsw
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.renamed import with_current_calls, with_current_code
-from hansard_compiler.replay.errors import Reason
+from hansard_compiler.replay.errors import ReplayReason
 from hansard_compiler.replay.spread import Repeat, spread_of
 from hansard_store.ids import short_id
 from hansard_store.replays import ReplayRow, list_replays, replays_of_run
@@ -138,7 +138,7 @@ def reason_text(code: str | None) -> str | None:
     """Return the meaning of a reason; of one that this version does not know its code."""
     if code is None:
         return None
-    return next((one.meaning for one in Reason if one.value == code), code)
+    return next((one.meaning for one in ReplayReason if one.value == code), code)
 
 
 def compared_steps(row: ReplayRow) -> tuple[str, str | None]:

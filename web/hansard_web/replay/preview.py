@@ -11,7 +11,7 @@ from hansard_collector.derivation.cost import computed_cost
 from hansard_compiler.calls import Json, Tokens
 from hansard_compiler.diff.requests import request_diff
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.providers.adapter import Count
+from hansard_compiler.providers.adapter import ProviderCount
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay.errors import NotReplayable
 from hansard_compiler.replay.mutations import parse_mutations, plain_change
@@ -23,7 +23,7 @@ from hansard_web.replay.recompile import Remade
 from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.source import REQUEST_REF
 from hansard_web.replay.transport.destinations import address_text, recorded_place
-from hansard_web.replay.transport.turn import Turn
+from hansard_web.replay.transport.turn import ReplayTurn
 
 # What came out otherwise: the step a replay is of beside the step it made, or would make.
 
@@ -55,7 +55,7 @@ _SCRIPTED: Final = "scripted"
 _FORWARD: Final = "the later turns of the run follow as far as they can"
 
 
-def preview_body(turn: Turn, request: ReplayInput, redactor: Redactor) -> Body:
+def preview_body(turn: ReplayTurn, request: ReplayInput, redactor: Redactor) -> Body:
     """Return a preview: the request, the compile beside the original's, tokens and cost."""
     estimate = turn.adapter.estimate(turn.render_input)
     source = turn.source.step
@@ -88,7 +88,7 @@ def preview_body(turn: Turn, request: ReplayInput, redactor: Redactor) -> Body:
     }
 
 
-def _recorded_address(turn: Turn) -> str | None:
+def _recorded_address(turn: ReplayTurn) -> str | None:
     """Return where the recorded call went, as far as the record says."""
     if not turn.sends:
         return None
@@ -96,7 +96,7 @@ def _recorded_address(turn: Turn) -> str | None:
     return None if address is None else address_text(address)
 
 
-def _ahead(turn: Turn, request: ReplayInput) -> list[str]:
+def _ahead(turn: ReplayTurn, request: ReplayInput) -> list[str]:
     """Return what else is sent, and paid for where the first call is: the turns that follow."""
     if request.kind != "forward":
         return []
@@ -112,7 +112,7 @@ def refusal_body(why: NotReplayable) -> Json:
     return {"reason": why.reason.value, "message": str(why), "details": why.facts}
 
 
-def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
+def cost_body(turn: ReplayTurn, estimate: ProviderCount, *, times: int) -> Json | None:
     """Return an estimate in US dollars: input as estimated, output as long as the recorded one.
 
     None where the price list does not know the model; 0 where nothing is sent.
@@ -139,11 +139,11 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
     }
 
 
-def _is_paid(turn: Turn) -> bool:
+def _is_paid(turn: ReplayTurn) -> bool:
     return turn.sends and not turn.is_recorded and turn.destination.family != _SCRIPTED
 
 
-def _request(turn: Turn) -> Json:
+def _request(turn: ReplayTurn) -> Json:
     recorded = turn.source.attributes.get(REQUEST_REF)
     if not turn.request:  # a compile that no call used: nothing is rendered
         return {"hash": None, "size": 0, "recorded_hash": None, "same": False, "diff": None}

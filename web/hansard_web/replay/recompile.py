@@ -24,13 +24,13 @@ from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.policy.rules import parse_rules
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.requests import item_of_message, mutate_request, with_text
 from hansard_compiler.replay.turns import says_the_same, with_answer
 from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations.queries import Compilation
 from hansard_store.errors import StoreCorruptError
-from hansard_web.replay.source import Source, stored_bytes
+from hansard_web.replay.source import ReplayedStep, stored_bytes
 
 _ON_MESSAGES: Final = (change.EditMessage, change.RemoveMessage, change.AddMessage)
 _KINDS: Final = {"system": "system", "user": "user_msg", "assistant": "assistant_msg"}
@@ -68,21 +68,23 @@ class Remade:
         return side_of_result(self.result)
 
 
-def stored_request(connection: apsw.Connection, source: Source) -> CompilationRequest:
+def stored_request(connection: apsw.Connection, source: ReplayedStep) -> CompilationRequest:
     """Return the compile request of a step; raises NotReplayable where it cannot be read."""
     found = source.compilation
     if found is None or found.row.request_ref is None:
-        raise NotReplayable(Reason.NO_COMPILATION)
+        raise NotReplayable(ReplayReason.NO_COMPILATION)
     data = stored_bytes(connection, found.row.request_ref)
     try:
         return recorded_request(data)
     except (HansardError, ValueError) as error:
-        raise NotReplayable(Reason.RECIPE_UNREADABLE, f"its compile request: {error}") from None
+        raise NotReplayable(
+            ReplayReason.RECIPE_UNREADABLE, f"its compile request: {error}"
+        ) from None
 
 
 def remake(
     connection: apsw.Connection,
-    source: Source,
+    source: ReplayedStep,
     mutations: Sequence[change.Mutation],
     *,
     redactor: Redactor,
@@ -103,13 +105,13 @@ def remake(
         try:
             request = compiler.changed(request, one, number=number)
         except NotReplayable as why:
-            if past is None or why.reason is not Reason.ITEM_UNKNOWN:
+            if past is None or why.reason is not ReplayReason.ITEM_UNKNOWN:
                 raise
     for spoken in past or ():
         request = compiler.with_words(request, spoken)
     result = compiler.compiled(request)
     if not any(message["parts"] for message in result.payload["messages"]):
-        raise NotReplayable(Reason.CONTEXT_EMPTY)
+        raise NotReplayable(ReplayReason.CONTEXT_EMPTY)
     checks = compiler.decider.checks if compiler.decider else []
     return Remade(
         result, compiler.ports, checks, before, (*notes, *compiler.notes), unchanged=unchanged
@@ -154,7 +156,7 @@ class Recompiler:
         """Return a change of a message as one of the item that is the message."""
         if isinstance(one, change.EditMessage) and one.part is not None:
             detail = f"change {number}: `part` is of recorded messages; edit the item of a compile"
-            raise NotReplayable(Reason.MUTATION_INVALID, detail)
+            raise NotReplayable(ReplayReason.MUTATION_INVALID, detail)
         if isinstance(one, change.AddMessage):
             item = {"kind": _KINDS[one.role], "content": one.text, "id": f"replay:{number}"}
             return change.AddItem(op="add_item", item=item, position=one.position)
@@ -162,7 +164,7 @@ class Recompiler:
         item_id = item_of_message(sections, one.position)
         if item_id is None:
             raise NotReplayable(
-                Reason.MUTATION_INVALID,
+                ReplayReason.MUTATION_INVALID,
                 f"change {number}: message {one.position} is made of several items; name the item",
             )
         if isinstance(one, change.RemoveMessage):
@@ -195,7 +197,7 @@ class Recompiler:
         try:
             return compile_context(request, replace(self.ports, policy=self.decider))
         except (CompileError, PolicyRuleError) as error:
-            raise NotReplayable(Reason.COMPILE_FAILED, str(error), code=error.code) from None
+            raise NotReplayable(ReplayReason.COMPILE_FAILED, str(error), code=error.code) from None
 
     def _decider(self, request: CompilationRequest) -> RuleDecider | None:
         if request.policy_rules:
@@ -238,7 +240,7 @@ def _before(
     if context is not None:
         return side_of_context(context, request=request), again, notes
     if again is None:
-        raise NotReplayable(Reason.NO_COMPILATION, "its result is not stored")
+        raise NotReplayable(ReplayReason.NO_COMPILATION, "its result is not stored")
     return side_of_result(again), again, notes
 
 

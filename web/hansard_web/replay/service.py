@@ -13,7 +13,7 @@ from hansard_store.content.retention import Retention
 from hansard_store.database.data_folder import DataFolder
 from hansard_web.app.config import Config, script_in
 from hansard_web.app.readers import Readers
-from hansard_web.policy.decider import PolicyDecider
+from hansard_web.policy.decider import RecordingDecider
 from hansard_web.policy.service import PolicyService, policy_of
 from hansard_web.replay.engine import Replays
 from hansard_web.replay.transport.provider_gate import ReplayGate
@@ -23,7 +23,7 @@ from hansard_web.sidecar.request import SidecarService
 
 def make_replays(
     sidecar_service: SidecarService | None,
-    decider: PolicyDecider | None,
+    decider: RecordingDecider | None,
     store: ApprovalService | None = None,
 ) -> Replays | None:
     """Return what makes replays in an app; None where the app stores nothing."""

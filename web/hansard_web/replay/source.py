@@ -18,7 +18,7 @@ from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.providers.recipe import Recipe
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_store.compilations.queries import Compilation, spans_naming_compilation
 from hansard_store.content.payloads import folder_of, read_unchecked
 from hansard_store.errors import StoreCorruptError
@@ -35,7 +35,7 @@ _OPEN: Final = "open"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReplayedStep:
     """A step that may be replayed; whether its bytes are here is found out when they are needed."""
 
     step: StepSkeleton
@@ -59,7 +59,7 @@ class Source:
         return self.step.role == "compile"
 
 
-def read_source(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Source:
+def read_source(connection: apsw.Connection, step_id: str, *, now_ns: int) -> ReplayedStep:
     """Return a step to replay; for a compile the call that used it, where there is one.
 
     Raises NotFoundError or AmbiguousIdError for the id, NotReplayable for the kind of step.
@@ -72,14 +72,14 @@ def read_source(connection: apsw.Connection, step_id: str, *, now_ns: int) -> So
             notes = (f"the step is a compile; replayed is the call that used it, {used.step_id}",)
             step = used
     elif step.role not in _MODEL_ROLES:
-        raise NotReplayable(Reason.KIND, f"{step.step_id} is a step of role {step.role}",
+        raise NotReplayable(ReplayReason.KIND, f"{step.step_id} is a step of role {step.role}",
                             role=step.role)  # fmt: skip
     if step.status == _OPEN:
-        raise NotReplayable(Reason.OPEN_STEP, step.step_id)
+        raise NotReplayable(ReplayReason.OPEN_STEP, step.step_id)
     run = get_run(connection, step.run_id, now_ns=now_ns)
     reading = read_step(connection, step.id)
     compilation = native_compilation(connection, step, reading, run=run.id)
-    return Source(step, run, reading, compilation, _recipe(connection, reading), notes)
+    return ReplayedStep(step, run, reading, compilation, _recipe(connection, reading), notes)
 
 
 def find_step(
@@ -123,7 +123,7 @@ def _recipe(connection: apsw.Connection, reading: StepReading) -> Recipe | None:
         return None  # what it tells beside the span is a convenience: the bytes are what counts
 
 
-def exact_request(connection: apsw.Connection, source: Source) -> tuple[str, bytes]:
+def exact_request(connection: apsw.Connection, source: ReplayedStep) -> tuple[str, bytes]:
     """Return the reference and the bytes of the request as it was sent, or say why they are not.
 
     Raises NotReplayable.
@@ -131,38 +131,40 @@ def exact_request(connection: apsw.Connection, source: Source) -> tuple[str, byt
     attributes = source.attributes
     ref = attributes.get(REQUEST_REF)
     if not isinstance(ref, str):
-        raise NotReplayable(Reason.METADATA_ONLY if is_withheld(source) else Reason.NOT_RECORDED)
+        raise NotReplayable(
+            ReplayReason.METADATA_ONLY if is_withheld(source) else ReplayReason.NOT_RECORDED
+        )
     if attributes.get(semconv.REQUEST + semconv.PAYLOAD_REDACTED) is True or (
         source.recipe is not None and not source.recipe.request.is_exact
     ):
-        raise NotReplayable(Reason.SECRETS_CUT, ref)
+        raise NotReplayable(ReplayReason.SECRETS_CUT, ref)
     return ref, stored_bytes(connection, ref)
 
 
-def recorded_answer(connection: apsw.Connection, source: Source) -> bytes:
+def recorded_answer(connection: apsw.Connection, source: ReplayedStep) -> bytes:
     """Return the bytes of the recorded answer; raises NotReplayable where they are not here."""
     ref = source.attributes.get(RESPONSE_REF)
     if not isinstance(ref, str):
-        raise NotReplayable(Reason.NO_RECORDING)
+        raise NotReplayable(ReplayReason.NO_RECORDING)
     try:
         return stored_bytes(connection, ref)
     except NotReplayable as why:
-        raise NotReplayable(Reason.NO_RECORDING, why.reason.meaning) from None
+        raise NotReplayable(ReplayReason.NO_RECORDING, why.reason.meaning) from None
 
 
 def stored_bytes(connection: apsw.Connection, ref: str) -> bytes:
     """Return a payload's bytes, held against its digest; raises NotReplayable."""
     standing, payload = standing_of(connection, ref)
     if standing is PayloadStanding.WITHHELD:
-        raise NotReplayable(Reason.METADATA_ONLY, ref)
+        raise NotReplayable(ReplayReason.METADATA_ONLY, ref)
     if payload is None:
-        raise NotReplayable(Reason.BYTES_MISSING, ref)
+        raise NotReplayable(ReplayReason.BYTES_MISSING, ref)
     if standing is PayloadStanding.REDACTED:
-        raise NotReplayable(Reason.BYTES_REDACTED, ref)
+        raise NotReplayable(ReplayReason.BYTES_REDACTED, ref)
     try:
         data = read_unchecked(folder_of(connection), payload)
     except StoreCorruptError:
-        raise NotReplayable(Reason.BYTES_MISSING, ref) from None
+        raise NotReplayable(ReplayReason.BYTES_MISSING, ref) from None
     assert_hash(data, ref)
     return data
 
@@ -171,10 +173,10 @@ def assert_hash(data: bytes, ref: str) -> None:
     """Raise NotReplayable unless these are the bytes that a reference names."""
     found = f"sha256:{hashlib.sha256(data).hexdigest()}"
     if found != ref.lower():
-        raise NotReplayable(Reason.HASH_MISMATCH, f"{found} in place of {ref}", found=found)
+        raise NotReplayable(ReplayReason.HASH_MISMATCH, f"{found} in place of {ref}", found=found)
 
 
-def is_withheld(source: Source) -> bool:
+def is_withheld(source: ReplayedStep) -> bool:
     """Whether the step was recorded without its content: sizes and digests alone."""
     attributes = source.attributes
     sized = any(

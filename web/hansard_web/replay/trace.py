@@ -23,13 +23,13 @@ from hansard._tracing.context import entered
 from hansard._tracing.open_span import OpenSpan, outcome_of
 from hansard_collector.errors import StoreBusy
 from hansard_compiler.calls import Json
-from hansard_compiler.providers.transport.exchange import Answer, watching
+from hansard_compiler.providers.transport.exchange import ProviderResponse, watching
 from hansard_compiler.replay.live import LiveCall
 from hansard_store.errors import StoreBusyError
 from hansard_web.replay import SERVICE
-from hansard_web.replay.source import Source
+from hansard_web.replay.source import ReplayedStep
 from hansard_web.replay.transport.provider_gate import Permission
-from hansard_web.replay.transport.turn import Turn, compiled_of
+from hansard_web.replay.transport.turn import ReplayTurn, compiled_of
 from hansard_web.sidecar.recorder import Outlet, remote, resource_of
 
 LINK: Final = "replay_of"
@@ -42,10 +42,10 @@ class CallOutcome:
     """One call of a replay that was answered."""
 
     step_id: str
-    answer: Answer
+    answer: ProviderResponse
     latency_ms: float | None  # None: from the recording
 
-    def json(self, turn: Turn) -> Json:
+    def json(self, turn: ReplayTurn) -> Json:
         """What the replay's row keeps of it: ids, hashes and numbers."""
         tokens = self.answer.call.tokens
         return {
@@ -57,12 +57,12 @@ class CallOutcome:
         }
 
 
-def compile_json(turn: Turn) -> Json:
+def compile_json(turn: ReplayTurn) -> Json:
     """Return what the row keeps of a turn that was compiled, and not sent."""
     return {**_turn_body(turn), "step_id": None}
 
 
-def _turn_body(turn: Turn) -> Json:
+def _turn_body(turn: ReplayTurn) -> Json:
     step = turn.remade.step if turn.remade is not None else None
     return {
         "source_step_id": turn.source.step.step_id,
@@ -78,7 +78,7 @@ class ReplayRun:
     """The trace of one replay while it is made."""
 
     def __init__(
-        self, outlet: Outlet, replay_id: str, source: Source, *, mode: str, is_recorded: bool,
+        self, outlet: Outlet, replay_id: str, source: ReplayedStep, *, mode: str, is_recorded: bool,
         under: str | None = None, permission: Permission | None = None,
     ) -> None:  # fmt: skip
         """Begin a trace; with `under`, a step of one that was begun before, go on with that one."""
@@ -96,7 +96,7 @@ class ReplayRun:
         self.parent_id = under or self._begin(source, parent_span_id=None)
         self.save()
 
-    def _begin(self, source: Source, *, parent_span_id: str | None) -> str:
+    def _begin(self, source: ReplayedStep, *, parent_span_id: str | None) -> str:
         """Begin a span that calls stand under; returns its step id."""
         span = self._recording.begin(
             f"{semconv.OP_INVOKE_AGENT} {self._agent}".rstrip(),
@@ -113,7 +113,7 @@ class ReplayRun:
         self._open.append(span)
         return f"{self.trace_id}-{span.span_id}"
 
-    def go_live(self, source: Source, under: str | None) -> str:
+    def go_live(self, source: ReplayedStep, under: str | None) -> str:
         """Mark what follows as live, under a span of its own; returns that span's step id.
 
         `under` is that span where the fork went live before.
@@ -124,7 +124,7 @@ class ReplayRun:
         self.save()
         return self.parent_id
 
-    def tool(self, call: LiveCall, source: Source) -> None:
+    def tool(self, call: LiveCall, source: ReplayedStep) -> None:
         """Record a tool call whose result came from the record or from somebody: nothing ran."""
         attributes = {
             **tool_attributes(name=call.name, call_id=call.call_id, type=None),
@@ -146,10 +146,10 @@ class ReplayRun:
         if span.claim():
             span.close(outcome_of("failed" if call.is_error else None, None))
 
-    def _source_attributes(self, source: Source) -> dict[str, str | bool]:
+    def _source_attributes(self, source: ReplayedStep) -> dict[str, str | bool]:
         return {semconv.REPLAY_OF: source.step.step_id, **self._marks}
 
-    def compile(self, turn: Turn) -> Turn:
+    def compile(self, turn: ReplayTurn) -> ReplayTurn:
         """Record the compile of a turn; returns the turn with the compile as its call names it."""
         remade = turn.remade
         if remade is None:
@@ -160,7 +160,7 @@ class ReplayRun:
         step = CompiledStep(remade.result, checks=remade.checks, recorded=recorded)
         return replace(turn, remade=replace(remade, step=step))
 
-    def ask(self, turn: Turn) -> CallOutcome:
+    def ask(self, turn: ReplayTurn) -> CallOutcome:
         """Make a call, and record it however it ends. Raises what the call raises.
 
         It is shown from before it is sent. A recorded answer is a second span of one call:

@@ -51,7 +51,7 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class _Group:
     """Answers of a replay that say the same."""
 
     count: int
@@ -66,7 +66,7 @@ class Spread:
 
     answers: int
     different: int
-    groups: tuple[Group, ...]
+    groups: tuple[_Group, ...]
     ranges: tuple[tuple[str, str], ...]
     dots_pct: tuple[float, ...]  # tokens of each answer
     recorded_pct: float | None
@@ -159,8 +159,8 @@ def spread_view(spread: Json | None, row: ReplayRow, recorded: int | None) -> Sp
     )
 
 
-def _group(one: Json, numbers: Mapping[str, int], path: str) -> Group:
-    return Group(
+def _group(one: Json, numbers: Mapping[str, int], path: str) -> _Group:
+    return _Group(
         one["count"],
         shorten(one["text"], 400),
         tuple(

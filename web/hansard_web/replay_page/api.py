@@ -21,7 +21,7 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, LimitText
 from hansard_web.api.queries import limit_of
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
@@ -41,7 +41,7 @@ MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at o
 
 @router.post(
     "/v1/replay",
-    response_class=Answer,
+    response_class=ApiResponse,
     responses=answers("replay_page.schemas.Preview")
     | answers("replay_page.schemas.Replay", status=201)
     | answers("replay_page.schemas.Replay", status=202),
@@ -53,14 +53,14 @@ async def begin_replay(
     request: Request,
     fields: ReplayInput,
     idempotency_key: IdempotencyKey = None,
-) -> Answer:
+) -> ApiResponse:
     """Make a model call again. 202 with its state; 201 when it ended within `wait_s`."""
     replays = replays_of(request)
     once = service.once("replay", idempotency_key, raw_body(request), repeats=False)
 
-    def work() -> Answer:
+    def work() -> ApiResponse:
         if fields.preview:
-            return Answer(replays.preview(fields))
+            return ApiResponse(replays.preview(fields))
         return once.do(
             lambda: _begun(site, replays, replays.start(fields), wait_s=fields.wait_s),
             again=lambda stored: _body(site, stored["replay_id"]),
@@ -70,17 +70,19 @@ async def begin_replay(
 
 
 @router.post(
-    "/v1/replay/preview", response_class=Answer, responses=answers("replay_page.schemas.Preview")
+    "/v1/replay/preview",
+    response_class=ApiResponse,
+    responses=answers("replay_page.schemas.Preview"),
 )
-async def preview_replay(request: Request, body: ReplayInput) -> Answer:
+async def preview_replay(request: Request, body: ReplayInput) -> ApiResponse:
     """Show what a replay would send, how the compile changes and what it would cost."""
     replays = replays_of(request)
-    return await apart(request, lambda: Answer(replays.preview(body)))
+    return await apart(request, lambda: ApiResponse(replays.preview(body)))
 
 
 @router.post(
     "/v1/replay/{replay_id}/continue",
-    response_class=Answer,
+    response_class=ApiResponse,
     status_code=HTTPStatus.CREATED,
     responses=answers("replay_page.schemas.Replay", status=201)
     | answers("replay_page.schemas.Replay", status=202),
@@ -93,14 +95,14 @@ async def continue_replay(
     replay_id: str,
     fields: GoOn,
     idempotency_key: IdempotencyKey = None,
-) -> Answer:
+) -> ApiResponse:
     """Have a fork that stopped go on live: asks the model, and waits for results it lacks."""
     replays = replays_of(request)
     by = person(request, fields.by)
     body = replay_id.encode() + b"\n" + raw_body(request)
     once = service.once("replay.continue", idempotency_key, body, repeats=False)
 
-    def work() -> Answer:
+    def work() -> ApiResponse:
         return once.do(
             lambda: _begun(
                 site, replays, replays.go_on(replay_id, fields, by=by), wait_s=fields.wait_s
@@ -112,14 +114,14 @@ async def continue_replay(
 
 
 @router.get(
-    "/v1/replay", response_class=Answer, responses=answers("replay_page.schemas.ReplayList")
+    "/v1/replay", response_class=ApiResponse, responses=answers("replay_page.schemas.ReplayList")
 )
 def find_replays(
     site: SiteDep,
     step: Annotated[str | None, Query(description="of this step")] = None,
     limit: LimitText | None = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List replays, the newest first, of one step or of all."""
     with site.readers.read() as connection:
         step_id = None
@@ -127,11 +129,13 @@ def find_replays(
             step_id = get_step(connection, step, now_ns=time.time_ns()).step_id
         page = list_replays(connection, step_id=step_id, limit=limit_of(limit), cursor=cursor)
     items = [summary_body(one) for one in page.items]
-    return Answer({"items": items, "next_cursor": page.next_cursor})
+    return ApiResponse({"items": items, "next_cursor": page.next_cursor})
 
 
 @router.get(
-    "/v1/replay/{replay_id}", response_class=Answer, responses=answers("replay_page.schemas.Replay")
+    "/v1/replay/{replay_id}",
+    response_class=ApiResponse,
+    responses=answers("replay_page.schemas.Replay"),
 )
 async def one_replay(
     site: SiteDep,
@@ -139,18 +143,18 @@ async def one_replay(
     replay_id: str,
     wait: Annotated[float, Query(ge=0, le=_MOST_WAIT_S)] = 0,
     comparison: bool = True,
-) -> Answer:
+) -> ApiResponse:
     """Show a replay by its id or a unique beginning or end of it.
 
     `wait`: seconds to wait for its end. `comparison=false` leaves the comparison out, which can
     take some seconds.
     """
 
-    def work() -> Answer:
+    def work() -> ApiResponse:
         replays: Replays | None = request.app.state.replays
         if wait and replays is not None:
             replays.wait(replays.row(replay_id).replay_id, seconds=wait)
-        return Answer(_body(site, replay_id, with_comparison=comparison))
+        return ApiResponse(_body(site, replay_id, with_comparison=comparison))
 
     return await apart(request, work)
 

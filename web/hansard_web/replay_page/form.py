@@ -24,7 +24,7 @@ from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import DECISIONS, ItemNames, icon_of, kind_words
 from hansard_web.diff.labels import tokens_text
 from hansard_web.diff.steps import said_text
-from hansard_web.replay.transport.turn import Turn
+from hansard_web.replay.transport.turn import ReplayTurn
 from hansard_web.replay_page.fields import SAMPLING, TERMS, content_mark
 from hansard_web.replay_page.state import ReplayState
 from hansard_web.ui.format import count, shorten
@@ -38,7 +38,7 @@ _LONGEST: Final = 200_000  # characters that a textarea is filled with
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class _Setting:
     """A field, with the recorded value beside it."""
 
     name: str
@@ -47,13 +47,13 @@ class Setting:
     value: str  # "" where it is left as it was
 
     @classmethod
-    def of(cls, name: str, label: str, recorded: str, changed: Json, key: str = "") -> Setting:
+    def of(cls, name: str, label: str, recorded: str, changed: Json, key: str = "") -> _Setting:
         """Return a field whose change stands under its name, or under another key."""
         return cls(name, label, recorded, _shown(changed.get(key or name)))
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class _Row:
     """An item of the compile, or a message of the call."""
 
     key: str
@@ -90,11 +90,11 @@ class Form:
     """Everything that can be changed. Of a call without a compile there are only messages."""
 
     is_compiled: bool
-    settings: tuple[Setting, ...]  # model, budget, sampling
-    weights: tuple[Setting, ...]
-    provider: Setting
+    settings: tuple[_Setting, ...]  # model, budget, sampling
+    weights: tuple[_Setting, ...]
+    provider: _Setting
     providers: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[_Row, ...]
     more: int
     sources: tuple[str, ...]
     memories: tuple[str, ...]
@@ -104,7 +104,7 @@ class Form:
     editing: Editing | None
 
 
-def form_of(turn: Turn, state: ReplayState) -> Form:
+def form_of(turn: ReplayTurn, state: ReplayState) -> Form:
     """Return what can be changed of a call; `turn` is it without changes."""
     changes = {str(one["op"]): one for one in state.changes}
     call = turn.source.call
@@ -122,19 +122,19 @@ def form_of(turn: Turn, state: ReplayState) -> Form:
     changed: Json = {}
     for op in ("set_provider", "set_model", "set_budget", "set_sampling"):
         changed |= changes.get(op, {})
-    settings = [Setting.of("model", "Model", turn.render_input.model, changed)]
+    settings = [_Setting.of("model", "Model", turn.render_input.model, changed)]
     if request is not None:
         budget, reserve = count(request.token_budget), count(request.response_reserve)
         settings += [
-            Setting.of("token_budget", "Budget, tokens", budget, changed),
-            Setting.of("response_reserve", "Kept for the answer", reserve, changed),
+            _Setting.of("token_budget", "Budget, tokens", budget, changed),
+            _Setting.of("response_reserve", "Kept for the answer", reserve, changed),
         ]
     settings += _sampling(recorded, changed)
     return Form(
         is_compiled=request is not None,
         settings=tuple(settings),
         weights=() if request is None else _weights(request, changes.get("set_weights", {})),
-        provider=Setting.of("provider", "Provider", turn.destination.provider, changed),
+        provider=_Setting.of("provider", "Provider", turn.destination.provider, changed),
         providers=PROVIDERS,
         rows=rows[:_MOST_ROWS],
         more=max(len(rows) - _MOST_ROWS, 0),
@@ -150,20 +150,20 @@ def form_of(turn: Turn, state: ReplayState) -> Form:
 # ---- settings
 
 
-def _weights(request: CompilationRequest, change: Json) -> tuple[Setting, ...]:
+def _weights(request: CompilationRequest, change: Json) -> tuple[_Setting, ...]:
     now = request.compile_config.weights.model_dump()
     weights = change.get("weights")
     weights = weights if isinstance(weights, dict) else {}
     return tuple(
-        Setting.of(f"weight.{term}", term.replace("_", " "), f"{now[term]:g}", weights, term)
+        _Setting.of(f"weight.{term}", term.replace("_", " "), f"{now[term]:g}", weights, term)
         for term in TERMS
     )
 
 
-def _sampling(recorded: Sampling, change: Json) -> list[Setting]:
+def _sampling(recorded: Sampling, change: Json) -> list[_Setting]:
     labels = {"max_output_tokens": "Longest answer", "top_p": "Top p"}
     return [
-        Setting.of(
+        _Setting.of(
             name,
             labels.get(name, name.capitalize()),
             _shown(getattr(recorded, name)) or "not recorded",
@@ -182,7 +182,7 @@ def _shown(value: Any) -> str:
 
 def _item_rows(
     side: CompileSide, request: CompilationRequest, state: ReplayState
-) -> tuple[Row, ...]:
+) -> tuple[_Row, ...]:
     known = set(item_ids(request))
     out = {one.get("item_id") for one in state.changes if one["op"] == "remove_item"}
     names = ItemNames(request)
@@ -193,11 +193,11 @@ def _item_rows(
 
 def _item_row(
     item: ItemSide, names: ItemNames, state: ReplayState, *, known: set[str], out: set[Any]
-) -> Row:
+) -> _Row:
     source = "" if item.source in (None, item.item_id) else item.source or ""
     may = item.item_id in known
     tokens = tokens_text(item) if item.is_sent else count(item.tokens_before or 0)
-    return Row(
+    return _Row(
         key=item.item_id,
         icon=icon_of(item.kind),
         name=names.name(item.item_id, item.kind),
@@ -247,7 +247,7 @@ def _memories(request: CompilationRequest) -> tuple[str, ...]:
 # ---- messages
 
 
-def _messages(turn: Turn, state: ReplayState) -> Sequence[Message]:
+def _messages(turn: ReplayTurn, state: ReplayState) -> Sequence[Message]:
     """Return the messages as the changes leave them: positions count through those."""
     if turn.source.call is None:
         return ()
@@ -266,9 +266,9 @@ def _recorded_messages(data: bytes, path: str, state: ReplayState) -> Sequence[M
     return request_messages(read_json(data))
 
 
-def _message_rows(messages: Sequence[Message], state: ReplayState) -> tuple[Row, ...]:
+def _message_rows(messages: Sequence[Message], state: ReplayState) -> tuple[_Row, ...]:
     return tuple(
-        Row(
+        _Row(
             key=str(at),
             icon={"system": "system", "user": "user", "tool": "terminal"}.get(one.role, "llm"),
             name=WHO.get(one.role, one.role),
@@ -295,6 +295,6 @@ def _editing_message(messages: Sequence[Message], state: ReplayState) -> Editing
     return Editing("edit_message", text, f"message {text}", message.text[:_LONGEST], False)
 
 
-def _tools(turn: Turn) -> tuple[str, ...]:
+def _tools(turn: ReplayTurn) -> tuple[str, ...]:
     names = [str(tool.get("name") or "") for tool in turn.render_input.tools]
     return tuple(name for name in names if name)

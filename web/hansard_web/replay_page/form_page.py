@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError, HansardError
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_store.principals.model import Scope
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step
@@ -33,13 +33,13 @@ from hansard_web.replay.engine import PLAN_MS, Replays
 from hansard_web.replay.fork.forward import following
 from hansard_web.replay.json import replays_of_step
 from hansard_web.replay.request import ReplayInput
-from hansard_web.replay.transport.turn import Turn
+from hansard_web.replay.transport.turn import ReplayTurn
 from hansard_web.replay_page.api import apart, replays_of
 from hansard_web.replay_page.fields import fold_fields
 from hansard_web.replay_page.form import Form, form_of
 from hansard_web.replay_page.labels import (
     Flip,
-    Refusal,
+    RefusalLabel,
     blocked_refusal,
     path_rows,
     say_cost,
@@ -132,7 +132,7 @@ def diff_lines(diff: Json | None) -> tuple[DiffLine, ...]:
 
 def _is_not_set_up(body: Body) -> bool:
     refusal = body["refusal"]
-    return refusal is not None and refusal["reason"] == Reason.PROVIDER_NOT_CONFIGURED.value
+    return refusal is not None and refusal["reason"] == ReplayReason.PROVIDER_NOT_CONFIGURED.value
 
 
 def _to(body: Body) -> str:
@@ -199,23 +199,23 @@ def _parts(lengths: list[tuple[str, int]], whole: int) -> tuple[tuple[str, float
 # The acts of a replay: what each of them does, and why one of them cannot be done.
 
 _SCRIPTED: Final = "scripted"
-_ENDS_HERE: Final = Refusal("no_later_call", "No later call of the run holds this answer")
-READ_ONLY: Final = Refusal(
+_ENDS_HERE: Final = RefusalLabel("no_later_call", "No later call of the run holds this answer")
+READ_ONLY: Final = RefusalLabel(
     "recording_disabled", "This process only shows what a collector stores; replay it there"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class _Look:
     """What planning a call came to: a call that is ready, or why there is none."""
 
-    turn: Turn | None
-    refusal: Refusal | None
+    turn: ReplayTurn | None
+    refusal: RefusalLabel | None
     needs_script: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class _Act:
     """One kind of replay, as a card."""
 
     key: str
@@ -224,7 +224,7 @@ class Act:
     icon: str
     truth: str  # what is true of it
     is_current: bool
-    refusal: Refusal | None
+    refusal: RefusalLabel | None
     needs_script: bool = False
 
 
@@ -232,30 +232,30 @@ class Act:
 class Acts:
     """The four acts, and the call without changes, for the form."""
 
-    all: tuple[Act, ...]
-    base: Turn | None
+    all: tuple[_Act, ...]
+    base: ReplayTurn | None
 
     @property
-    def current(self) -> Act | None:
+    def current(self) -> _Act | None:
         return next((act for act in self.all if act.is_current), None)
 
 
-def look_at(replays: Replays, request: ReplayInput) -> Look:
+def look_at(replays: Replays, request: ReplayInput) -> _Look:
     """Plan a call; its refusal is shown. A scripted model without its script is none."""
     try:
         turn = replays.plan(request)
     except NotReplayable as why:
-        return Look(None, say_refusal(why))
+        return _Look(None, say_refusal(why))
     except HansardError as error:
-        return Look(None, Refusal(error.code, str(error)))
-    if turn.blocked is None or turn.blocked.reason is Reason.PROVIDER_SIDE_EFFECTS:
-        return Look(turn, None)  # it can be allowed: the preview shows what, and offers it
+        return _Look(None, RefusalLabel(error.code, str(error)))
+    if turn.blocked is None or turn.blocked.reason is ReplayReason.PROVIDER_SIDE_EFFECTS:
+        return _Look(turn, None)  # it can be allowed: the preview shows what, and offers it
     if (
         turn.destination.family == _SCRIPTED
-        and turn.blocked.reason is Reason.PROVIDER_NOT_CONFIGURED
+        and turn.blocked.reason is ReplayReason.PROVIDER_NOT_CONFIGURED
     ):
-        return Look(turn, None, needs_script=True)
-    return Look(turn, say_refusal(turn.blocked))
+        return _Look(turn, None, needs_script=True)
+    return _Look(turn, say_refusal(turn.blocked))
 
 
 def read_acts(replays: Replays | None, readers: Readers, state: ReplayState) -> Acts:
@@ -263,7 +263,7 @@ def read_acts(replays: Replays | None, readers: Readers, state: ReplayState) -> 
 
     Without `replays` none of them can be done here.
     """
-    looks = dict.fromkeys(ACTS, Look(None, READ_ONLY))
+    looks = dict.fromkeys(ACTS, _Look(None, READ_ONLY))
     if replays is not None:
         looks = _looks(replays, readers, state)
     possible = [name for name, look in looks.items() if look.refusal is None]
@@ -272,7 +272,7 @@ def read_acts(replays: Replays | None, readers: Readers, state: ReplayState) -> 
     return Acts(acts, looks["mutated"].turn)
 
 
-def _looks(replays: Replays, readers: Readers, state: ReplayState) -> dict[str, Look]:
+def _looks(replays: Replays, readers: Readers, state: ReplayState) -> dict[str, _Look]:
     step, elsewhere = state.step_id, state.elsewhere
     exact = look_at(replays, ReplayInput(step_id=step, mode="exact", allow_other_address=elsewhere))
     recorded = look_at(replays, ReplayInput(step_id=step, mode="exact", recorded=True))
@@ -282,15 +282,15 @@ def _looks(replays: Replays, readers: Readers, state: ReplayState) -> dict[str, 
     return {"exact": exact, "recorded": recorded, "mutated": base, "forward": forward}
 
 
-def _forward(readers: Readers, exact: Look) -> Look:
+def _forward(readers: Readers, exact: _Look) -> _Look:
     if exact.turn is None or exact.refusal is not None:
         return exact
     with readers.read(timeout_ms=PLAN_MS) as connection:
         later = following(connection, exact.turn.source)
-    return exact if later is not None else Look(None, _ENDS_HERE)
+    return exact if later is not None else _Look(None, _ENDS_HERE)
 
 
-def _act(name: str, look: Look, current: str) -> Act:
+def _act(name: str, look: _Look, current: str) -> _Act:
     label, say, icon = {
         "exact": ("Exact", "Send the stored request again, byte for byte.", "replay"),
         "recorded": ("From the recording", "Answer with the recorded bytes.", "history"),
@@ -301,13 +301,13 @@ def _act(name: str, look: Look, current: str) -> Act:
         ),
         "forward": ("From here on", "Run the later turns against recorded tool results.", "fork"),
     }[name]
-    return Act(
+    return _Act(
         name, label, say, icon, _truth(name, look.turn), name == current, look.refusal,
         look.needs_script,
     )  # fmt: skip
 
 
-def _truth(name: str, turn: Turn | None) -> str:
+def _truth(name: str, turn: ReplayTurn | None) -> str:
     if name == "forward":
         return "No tool is run; it stops at the first difference and asks."
     if name == "recorded":
@@ -327,7 +327,9 @@ router = APIRouter()
 
 _STATE_FIELDS: Final = frozenset({"act", "change", "n", "offline", "elsewhere", "edit", "allow"})
 _LONGEST_NOTE: Final = 10_000
-_NOT_SET_UP: Final = Reason.PROVIDER_NOT_CONFIGURED.value  # of a scripted model: without its script
+_NOT_SET_UP: Final = (
+    ReplayReason.PROVIDER_NOT_CONFIGURED.value
+)  # of a scripted model: without its script
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -350,7 +352,7 @@ class FormPage:
     form: Form | None
     changes: tuple[SaidChange, ...]
     preview: PreviewView | None
-    refusal: Refusal | None  # of this request
+    refusal: RefusalLabel | None  # of this request
     recorded_as: str | None  # the replay that a refusal was recorded as
     elsewhere_href: str | None
     problems: tuple[str, ...]
@@ -470,7 +472,7 @@ def _page(
 
 def _preview(
     replays: Replays | None, acts: Acts, state: ReplayState
-) -> tuple[PreviewView | None, Refusal | None]:
+) -> tuple[PreviewView | None, RefusalLabel | None]:
     """Return what this request would do, or why it cannot be done."""
     current = acts.current
     if replays is None or current is None or current.refusal is not None:
@@ -480,7 +482,7 @@ def _preview(
     except NotReplayable as why:
         return None, say_refusal(why)
     except HansardError as error:
-        return None, Refusal(error.code, str(error))
+        return None, RefusalLabel(error.code, str(error))
     view = preview_view(body)
     blocked = body["refusal"]
     if blocked is None or (view.needs_script and blocked["reason"] == _NOT_SET_UP):
@@ -488,8 +490,8 @@ def _preview(
     return view, blocked_refusal(blocked)
 
 
-def _elsewhere(state: ReplayState, refusal: Refusal | None) -> str | None:
-    if refusal is None or refusal.code != Reason.OTHER_ADDRESS.value or state.is_long:
+def _elsewhere(state: ReplayState, refusal: RefusalLabel | None) -> str | None:
+    if refusal is None or refusal.code != ReplayReason.OTHER_ADDRESS.value or state.is_long:
         return None
     return state.href(elsewhere=True)
 

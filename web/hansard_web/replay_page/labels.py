@@ -38,7 +38,7 @@ _FLIPS: Final = ("included", "excluded", "added", "removed", "compressed", "reda
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusalLabel:
     """Why something is not sent: the typed reason, and what was found."""
 
     code: str
@@ -64,16 +64,16 @@ class Flip:
 # ---- refusals
 
 
-def say_refusal(why: NotReplayable) -> Refusal:
+def say_refusal(why: NotReplayable) -> RefusalLabel:
     """Return a refusal with its typed reason in words."""
-    return Refusal(why.reason.value, sentence(why.reason.meaning), why.detail)
+    return RefusalLabel(why.reason.value, sentence(why.reason.meaning), why.detail)
 
 
-def blocked_refusal(report: Json) -> Refusal:
+def blocked_refusal(report: Json) -> RefusalLabel:
     """Return why a preview says that it cannot be sent from here."""
     meaning = reason_text(report["reason"]) or ""
     detail = str(report["message"]).removeprefix(meaning).removeprefix(": ")
-    return Refusal(report["reason"], sentence(meaning), detail)
+    return RefusalLabel(report["reason"], sentence(meaning), detail)
 
 
 def sentence(text: str) -> str:

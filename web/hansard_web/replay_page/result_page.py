@@ -23,7 +23,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.errors import ConfigError, NotFoundError
 from hansard_compiler.providers.scripted import PROVIDER as SCRIPTED
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.live import TURNS, USD
 from hansard_store.principals.model import Principal, Scope
 from hansard_store.replays import ReplayRow, get_replay
@@ -74,7 +74,7 @@ _HELD: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CallRow:
+class _CallRow:
     """A tool call that the model made past the divergence."""
 
     number: int  # among those of the form, from 0
@@ -92,7 +92,7 @@ class GoOnForm:
 
     after: str  # the step whose calls these are: once it went on, what was typed fits no more
     is_begun: bool  # it went live before
-    calls: tuple[CallRow, ...]
+    calls: tuple[_CallRow, ...]
     estimate: str
     bounds: str
     turns: str
@@ -110,7 +110,7 @@ class LiveView:
 
     turns: str
     spent: str
-    calls: tuple[tuple[int, CallRow], ...]  # turn, call
+    calls: tuple[tuple[int, _CallRow], ...]  # turn, call
 
 
 def live_view(body: Body, form: GoOnForm | None) -> LiveView | None:
@@ -167,13 +167,13 @@ def go_on_form(
     )
 
 
-def _row(number: int, call: Json) -> CallRow:
+def _row(number: int, call: Json) -> _CallRow:
     mark, text = _ORIGINS.get(call["state"], ("info", call["state"]))
     if call["state"] == "blocked":
         text = _HELD.get(call["block_reason"], call["message"] or call["block_reason"])
     if call["state"] == "hand" and call["by"]:
         text = f"given by {call['by']}"
-    return CallRow(
+    return _CallRow(
         number=number,
         call=call,
         arguments=_text(call["arguments"]),
@@ -327,7 +327,7 @@ def _go_on(request: Request, site: Site, replay_id: str, estimate: Mapping[str, 
             return RedirectResponse(f"/replays/{row.replay_id}", HTTPStatus.SEE_OTHER)
         except NotReplayable as why:
             problems, status = [f"{why}."], HTTPStatus.CONFLICT
-            if why.reason is Reason.PROVIDER_SIDE_EFFECTS:
+            if why.reason is ReplayReason.PROVIDER_SIDE_EFFECTS:
                 estimate = {**estimate, "may_allow": "1"}
         except (TooManyCalls, RecordingDisabled) as error:
             problems, status = [f"{error}."], HTTPStatus.SERVICE_UNAVAILABLE

@@ -12,7 +12,7 @@ from hansard_store.principals.authority import Authority
 from hansard_store.reports.files import Reports
 from hansard_web.api.parameters import Limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.reports.service import ReportService
@@ -43,24 +43,24 @@ def list_of_reports(
     pending: Annotated[
         bool, Query(description="only those that wait for somebody to acknowledge them")
     ] = False,
-) -> Answer:
+) -> ApiResponse:
     """List status reports, the newest first, with who has acknowledged each."""
     found = service.listed(only_pending=pending)
     items = [service.json(one) for one in found[:limit]]
-    return Answer({"items": items, "total": len(found)})
+    return ApiResponse({"items": items, "total": len(found)})
 
 
 @router.get("/v1/reports/{name}", "reports.schemas.ReportAnswer")
-def report(service: ReportsDep, name: str) -> Answer:
+def report(service: ReportsDep, name: str) -> ApiResponse:
     """Read a status report: at most 60 lines of Markdown."""
-    return Answer({"report": service.json(service.reports.get(name), with_text=True)})
+    return ApiResponse({"report": service.json(service.reports.get(name), with_text=True)})
 
 
 @router.post("/v1/reports/{name}/ack", "reports.schemas.ReportAnswer")
-def acknowledge(service: ReportsDep, name: str, body: AcknowledgeReport) -> Answer:
+def acknowledge(service: ReportsDep, name: str, body: AcknowledgeReport) -> ApiResponse:
     """Say that a person has read a report. A second time changes nothing.
 
     The name is that of the credential; `by` counts where anyone may decide.
     """
     made = service.acknowledge(name, by=body.by or "")
-    return Answer({"report": service.json(made, with_text=True)})
+    return ApiResponse({"report": service.json(made, with_text=True)})

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from hansard_collector.reports import ReportSettings, Waiting, write_report
+from hansard_collector.reports import PendingWork, ReportSettings, write_report
 from hansard_store.principals.authority import Authority
 from hansard_store.reports.files import Report, Reports
 from hansard_web.cli.base import (
@@ -119,7 +119,7 @@ def _print_list(service: ReportService, *, only_pending: bool, limit: int, as_js
     )
 
 
-def _waits(waiting: Waiting | None) -> str:
+def _waits(waiting: PendingWork | None) -> str:
     if waiting is None:
         return ""
     passed = f" (after {', '.join(waiting.passed_over)})" if waiting.passed_over else ""

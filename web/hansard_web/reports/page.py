@@ -15,7 +15,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_collector.reports import Waiting, recorded_trends
+from hansard_collector.reports import PendingWork, recorded_trends
 from hansard_collector.trends.model import Trend, trend_text
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.heartbeat import CycleRecord, PhaseRecord, list_cycles, phase_history
@@ -66,7 +66,7 @@ class ReportRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class _Shown:
     """The report that is shown."""
 
     report: Report
@@ -84,7 +84,7 @@ class PhaseRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Spark:
+class _Spark:
     """A figure of maintenance over its runs, as a path in a box of 100 by 24."""
 
     label: str
@@ -115,12 +115,12 @@ class Board:
 
     reports: tuple[ReportRow, ...]
     more: str
-    shown: Shown | None
+    shown: _Shown | None
     tasks: tuple[Task, ...]
     blocked: int
     cycle: CycleRecord | None
     phases: tuple[PhaseRow, ...]
-    sparks: tuple[Spark, ...]
+    sparks: tuple[_Spark, ...]
     maintenance_runs: int
     corrections: tuple[CorrectionRow, ...]
     trends: tuple[TrendRow, ...]
@@ -169,7 +169,7 @@ def _row(one: Report, service: ReportService, shown: Report | None) -> ReportRow
     )
 
 
-def _shown(one: Report, service: ReportService) -> Shown:
+def _shown(one: Report, service: ReportService) -> _Shown:
     waiting = service.waiting(one)
     acks = [AckRow(person_text(ack.who, ack.method), ack.at_ns, "") for ack in one.acks]
     acks += [AckRow(ack.who, None, "not recorded") for ack in one.unrecorded]
@@ -178,7 +178,7 @@ def _shown(one: Report, service: ReportService) -> Shown:
         for who in service.recipients
         if not one.is_read_by(who)
     ]
-    return Shown(
+    return _Shown(
         report=one,
         text=service.reports.text(one.name),
         acks=tuple(acks),
@@ -187,7 +187,7 @@ def _shown(one: Report, service: ReportService) -> Shown:
     )
 
 
-def _absence(who: str, waiting: Waiting | None) -> str:
+def _absence(who: str, waiting: PendingWork | None) -> str:
     if waiting is None:
         return "not needed"
     if who in waiting.passed_over:
@@ -212,7 +212,7 @@ def _figures(figures: Mapping[str, Any]) -> str:
     return shorten(" · ".join(texts), 160)
 
 
-def _sparks(runs: Sequence[PhaseRecord]) -> list[Spark]:
+def _sparks(runs: Sequence[PhaseRecord]) -> list[_Spark]:
     """Return a picture of each figure that maintenance tells, the oldest run first."""
     if len(runs) < 2:
         return []
@@ -231,7 +231,7 @@ def _figure(figures: Mapping[str, Any], names: Sequence[str]) -> int | None:
     return next((int(one) for one in counts if isinstance(one, int)), None)
 
 
-def _spark(label: str, values: Sequence[int]) -> Spark:
+def _spark(label: str, values: Sequence[int]) -> _Spark:
     most, step = max(*values, 1), _WIDTH / (len(values) - 1)
     places = [
         f"{number * step:.2f} {_HEIGHT - 1 - (_HEIGHT - 2) * value / most:.2f}"
@@ -240,7 +240,7 @@ def _spark(label: str, values: Sequence[int]) -> Spark:
     line = "M" + " L".join(places)
     says = f"{label} in the last {plural(len(values), 'run')}: now {values[-1]:,}, most {most:,}"
     area = f"{line} L{_WIDTH} {_HEIGHT} L0 {_HEIGHT} Z"
-    return Spark(label, values[-1], max(values), line, area, says)
+    return _Spark(label, values[-1], max(values), line, area, says)
 
 
 def _correction(connection: apsw.Connection, one: Correction, now_ns: int) -> CorrectionRow:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hansard_collector.reports import Waiting, waiting_for
+from hansard_collector.reports import PendingWork, waiting_for
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
 from hansard_store.principals.model import person_text
@@ -32,7 +32,7 @@ class ReportService:
         found = self.reports.list()
         return [one for one in found if not only_pending or self.waiting(one) is not None]
 
-    def waiting(self, one: Report) -> Waiting | None:
+    def waiting(self, one: Report) -> PendingWork | None:
         """Return who a report waits for now; None: for nobody."""
         return waiting_for(
             one, self.recipients, escalate_ns=self.escalate_ns, now_ns=time.time_ns()

@@ -15,7 +15,7 @@ LEAST_REPEATS = 3  # siblings of one name that make a group
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class _Group:
     """Siblings of one role and name that stand one after another, as one row above them."""
 
     members: tuple[int, ...]  # rows of the tree; the first one gives the group its name
@@ -41,7 +41,7 @@ class Arrangement:
 
     rows: Sequence[int]
     depths: Sequence[int]
-    groups: Mapping[int, Group]  # by line
+    groups: Mapping[int, _Group]  # by line
     hidden: Hidden
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ def arrange(
     """
     rows: list[int] = []
     depths: list[int] = []
-    groups: dict[int, Group] = {}
+    groups: dict[int, _Group] = {}
     deeper: dict[int, int] = {}  # rows inside open groups stand one level further in
     grouped: set[int] = set()
     filtered = folded = in_groups = 0
@@ -92,7 +92,7 @@ def arrange(
         extra = deeper.get(tree.parents[row], 0) + (row in grouped)
         members = () if kinds is None or row in grouped else _repeats(tree, row, kinds, only)
         if members:
-            group = Group(members, is_group_shut(row))
+            group = _Group(members, is_group_shut(row))
             groups[len(rows)] = group
             rows.append(row)
             depths.append(tree.depths[row] + extra)

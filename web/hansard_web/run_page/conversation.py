@@ -26,12 +26,12 @@ from hansard_store.content.messages import (
 from hansard_store.steps.flags import SpanFlag
 from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
-from hansard_web.run_page.state import RunState
+from hansard_web.run_page.state import RunPageState
 from hansard_web.run_page.tree import Look
-from hansard_web.steps.facts import Problem, problem_of
+from hansard_web.steps.facts import StepProblem, problem_of
 from hansard_web.ui.format import count, duration, plural
 from hansard_web.ui.messages import (
-    CallFacts,
+    ShownCall,
     ShownMessage,
     earlier_text,
     numbers_text,
@@ -64,11 +64,11 @@ class Turn:
     span: str
     messages: tuple[ShownMessage, ...]
     is_selected: bool
-    problem: Problem | None  # why the call failed
+    problem: StepProblem | None  # why the call failed
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationReading:
     turns: tuple[Turn, ...]
     summary: str
     previous_href: str | None
@@ -77,7 +77,7 @@ class Conversation:
     uncaptured: Uncaptured | None = None  # no call of the run says what it was sent, and why
 
 
-def conversation_view(look: Look) -> Conversation:
+def conversation_view(look: Look) -> ConversationReading:
     """Return one page of the conversation: bodies are read for its calls only."""
     connection, run = look.connection, look.run
     talk: list[TalkCall] = look.shown.readings.get("talk", lambda: read_talk(connection, run.id))
@@ -89,7 +89,7 @@ def conversation_view(look: Look) -> Conversation:
     events = list_tool_events(connection, run.id)
     said_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
     held = calls_not_run(connection, run.run_id)
-    facts = CallFacts(events, results_by_call(said_in_order), held)
+    facts = ShownCall(events, results_by_call(said_in_order), held)
     requested = _requested_calls(bodies.values())
     turns = tuple(
         _turn(look, one, f"call {at} of {len(talk)}", bodies, facts, requested)
@@ -98,7 +98,7 @@ def conversation_view(look: Look) -> Conversation:
     messages = sum(len(one.new) + len(one.answer) for one in talk)
     repeated = sum(one.earlier for one in talk)
     left_out = f"; {count(repeated)} repeats left out" if repeated else ""
-    return Conversation(
+    return ConversationReading(
         turns=turns,
         summary=f"{plural(messages, 'message')}, {plural(len(talk), 'call')}{left_out}"
         if talk
@@ -122,7 +122,7 @@ def _uncaptured(
     return None if first is None else uncaptured(read_step(connection, first.span))
 
 
-def _first(talk: Sequence[TalkCall], state: RunState) -> int:
+def _first(talk: Sequence[TalkCall], state: RunPageState) -> int:
     if state.first is not None:
         return min(state.first, max(len(talk) - 1, 0))
     selected = next((at for at, one in enumerate(talk) if _key(one.call) == state.span), 0)
@@ -260,7 +260,7 @@ def _turn(
     one: TalkCall,
     number: str,
     bodies: Mapping[int, Message],
-    facts: CallFacts,
+    facts: ShownCall,
     requested: set[str],
 ) -> Turn:
     key = _key(one.call)
@@ -288,7 +288,7 @@ def _turn(
     )
 
 
-def _problem(connection: apsw.Connection, call: CallRow) -> Problem | None:
+def _problem(connection: apsw.Connection, call: CallRow) -> StepProblem | None:
     """Return why a call failed; only calls that did are read."""
     if not call.flags & SpanFlag.ERROR:
         return None

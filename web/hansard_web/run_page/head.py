@@ -15,7 +15,7 @@ from hansard_store.runs.queries import RunItem
 from hansard_store.runs.usage import SilentCalls
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import StepSkeleton, links_from, links_to_run
-from hansard_store.steps.tree import Mark, Tree
+from hansard_store.steps.tree import Tree, TreeMark
 from hansard_web.annotations.labels import ScoreChip, list_href, score_chips
 from hansard_web.approvals.labels import one_line
 from hansard_web.replay_page.labels import made_by_words, runs_made
@@ -178,8 +178,8 @@ def _links_of_roots(
 
 def _tree_notes(tree: Tree) -> list[Note]:
     marks = Counter(tree.marks)
-    orphans = sum(count for mark, count in marks.items() if mark & Mark.ORPHAN)
-    loops = sum(count for mark, count in marks.items() if mark & Mark.LOOP)
+    orphans = sum(count for mark, count in marks.items() if mark & TreeMark.ORPHAN)
+    loops = sum(count for mark, count in marks.items() if mark & TreeMark.LOOP)
     tops = tree.parents.count(-1) - orphans - loops
     notes = []
     if orphans:

@@ -26,14 +26,14 @@ from hansard_web.annotations import panel as annotating
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.evaluation import panel as evaluating
 from hansard_web.memory.panel import MemoryPanel, panel_of_run
-from hansard_web.run_page.conversation import Conversation, conversation_view
+from hansard_web.run_page.conversation import ConversationReading, conversation_view
 from hansard_web.run_page.head import Note, RunHead, run_head, run_notes
 from hansard_web.run_page.picture import draw_minimap, span_key
 from hansard_web.run_page.state import (
     ALL_SHUT,
     LINES,
     TABS,
-    RunState,
+    RunPageState,
     View,
     address_of,
     parse_state,
@@ -56,7 +56,7 @@ Kind = Literal["steps", "events", "logs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class _Line:
     """One entry before it is read in full."""
 
     time_ns: int
@@ -69,12 +69,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Everything:
-    lines: list[Line]
+    lines: list[_Line]
     lacks_logs: bool  # the run has more log records than are read
 
 
 @dataclass(frozen=True, slots=True)
-class LogRow:
+class _LogRow:
     """One line of the log as it is shown."""
 
     time_ns: int
@@ -91,8 +91,8 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LogView:
-    rows: tuple[LogRow, ...]
+class _LogView:
+    rows: tuple[_LogRow, ...]
     summary: str
     not_shown: str
     first: int
@@ -102,7 +102,7 @@ class LogView:
     counts: dict[str, int]
 
 
-def log_view(look: Look) -> LogView:
+def log_view(look: Look) -> _LogView:
     """Return one window of the log; steps are read in full for its lines only."""
     read: _Everything = look.shown.readings.get("log", lambda: _read_lines(look))
     everything = read.lines
@@ -121,7 +121,7 @@ def log_view(look: Look) -> LogView:
         step = None if line.span is None else steps.get(line.span)
         rows.append(_row(look, line, step, before))
         before = line.time_ns
-    return LogView(
+    return _LogView(
         rows=tuple(rows),
         summary=f"{plural(len(lines), 'line')}, newest last",
         not_shown=_not_shown(look, read),
@@ -136,7 +136,7 @@ def log_view(look: Look) -> LogView:
 def _read_lines(look: Look) -> _Everything:
     connection, nodes = look.connection, look.picture.tree.nodes
     found = [
-        Line(node.sort_ns, "steps", node.id, is_error=bool(node.flags & _ERROR)) for node in nodes
+        _Line(node.sort_ns, "steps", node.id, is_error=bool(node.flags & _ERROR)) for node in nodes
     ]
     by_key = {(node.span_id, node.side): node.id for node in nodes}
     logs = list_log_lines(connection, bytes.fromhex(look.run.run_id), limit=_MOST_LOGS + 1)
@@ -144,19 +144,19 @@ def _read_lines(look: Look) -> _Everything:
         span = None if log.span_id is None else by_key.get((log.span_id, 0))
         failed = log.severity >= _ERROR_SEVERITY
         what = log.event_name or "log record"
-        found.append(Line(log.time_ns, "logs", span, what, log.body_text or "", failed))
+        found.append(_Line(log.time_ns, "logs", span, what, log.body_text or "", failed))
     with_events = [node.id for node in nodes if node.flags & _HAS_EVENTS]
     for event in list_events(connection, with_events[:_MOST_EVENT_SPANS]):
         failed = event.name == "exception"
         found.append(
-            Line(event.time_ns, "events", event.span, event.name or "event", event.text, failed)
+            _Line(event.time_ns, "events", event.span, event.name or "event", event.text, failed)
         )
     # A step before what happened in it, where both have the same time.
     lines = sorted(found, key=lambda line: (line.time_ns, LINES.index(line.kind)))
     return _Everything(lines, lacks_logs=len(logs) > _MOST_LOGS)
 
 
-def _first(lines: list[Line], look: Look) -> int:
+def _first(lines: list[_Line], look: Look) -> int:
     if look.state.first is not None:
         return min(look.state.first, max(len(lines) - 1, 0))
     row = look.selected_row
@@ -170,13 +170,13 @@ def _first(lines: list[Line], look: Look) -> int:
     return at // LINES_A_PAGE * LINES_A_PAGE
 
 
-def _row(look: Look, line: Line, step: StepSkeleton | None, before_ns: int | None) -> LogRow:
+def _row(look: Look, line: _Line, step: StepSkeleton | None, before_ns: int | None) -> _LogRow:
     is_step = line.kind == "steps"
     key = None if step is None else step_key(step)
     tab = look.state.tab if is_step else "events"
     name = step.name if is_step and step else line.what
     detail = (step.summary or "") if is_step and step else _detail(line, step)
-    return LogRow(
+    return _LogRow(
         time_ns=line.time_ns,
         clock=f"{clock(line.time_ns)}{iso_time(line.time_ns)[19:23]}",
         after=_after(line.time_ns, before_ns),
@@ -197,7 +197,7 @@ def _after(time_ns: int, before_ns: int | None) -> str:
     return f"+{duration(time_ns - before_ns)}"
 
 
-def _detail(line: Line, step: StepSkeleton | None) -> str:
+def _detail(line: _Line, step: StepSkeleton | None) -> str:
     where = f"in {step.name}" if step else ""
     return ": ".join(part for part in (where, line.detail) if part)
 
@@ -225,7 +225,7 @@ _READINGS: tuple[tuple[View, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class _Reading:
     """One of the three ways to read a run."""
 
     label: str
@@ -258,14 +258,14 @@ class Find:
     hidden: tuple[tuple[str, str], ...]  # the rest of the state, as hidden fields
 
 
-def readings_of(look: Look) -> tuple[Reading, ...]:
+def readings_of(look: Look) -> tuple[_Reading, ...]:
     return tuple(
-        Reading(label, view, look.address(view=view), view == look.state.view)
+        _Reading(label, view, look.address(view=view), view == look.state.view)
         for view, label in _READINGS
     )
 
 
-def pills_of(look: Look, log: LogView | None) -> tuple[Pill, ...]:
+def pills_of(look: Look, log: _LogView | None) -> tuple[Pill, ...]:
     state, errors = look.state, look.run.error_count
     if state.view == "conversation":
         return ()
@@ -349,19 +349,19 @@ class RunPage:
     """Everything run.html and its partials read; of the three views one is set."""
 
     head: RunHead
-    state: RunState
+    state: RunPageState
     path: str
     here: str  # the address of this state
     fragments: str  # where parts of the page are read
-    readings: tuple[Reading, ...]
+    readings: tuple[_Reading, ...]
     pills: tuple[Pill, ...]
     find: Find
     shown: str
     shown_why: str
     notes: tuple[Note, ...]
     tree: TreeView | None
-    conversation: Conversation | None
-    log: LogView | None
+    conversation: ConversationReading | None
+    log: _LogView | None
     step: Pane | None
     live_href: str | None
     memory: MemoryPanel | None
@@ -412,7 +412,7 @@ def step_pane(request: Request, site: SiteDep, run_id: str) -> Response:
 @router.get("/fragments/runs/{run_id}/minimap")
 def minimap(request: Request, site: SiteDep, run_id: str, v: int = 0) -> Response:
     """The version in the address makes it cacheable: a finished run's picture never changes."""
-    with _looking(site, run_id, RunState()) as look:
+    with _looking(site, run_id, RunPageState()) as look:
         drawn = draw_minimap(look.picture, look.until_ns)
     is_final = look.run.open_count == 0 and v == look.run.version
     cache_control = f"private, max-age={_A_YEAR_S}, immutable" if is_final else "no-store"
@@ -470,13 +470,13 @@ def _find(site: Site, run_id: str) -> RunItem | None:
 
 
 def _look(
-    site: Site, connection: apsw.Connection, found: RunItem, state: RunState, now_ns: int
+    site: Site, connection: apsw.Connection, found: RunItem, state: RunPageState, now_ns: int
 ) -> Look:
     return Look(connection, found, site.pictures.get(connection, found.run_id), state, now_ns)
 
 
 @contextmanager
-def _looking(site: Site, run_id: str, state: RunState) -> Iterator[Look]:
+def _looking(site: Site, run_id: str, state: RunPageState) -> Iterator[Look]:
     """Lend a look at a run by its id; raises NotFoundError or AmbiguousIdError."""
     now_ns = time.time_ns()
     with site.readers.read() as connection:

@@ -47,7 +47,7 @@ ALL_SHUT: Final = Folds(inverted=True)
 
 
 @dataclass(frozen=True, slots=True)
-class RunState:
+class RunPageState:
     """The state of a run page. Times are nanoseconds after the start of the run."""
 
     view: View = "tree"
@@ -85,24 +85,24 @@ class RunState:
             ("first", "" if self.first is None else str(self.first)),
         ]
 
-    def but(self, **changes: Any) -> RunState:
+    def but(self, **changes: Any) -> RunPageState:
         """Return this state with some fields changed; a row window is kept only when named."""
         return replace(self, **({"first": None} | changes))
 
 
-def address_of(path: str, state: RunState) -> str:
+def address_of(path: str, state: RunPageState) -> str:
     """Return the address of a run's page in some state."""
     query = state.query()
     return f"{path}?{query}" if query else path
 
 
-def parse_state(query: Mapping[str, str]) -> RunState:
+def parse_state(query: Mapping[str, str]) -> RunPageState:
     """Read the state from a query; what makes no sense is left at its default."""
     start, end = _natural(query.get("from", "")), _natural(query.get("to", ""))
     if start is not None and end is not None and end <= start:
         start = end = None
     view: View = next((view for view in VIEWS if view == query.get("view")), "tree")
-    return RunState(
+    return RunPageState(
         view=view,
         span=_span(query.get("span", "")),
         tab=query["tab"] if query.get("tab") in TABS else TABS[0],

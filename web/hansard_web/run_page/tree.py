@@ -17,7 +17,7 @@ from hansard_store.runs.details import EventTime, find_steps, list_event_times, 
 from hansard_store.runs.queries import RunItem
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import StepSkeleton, steps_by_number
-from hansard_store.steps.tree import Mark
+from hansard_store.steps.tree import TreeMark
 from hansard_web.run_page.arrangement import Arrangement, Hidden, arrange, with_ancestors
 from hansard_web.run_page.picture import (
     TINY_PCT,
@@ -29,7 +29,7 @@ from hansard_web.run_page.picture import (
     span_key,
     ticks,
 )
-from hansard_web.run_page.state import WINDOW_ROWS, RunState, address_of
+from hansard_web.run_page.state import WINDOW_ROWS, RunPageState, address_of
 from hansard_web.ui.format import WAITS, duration, plural
 
 _ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
@@ -46,7 +46,7 @@ class Look:
     connection: apsw.Connection
     run: RunItem
     shown: ShownRun
-    state: RunState
+    state: RunPageState
     now_ns: int
 
     @property
@@ -102,7 +102,7 @@ class Look:
         state, tree = self.state, self.picture.tree
         zoom = (state.from_ns, state.to_ns)
         layout = (state.shut, state.errors, state.critical, state.group, state.repeats, zoom)
-        if layout == (RunState().shut, False, False, False, state.repeats, (None, None)):
+        if layout == (RunPageState().shut, False, False, False, state.repeats, (None, None)):
             return Arrangement(range(len(tree)), tree.depths, {}, Hidden())
         if self.is_running and (state.critical or zoom != (None, None)):
             return self._arranged()  # what is open moves with the clock
@@ -202,7 +202,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class _Bar:
     rects: tuple[Rect, ...] = ()
     dots: tuple[Dot, ...] = ()
     open_at_pct: float | None = None  # a chevron: no end was received
@@ -234,7 +234,7 @@ class WaterRow:
     cost_usd_nano: int | None
     start_ns: int | None  # after the start of the run
     duration: str
-    bar: Bar
+    bar: _Bar
     zoom_href: str | None = None
 
 
@@ -363,7 +363,7 @@ def _step_row(look: Look, line: int, step: StepSkeleton, events: Sequence[EventT
     has_children = tree.has_children(row)
     is_shut = has_children and state.shut.is_shut(key)
     times = look.times(row)
-    orphan = bool(tree.marks[row] & (Mark.ORPHAN | Mark.LOOP))
+    orphan = bool(tree.marks[row] & (TreeMark.ORPHAN | TreeMark.LOOP))
     marks = _marks(step, tree.marks[row])
     odd = [mark.text for mark in marks if not mark.is_error]
     return WaterRow(
@@ -446,9 +446,9 @@ def _marks(step: StepSkeleton, tree_marks: int) -> tuple[RowMark, ...]:
         found.append(RowMark("no_end", "no end received"))
     if step.status == "blocked":
         found.append(RowMark("blocked", WAITS))
-    if tree_marks & Mark.ORPHAN:
+    if tree_marks & TreeMark.ORPHAN:
         found.append(RowMark("missing", "parent span not received"))
-    if tree_marks & Mark.LOOP:
+    if tree_marks & TreeMark.LOOP:
         found.append(RowMark("replay", "its own ancestor; the loop was cut here"))
     if step.flags & SpanFlag.DUPLICATE:
         found.append(RowMark("copy", "a second report of one call, not counted"))
@@ -472,7 +472,7 @@ def _zoom(look: Look, times: Span) -> str | None:
 # ------------------------------------------------------------------------------ bars
 
 
-def _bar(look: Look, row: int, step: StepSkeleton, events: Sequence[EventTime]) -> Bar:
+def _bar(look: Look, row: int, step: StepSkeleton, events: Sequence[EventTime]) -> _Bar:
     scale, times = look.scale, look.times(row)
     if not scale.overlaps(times):
         return _outside(scale, times)
@@ -488,7 +488,7 @@ def _bar(look: Look, row: int, step: StepSkeleton, events: Sequence[EventTime]) 
         pieces = (Span(*piece) for piece in own)
         rects += [_rect(scale, one, css) for one in pieces if scale.overlaps(one)]
     is_open = step.end_ns is None and step.status in ("open", "no_end", "blocked")
-    return Bar(
+    return _Bar(
         rects=tuple(rects),
         dots=tuple(
             Dot(round(scale.at(event.time_ns), 3), event.failed)
@@ -499,7 +499,7 @@ def _bar(look: Look, row: int, step: StepSkeleton, events: Sequence[EventTime]) 
     )
 
 
-def _group_bar(look: Look, members: Sequence[int], spans: Sequence[Span], whole: Span) -> Bar:
+def _group_bar(look: Look, members: Sequence[int], spans: Sequence[Span], whole: Span) -> _Bar:
     scale, nodes = look.scale, look.picture.tree.nodes
     if not scale.overlaps(whole):
         return _outside(scale, whole)
@@ -512,11 +512,11 @@ def _group_bar(look: Look, members: Sequence[int], spans: Sequence[Span], whole:
             # A thousand members on one pixel are one mark.
             drawn.setdefault((round(rect.x_pct, 1), failed), rect)
     rects += sorted(drawn.values(), key=lambda rect: rect.css == "err")
-    return Bar(tuple(rects))
+    return _Bar(tuple(rects))
 
 
-def _outside(scale: Scale, times: Span) -> Bar:
-    return Bar(before=times.end_ns < scale.start_ns, after=times.start_ns > scale.end_ns)
+def _outside(scale: Scale, times: Span) -> _Bar:
+    return _Bar(before=times.end_ns < scale.start_ns, after=times.start_ns > scale.end_ns)
 
 
 def _rect(scale: Scale, span: Span, css: str) -> Rect:

@@ -10,7 +10,7 @@ from fastapi import Depends, Query
 from starlette.responses import Response, StreamingResponse
 
 from hansard_store.annotations.queries import standing_json
-from hansard_store.annotations.rows import Target
+from hansard_store.annotations.rows import AnnotationTarget
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, StaleCursorError
 from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
@@ -24,11 +24,11 @@ from hansard_store.steps.queries import (
     links_to_run,
     tree_rows,
 )
-from hansard_store.steps.tree import Mark
+from hansard_store.steps.tree import TreeMark
 from hansard_web.api.bodies import row_body, run_body, skeleton_body
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_run_filter
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.api.values import Body, tokens_body, usd
 from hansard_web.app.site import SiteDep
 from hansard_web.runs.export import FORMATS, JSON, LINES, PROTOBUF, open_export, open_raw
@@ -44,7 +44,7 @@ Limit = Annotated[int, Depends(read_limit)]
 RunFilterDep = Annotated[RunFilter, Depends(read_run_filter)]
 
 
-@router.get("/v1/runs", response_class=Answer, responses=answers("api.schemas.RunList"))
+@router.get("/v1/runs", response_class=ApiResponse, responses=answers("api.schemas.RunList"))
 def list_of_runs(
     site: SiteDep,
     filters: RunFilterDep,
@@ -55,7 +55,7 @@ def list_of_runs(
         Query(description="first_seen, started_at, duration_ms or cost_usd; - for falling"),
     ] = NEWEST_FIRST.text,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List the runs that meet all filters, the one seen last first."""
     now_ns = time.time_ns()
     with site.readers.read() as connection:
@@ -63,11 +63,11 @@ def list_of_runs(
             connection, filters, now_ns=now_ns, sort=parse_sort(sort), limit=limit, cursor=cursor
         )
     items = [run_body(item) for item in page.items]
-    return Answer({"items": items, "next_cursor": page.next_cursor})
+    return ApiResponse({"items": items, "next_cursor": page.next_cursor})
 
 
-@router.get("/v1/facets", response_class=Answer, responses=answers("api.schemas.Facets"))
-def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> Answer:
+@router.get("/v1/facets", response_class=ApiResponse, responses=answers("api.schemas.Facets"))
+def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> ApiResponse:
     """Count the values by which the runs that meet all filters can be narrowed further."""
     with site.readers.read() as connection:
         facets = run_facets(connection, filters, now_ns=time.time_ns())
@@ -75,32 +75,34 @@ def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> Answer:
         kind: [{"value": one.value, "runs": one.runs} for one in values]
         for kind, values in facets.counts.items()
     }
-    return Answer({"runs": facets.runs, "is_complete": facets.is_complete, "facets": counts})
+    return ApiResponse({"runs": facets.runs, "is_complete": facets.is_complete, "facets": counts})
 
 
-@router.get("/v1/runs/{run_id}", response_class=Answer, responses=answers("api.schemas.Run"))
-def one_run(site: SiteDep, run_id: str) -> Answer:
+@router.get("/v1/runs/{run_id}", response_class=ApiResponse, responses=answers("api.schemas.Run"))
+def one_run(site: SiteDep, run_id: str) -> ApiResponse:
     """Show a run by its id, or by its first eight digits or more."""
     now_ns = time.time_ns()
     with site.readers.read() as connection:
         run = get_run(connection, run_id, now_ns=now_ns)
         tree = site.pictures.tree(connection, run.run_id)
-        return Answer(
+        return ApiResponse(
             {
                 **run_body(run),
                 "totals": _totals(connection, run, tree),
                 "roots": _roots(connection, tree, now_ns=now_ns),
                 "links": _links(connection, tree, now_ns=now_ns),
                 "notes": _notes(run, tree),
-                "annotations": standing_json(connection, Target(bytes.fromhex(run.run_id))),
+                "annotations": standing_json(
+                    connection, AnnotationTarget(bytes.fromhex(run.run_id))
+                ),
             }
         )
 
 
 @router.get(
-    "/v1/runs/{run_id}/steps", response_class=Answer, responses=answers("api.schemas.StepList")
+    "/v1/runs/{run_id}/steps", response_class=ApiResponse, responses=answers("api.schemas.StepList")
 )
-def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None) -> Answer:
+def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None) -> ApiResponse:
     """List the steps of a run depth-first by start.
 
     `after` takes `next_cursor`. When the run has changed since, the answer is 409 `cursor_stale`.
@@ -112,15 +114,17 @@ def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None)
         rows = tree_rows(connection, tree, window, now_ns=time.time_ns())
     end, total = window.stop, len(tree.tree)
     cursor = encode_cursor("steps", tree.run, tree.version, end) if end < total else None
-    return Answer({"items": [row_body(row) for row in rows], "next_cursor": cursor, "total": total})
+    return ApiResponse(
+        {"items": [row_body(row) for row in rows], "next_cursor": cursor, "total": total}
+    )
 
 
 @router.get(
     "/v1/runs/{run_id}/record",
-    response_class=Answer,
+    response_class=ApiResponse,
     responses=answers("api.schemas.RunAndSteps"),
 )
-def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = None) -> Answer:
+def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     """Return a run as a RunRecord and its steps as StepRecords, the first to begin first.
 
     When the run has changed since a page, the next one is 409 `cursor_stale`.
@@ -137,7 +141,9 @@ def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = Non
     end = first + len(places)
     more = end < len(order)
     following = encode_cursor("record", tree.run, tree.version, end) if more else None
-    return Answer({"run": record, "steps": steps, "total": len(order), "next_cursor": following})
+    return ApiResponse(
+        {"run": record, "steps": steps, "total": len(order), "next_cursor": following}
+    )
 
 
 # Runs and steps as the OTLP they came in, streamed.
@@ -237,8 +243,8 @@ def _notes(run: RunItem, tree: RunTree) -> list[Body]:
     """Return what was repaired, refused or is missing, each with how many steps it is about."""
     marks = tree.tree.marks
     seen_now = {
-        "parent not received: shown at the top": sum(bool(m & Mark.ORPHAN) for m in marks),
-        "is its own ancestor: the loop was cut": sum(bool(m & Mark.LOOP) for m in marks),
+        "parent not received: shown at the top": sum(bool(m & TreeMark.ORPHAN) for m in marks),
+        "is its own ancestor: the loop was cut": sum(bool(m & TreeMark.LOOP) for m in marks),
     }
     notes = {**run.notes, **{note: count for note, count in seen_now.items() if count}}
     return [{"note": note, "count": count} for note, count in notes.items()]

@@ -36,7 +36,7 @@ from hansard_web.api.queries import limit_of, run_filter_of
 from hansard_web.app.readers import Readers
 from hansard_web.cli.base import (
     Command,
-    Group,
+    CommandGroup,
     confirm,
     json_option,
     print_json,
@@ -63,7 +63,7 @@ _POLL_S = 0.25
 _MOST_CHANGES = 500  # changes read at once
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def runs() -> None:
     """Runs: list, show, export, delete, pin."""
 

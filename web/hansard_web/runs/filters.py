@@ -67,7 +67,7 @@ _Out = TypeVar("_Out")
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class FilterTerm:
     """One condition: a parameter of the address and its value, both as text."""
 
     key: str
@@ -93,7 +93,7 @@ class Term:
 class ListState:
     """The whole state of the list, as its address holds it."""
 
-    terms: tuple[Term, ...] = ()
+    terms: tuple[FilterTerm, ...] = ()
     words: str = ""
     sort: str = ""
     cursor: str = ""
@@ -101,7 +101,7 @@ class ListState:
     hides_other: bool = False  # no kind is given, and the list shows runs of kind agent alone
 
     def has(self, key: str, value: str) -> bool:
-        return Term(key, value) in self.terms
+        return FilterTerm(key, value) in self.terms
 
     def value(self, key: str) -> str:
         """The value of a parameter that has one, "" where it is not set."""
@@ -109,7 +109,7 @@ class ListState:
 
     def toggled(self, key: str, value: str) -> ListState:
         """The state with a term put in or taken out, from the first page on."""
-        term = Term(key, value)
+        term = FilterTerm(key, value)
         if term in self.terms:
             return self._first_page(tuple(other for other in self.terms if other != term))
         return self.setting(key, value)
@@ -117,7 +117,7 @@ class ListState:
     def setting(self, key: str, value: str) -> ListState:
         """The state with a term added, in place of another where there can be only one."""
         terms = self.terms if key in LIST_KEYS else self.without(key).terms
-        return self._first_page((*terms, Term(key, value)))
+        return self._first_page((*terms, FilterTerm(key, value)))
 
     def without(self, *keys: str) -> ListState:
         return self._first_page(tuple(term for term in self.terms if term.key not in keys))
@@ -134,14 +134,14 @@ class ListState:
     def at(self, cursor: str) -> ListState:
         return replace(self, cursor=cursor)
 
-    def _first_page(self, terms: tuple[Term, ...]) -> ListState:
+    def _first_page(self, terms: tuple[FilterTerm, ...]) -> ListState:
         return replace(self, terms=terms, cursor="")
 
     def explicit(self) -> ListState:
         """The state whose address says which kind of runs is shown."""
         if not self.hides_other:
             return self
-        terms = (*self.terms, Term("kind", RUN_KINDS[0]))
+        terms = (*self.terms, FilterTerm("kind", RUN_KINDS[0]))
         return replace(self, terms=terms, hides_other=False)
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -160,7 +160,7 @@ class ListState:
         return f"/?{self.query}" if self.query else "/"
 
 
-def _place(term: Term) -> int:
+def _place(term: FilterTerm) -> int:
     return KEYS.index(term.key)
 
 
@@ -170,7 +170,7 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
     Conditions typed into the box (`q`) become terms, so they are shown as chips from then on.
     Raises InvalidQueryError where there are too many.
     """
-    terms: list[Term] = []
+    terms: list[FilterTerm] = []
     words: list[str] = []
     others = {"sort": "", "cursor": ""}
     compare: dict[str, None] = {}
@@ -184,7 +184,7 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
         elif key in others:
             others[key] = value
         elif key in KEYS and value:
-            terms.append(Term(key, value))
+            terms.append(FilterTerm(key, value))
     unique_terms = dict.fromkeys(terms)
     check_filters(len(unique_terms))
     state = ListState(
@@ -198,9 +198,9 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
     return state
 
 
-def parse_words(text: str) -> tuple[list[Term], list[str]]:
+def parse_words(text: str) -> tuple[list[FilterTerm], list[str]]:
     """Split the text of the box into conditions and words to search for."""
-    terms: list[Term] = []
+    terms: list[FilterTerm] = []
     words: list[str] = []
     for match in _WORD.finditer(text):
         term = _term(match["key"], match["sign"], match["value"]) if match["key"] else None
@@ -211,7 +211,7 @@ def parse_words(text: str) -> tuple[list[Term], list[str]]:
     return terms, words
 
 
-def _term(key: str, sign: str, value: str) -> Term | None:
+def _term(key: str, sign: str, value: str) -> FilterTerm | None:
     """Return the condition that is meant; None where it is just a word with a colon in it."""
     value = value.strip('"')
     key = _ALIASES.get(key, key)
@@ -219,15 +219,15 @@ def _term(key: str, sign: str, value: str) -> Term | None:
         return None
     if key == "min_duration_ms":
         length_ms = parse_length_ms(value)
-        return None if length_ms is None else Term(key, str(length_ms))
+        return None if length_ms is None else FilterTerm(key, str(length_ms))
     if key == "min_cost":
-        return Term(key, value.lstrip("$")) if _is_amount(value.lstrip("$")) else None
+        return FilterTerm(key, value.lstrip("$")) if _is_amount(value.lstrip("$")) else None
     if sign != ":":
         return None
     if key in KEYS:
-        return Term(key, value)
+        return FilterTerm(key, value)
     # Names with a dot are attributes; "http://…" and "12:30" are words.
-    return Term("attribute", f"{key}:{value}") if "." in key else None
+    return FilterTerm("attribute", f"{key}:{value}") if "." in key else None
 
 
 def parse_length_ms(text: str) -> int | None:

@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class _Column:
     """A slice of time that holds runs; its address narrows the list to it."""
 
     since: str
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    columns: tuple[Column, ...]
+    columns: tuple[_Column, ...]
     ticks: tuple[str, ...]
     most: int  # runs in the fullest cell
     summary: str  # the same in words
@@ -99,7 +99,7 @@ def _column(
     runs: Counter[tuple[int, int]],
     errors: Counter[int],
     most: int,
-) -> Column:
+) -> _Column:
     clock = figures.clock(start_ns)[:5]
     cells = [
         Cell(
@@ -115,7 +115,7 @@ def _column(
     if errors[number]:
         title = f"{clock}: {figures.plural(errors[number], 'error')}"
         cells.append(Cell(number * _CELL, _ERRORS_Y, _ROW, "he", title))
-    return Column(_moment(start_ns), _moment(start_ns + step_ns), tuple(cells))
+    return _Column(_moment(start_ns), _moment(start_ns + step_ns), tuple(cells))
 
 
 def _level(count: int, most: int) -> int:

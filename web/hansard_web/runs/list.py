@@ -28,8 +28,8 @@ from hansard_web.diff.headline import Comparison, compare_runs
 from hansard_web.runs.filters import (
     NS_PER_MS,
     NS_PER_S,
+    FilterTerm,
     ListState,
-    Term,
     hidden_pairs,
     to_filter,
 )
@@ -53,7 +53,7 @@ _MOST_HIDDEN: Final = 100_000  # runs of kind other that are counted: 3 ms
 _MOST_HIDDEN_OF_SOME: Final = 1_000  # with other conditions, each is looked at
 _ALL_OTHERS: Final = RunFilter(kind=HIDDEN)
 # Kinds that are shown beside the chips, with what they hide.
-_OWN_PLACE: Final = (Term("kind", "agent"), Term("kind", ANY_KIND))
+_OWN_PLACE: Final = (FilterTerm("kind", "agent"), FilterTerm("kind", ANY_KIND))
 _ENOUGH_FOR_TENTH: Final = 20  # ended runs below which "the slowest tenth" means little
 _PERIODS: Final = {
     "": "Any time",
@@ -72,7 +72,7 @@ _COLUMNS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class _Chip:
     """A condition that is on, and the address without it."""
 
     label: str
@@ -81,7 +81,7 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class _Choice:
     """A condition that following its address puts on, or off again."""
 
     label: str
@@ -95,13 +95,13 @@ class Choice:
 class FacetGroup:
     title: str
     key: str
-    choices: tuple[Choice, ...]
-    more: tuple[Choice, ...] = ()  # further values, folded away
+    choices: tuple[_Choice, ...]
+    more: tuple[_Choice, ...] = ()  # further values, folded away
     left_out: int = 0  # values beyond those
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class _Column:
     """The head of a column that can be sorted by."""
 
     url: str
@@ -134,7 +134,7 @@ class RunCounts:
     """What is counted over the list, whatever page of it is shown."""
 
     kind: KindFilter
-    pills: tuple[Choice, ...]
+    pills: tuple[_Choice, ...]
     facets: tuple[FacetGroup, ...]
     is_sampled: bool  # counts are of the newest runs only
     summary: str
@@ -147,12 +147,12 @@ class RunsPage:
     state: ListState
     problems: tuple[str, ...]
     table: RowsPage
-    chips: tuple[Chip, ...]
+    chips: tuple[_Chip, ...]
     counts: RunCounts
     period: str
-    periods: tuple[Choice, ...]
+    periods: tuple[_Choice, ...]
     heat: HeatMap | None
-    columns: dict[str, Column]
+    columns: dict[str, _Column]
     comparison: Comparison | None
     hidden: tuple[tuple[str, str], ...]  # what the filter form carries along unseen
     live_url: str
@@ -309,11 +309,11 @@ def live_url(state: ListState, *, seq: int, newest: int) -> str:
     return f"/live/runs?{urlencode([*pairs, ('after', seq), ('newest', newest)])}"
 
 
-def _chips(state: ListState) -> list[Chip]:
-    chips = [Chip(term.label, term.shown, state.toggled(term.key, term.value).url)
+def _chips(state: ListState) -> list[_Chip]:
+    chips = [_Chip(term.label, term.shown, state.toggled(term.key, term.value).url)
              for term in state.terms if term not in _OWN_PLACE]  # fmt: skip
     if state.words:
-        chips.append(Chip("text", state.words, state.searching("").url))
+        chips.append(_Chip("text", state.words, state.searching("").url))
     return chips
 
 
@@ -335,7 +335,7 @@ def _facets(
         folded = [value for value in known if value not in values]
         seen, more = (
             tuple(
-                Choice(
+                _Choice(
                     label=value,
                     url=state.toggled(key, value).url,
                     is_on=value in chosen,
@@ -350,10 +350,10 @@ def _facets(
     return groups
 
 
-def _pills(state: ListState, counts: RunFacets, dots: Sequence[RunDot]) -> list[Choice]:
+def _pills(state: ListState, counts: RunFacets, dots: Sequence[RunDot]) -> list[_Choice]:
     runs = {found.value: found.runs for found in counts.counts.get("status", ())}
     pills = [
-        Choice(
+        _Choice(
             label=label,
             url=state.toggled("status", status).url,
             is_on=state.has("status", status),
@@ -366,9 +366,9 @@ def _pills(state: ListState, counts: RunFacets, dots: Sequence[RunDot]) -> list[
     lengths = [dot.duration_ns for dot in dots if dot.duration_ns is not None]
     costs = [dot.cost_usd_nano for dot in dots if dot.cost_usd_nano]
     if slow := _tenth(state, "min_duration_ms", lengths, NS_PER_MS):
-        pills.append(Choice(f"slow, over {figures.duration(slow[0])}", *slow[1:], mark="clock"))
+        pills.append(_Choice(f"slow, over {figures.duration(slow[0])}", *slow[1:], mark="clock"))
     if costly := _tenth(state, "min_cost", costs, NS_PER_S):
-        pills.append(Choice(f"costly, over {figures.money(costly[0])}", *costly[1:], mark="coin"))
+        pills.append(_Choice(f"costly, over {figures.money(costly[0])}", *costly[1:], mark="coin"))
     return pills
 
 
@@ -416,10 +416,10 @@ def _short(moment: str) -> str:
     return moment[:16].replace("T", " ")
 
 
-def _periods(state: ListState) -> list[Choice]:
+def _periods(state: ListState) -> list[_Choice]:
     bare = state.without("since", "until")
     return [
-        Choice(
+        _Choice(
             label,
             (bare.setting("since", value) if value else bare).url,
             is_on=state.value("since") == value and not state.value("until"),
@@ -428,11 +428,11 @@ def _periods(state: ListState) -> list[Choice]:
     ]
 
 
-def _column(state: ListState, orders: tuple[str, str]) -> Column:
+def _column(state: ListState, orders: tuple[str, str]) -> _Column:
     first, second = orders
     if state.sort not in orders:
-        return Column(state.sorted_by(first).url, "")
+        return _Column(state.sorted_by(first).url, "")
     # The third click gives back the order of arrival.
     following = second if state.sort == first else ""
     sorting = "descending" if state.sort.startswith("-") else "ascending"
-    return Column(state.sorted_by(following).url, sorting)
+    return _Column(state.sorted_by(following).url, sorting)

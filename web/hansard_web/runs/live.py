@@ -17,7 +17,7 @@ from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.groups import RunGroup, get_groups
 from hansard_store.runs.queries import RunItem, list_runs
 from hansard_web.app.site import Site, SiteDep
-from hansard_web.live import Batch
+from hansard_web.live import LiveBatch
 from hansard_web.runs.filters import ListState, newest_first, to_filter
 from hansard_web.runs.list import PAGE_ROWS
 from hansard_web.runs.page import StateDep
@@ -28,7 +28,7 @@ _PLACE = re.compile(r"(\d{1,18})-(\d{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class _Change:
     """A row, and where it stands if the page shows it."""
 
     target: str  # a selector
@@ -91,7 +91,7 @@ class _RunStream:
     def _is_filtered(self) -> bool:
         return bool(self._state.terms or self._state.words)
 
-    def messages(self, batch: Batch) -> list[ServerSentEvent]:
+    def messages(self, batch: LiveBatch) -> list[ServerSentEvent]:
         """Return the messages for a batch: changed rows, then new ones."""
         if batch.is_resync:
             self._place = _Place(batch.seq, self._place.newest)
@@ -146,7 +146,7 @@ class _RunStream:
         with self._site.readers.read() as connection:
             groups = self._groups(connection, runs, now_ns=now_ns)
             changes = [
-                Change(f"#group-{group.group_id}", group_row(group, now_ns=now_ns))
+                _Change(f"#group-{group.group_id}", group_row(group, now_ns=now_ns))
                 for group in groups.values()
             ]
             for row in run_rows(connection, runs, now_ns=now_ns):
@@ -168,17 +168,17 @@ class _RunStream:
         return ServerSentEvent(id=self._place.text, raw_data=text)
 
 
-def _changes(row: RunRow, group: RunGroup | None, *, now_ns: int) -> list[Change]:
+def _changes(row: RunRow, group: RunGroup | None, *, now_ns: int) -> list[_Change]:
     """Return where the row of a changed run may stand: for itself, or below that of its group.
 
     A run that was alone when the page was read becomes the row of its group.
     """
     target = f"#run-{row.run.run_id}"
     if group is None:
-        return [Change(target, row)]
+        return [_Change(target, row)]
     return [
-        Change(f"{target}[data-of]", replace(row, of=group.group_id)),
-        Change(f"{target}:not([data-of])", group_row(group, now_ns=now_ns), swap="outerHTML"),
+        _Change(f"{target}[data-of]", replace(row, of=group.group_id)),
+        _Change(f"{target}:not([data-of])", group_row(group, now_ns=now_ns), swap="outerHTML"),
     ]
 
 

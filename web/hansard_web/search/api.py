@@ -13,7 +13,7 @@ from hansard_store.runs.filters import ANY_KIND, RUN_KINDS, parse_kind
 from hansard_store.search.full_text import search_texts
 from hansard_web.api.bodies import hit_body
 from hansard_web.api.parameters import Cursor, Limit, SearchText, one_of
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 
 router = NounRouter("search")
@@ -30,7 +30,7 @@ def search(
         Query(description="said in a run of this kind: agent, other or any"),
     ] = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """Find texts: words must all be there, `"a phrase"`, `prefix*`, `-word`.
 
     A text is one hit, in the step that carried it first, however often it was sent again.
@@ -57,10 +57,10 @@ def sql(
     site: SiteDep,
     limit: Limit,
     q: Annotated[str, _SELECT, Query(description=f"one SELECT, up to {MOST_SQL:,} characters")],
-) -> Answer:
+) -> ApiResponse:
     """Answer one SELECT over the views of the data model, in two seconds or not at all."""
     found = read_sql(site.folder, q, limit=limit)
-    return Answer(
+    return ApiResponse(
         {
             "columns": list(found.columns),
             "rows": [list(row) for row in found.rows],

@@ -9,7 +9,7 @@ from fastapi import Header
 from starlette.requests import Request
 
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.sidecar.bodies import AnswerTool, AppendStep, CallTool, EndRun, StartRun
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
 from hansard_web.sidecar.request import SidecarDep
@@ -29,7 +29,7 @@ def begin_run(
     body: StartRun,
     idempotency_key: IdempotencyKey = None,
     traceparent: Traceparent = None,
-) -> Answer:
+) -> ApiResponse:
     """Begin a run. It is shown at once, and stays open until it is ended."""
     once = service.once("runs/start", idempotency_key, raw_body(request))
     return once.do(
@@ -47,7 +47,7 @@ def tell_step(
     run_id: str,
     body: AppendStep,
     idempotency_key: IdempotencyKey = None,
-) -> Answer:
+) -> ApiResponse:
     """Begin a step, append inputs, tool calls and results to an open one, or end it."""
     once = service.once(f"runs/{run_id}/steps", idempotency_key, raw_body(request))
     return once.do(lambda: Done(append_step(service, run_id, body, once.ids)))
@@ -60,7 +60,7 @@ def finish_run(
     run_id: str,
     body: EndRun,
     idempotency_key: IdempotencyKey = None,
-) -> Answer:
+) -> ApiResponse:
     """End a run: what is open in it ends with it, marked as left open."""
     once = service.once(f"runs/{run_id}/end", idempotency_key, raw_body(request))
     return once.do(lambda: Done(end_run(service, run_id, body)))
@@ -69,7 +69,7 @@ def finish_run(
 @router.post("/v1/tools/call", "sidecar.schemas.CalledTool")
 def tell_tool_call(
     service: SidecarDep, request: Request, body: CallTool, idempotency_key: IdempotencyKey = None
-) -> Answer:
+) -> ApiResponse:
     """Tell that a tool is called: observed, not gated. The step is open until its result."""
     once = service.once("tools/call", idempotency_key, raw_body(request))
     return once.do(lambda: Done(call_tool(service, body, once.ids)))
@@ -78,7 +78,7 @@ def tell_tool_call(
 @router.post("/v1/tools/result", "sidecar.schemas.AnsweredTool")
 def tell_tool_result(
     service: SidecarDep, request: Request, body: AnswerTool, idempotency_key: IdempotencyKey = None
-) -> Answer:
+) -> ApiResponse:
     """Tell what a tool gave, or why it failed."""
     once = service.once("tools/result", idempotency_key, raw_body(request))
     return once.do(lambda: Done(answer_tool(service, body, once.ids)))

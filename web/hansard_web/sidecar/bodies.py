@@ -45,7 +45,7 @@ Name = Annotated[str, Field(min_length=1, max_length=1024)]
 CallId = Annotated[str, Field(min_length=1, max_length=512)]
 
 
-class Body(BaseModel):
+class SidecarBody(BaseModel):
     """`schema_version` says what the client was written for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,7 +62,7 @@ class Failure(BaseModel):
     message: str | None = None
 
 
-class StartRun(Body):
+class StartRun(SidecarBody):
     """Begin a run."""
 
     agent_name: Name | None = None
@@ -108,7 +108,7 @@ class ToolResult(BaseModel):
     duration_ms: Annotated[float, Field(ge=0, le=2.592e9), A_NUMBER] | None = None
 
 
-class AppendStep(Body):
+class AppendStep(SidecarBody):
     """Begin a step, add to an open one (`step_id`), or end it (`status`)."""
 
     step_id: str | None = None
@@ -128,7 +128,7 @@ class AppendStep(Body):
     ended_at: Time | None = None
 
 
-class EndRun(Body):
+class EndRun(SidecarBody):
     """End a run; what is open in it ends with it."""
 
     step_id: str | None = None  # of a nested run: its own step
@@ -138,14 +138,14 @@ class EndRun(Body):
     ended_at: Time | None = None
 
 
-class CallTool(ToolCall, Body):
+class CallTool(ToolCall, SidecarBody):
     """Tell that a tool is called."""
 
     run_id: Name
     parent_step_id: str | None = None
 
 
-class AnswerTool(ToolResult, Body):
+class AnswerTool(ToolResult, SidecarBody):
     """Tell what a tool gave."""
 
     run_id: Name
@@ -155,7 +155,7 @@ class AnswerTool(ToolResult, Body):
 # A compile, and a model call.
 
 
-class CompileInput(Body):
+class CompileInput(SidecarBody):
     """Compile the context of one model call. `context_items` follow the inputs of the step."""
 
     run_id: Name
@@ -188,7 +188,7 @@ _ASKS: Final = [
 ]
 
 
-class ModelInput(Body):
+class ModelInput(SidecarBody):
     """Ask a model for what was compiled (`compilation_id`), or for messages as they are."""
 
     model_config = ConfigDict(json_schema_extra=any_of(*_ASKS))

@@ -20,7 +20,7 @@ from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.rules import parse_rules
 from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_store.content.payloads import parse_payload_ref, read_payload
-from hansard_web.policy.service import InForce
+from hansard_web.policy.service import RulesInForce
 from hansard_web.sidecar.bodies import CompileInput
 from hansard_web.sidecar.errors import NotRetained
 from hansard_web.sidecar.idempotency import Done
@@ -28,7 +28,7 @@ from hansard_web.sidecar.request import Place, SidecarService
 from hansard_web.sidecar.runs import input_refs
 
 
-def compile_step(service: SidecarService, request: CompileInput, current: InForce) -> Done:
+def compile_step(service: SidecarService, request: CompileInput, current: RulesInForce) -> Done:
     """Compile for a step, and answer with every receipt. Raises CompileError, recorded too."""
     open_step = service.place(request.run_id, request.step_id)
     items = [*_inputs(service, open_step), *request.context_items]
@@ -98,7 +98,7 @@ def _inputs(service: SidecarService, open_step: Place) -> list[Any]:
     return found
 
 
-def _policy(request: CompileInput, current: InForce) -> PolicyLike | None:
+def _policy(request: CompileInput, current: RulesInForce) -> PolicyLike | None:
     """Return the rules that decide: those in force, and the request's own beside them."""
     in_force = [one.read for one in (*current.put, *(rule_set for _, rule_set in current.read))]
     if not in_force:

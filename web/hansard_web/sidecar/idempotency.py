@@ -15,7 +15,7 @@ from fastapi import Header
 
 from hansard_compiler.calls import Json
 from hansard_store.database.idempotency_keys import IdempotencyKeys
-from hansard_web.api.router import Answer
+from hansard_web.api.router import ApiResponse
 from hansard_web.sidecar.errors import KeyReused, StillWorking
 
 IdempotencyKey = Annotated[
@@ -62,12 +62,12 @@ class Done:
     content: Mapping[str, object] = field(default_factory=dict)
     status: HTTPStatus = HTTPStatus.OK
 
-    def answer(self) -> Answer:
-        return Answer({**self.stored, **self.content}, status_code=self.status)
+    def answer(self) -> ApiResponse:
+        return ApiResponse({**self.stored, **self.content}, status_code=self.status)
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class IdempotentRequests:
     """One request with its key. `repeats`: to do it twice does no harm, the ids are the same."""
 
     keys: IdempotencyKeys
@@ -82,7 +82,7 @@ class Once:
         work: Callable[[], Done],
         *,
         again: Callable[[Json], Mapping[str, object]] | None = None,
-    ) -> Answer:
+    ) -> ApiResponse:
         """Do it, or answer what was done; `again` finds the content of an earlier answer."""
         if self.key is None:
             return work().answer()
@@ -92,14 +92,14 @@ class Once:
                 raise KeyReused
             if known.response is not None and known.status is not None:
                 content = {} if again is None else again(known.response)
-                return Answer(
+                return ApiResponse(
                     {**known.response, **content}, status_code=known.status, headers=_AGAIN
                 )
             if not self.repeats:
                 raise StillWorking
         return self._work(self.key, work)
 
-    def _work(self, key: str, work: Callable[[], Done]) -> Answer:
+    def _work(self, key: str, work: Callable[[], Done]) -> ApiResponse:
         try:
             done = work()
         except BaseException:

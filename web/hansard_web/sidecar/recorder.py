@@ -44,7 +44,7 @@ from hansard_collector.pipeline.requests import (
     Ingest,
     IngestRequest,
     IngestResult,
-    Sender,
+    RequestSender,
     Signal,
 )
 from hansard_collector.receivers.export_response import STORE_WAIT_S
@@ -57,7 +57,9 @@ from hansard_store.errors import StoreBusyError
 from hansard_web.sidecar.errors import RecordingDisabled, RequestRejected
 
 SCOPE: Final = "hansard.sidecar"  # of its spans: they are those it may end
-SENDER: Final = Sender(address="", user_agent=f"hansard-sidecar/{__version__}", transport="sidecar")
+SENDER: Final = RequestSender(
+    address="", user_agent=f"hansard-sidecar/{__version__}", transport="sidecar"
+)
 _UNBOUNDED: Final = SpanLimits.UNSET
 _RECORD_BYTES: Final = 1024 * 1024  # a larger payload is stored by itself
 _LOG_BYTES: Final = 16 * 1024 * 1024  # of payloads in one request

@@ -32,7 +32,7 @@ from hansard_store.steps.queries import get_step
 from hansard_web.app.site import Site
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.sidecar.errors import NotOpen, NotOwner, RecordingDisabled
-from hansard_web.sidecar.idempotency import Ids, Once
+from hansard_web.sidecar.idempotency import IdempotentRequests, Ids
 from hansard_web.sidecar.recorder import SCOPE, Outlet, Recording
 
 _STRIPES: Final = 64
@@ -112,11 +112,13 @@ class SidecarService:
         default_factory=lambda: tuple(threading.Lock() for _ in range(_STRIPES))
     )
 
-    def once(self, route: str, key: str | None, body: bytes, *, repeats: bool = True) -> Once:
+    def once(
+        self, route: str, key: str | None, body: bytes, *, repeats: bool = True
+    ) -> IdempotentRequests:
         """Return a request that is done once."""
         seed = None if key is None else f"{route}\n{key}".encode()
         ids = Ids(self.outlet.retention.key, seed)
-        return Once(self.keys, route, key, body, ids, repeats)
+        return IdempotentRequests(self.keys, route, key, body, ids, repeats)
 
     def place(self, run_id: str, step_id: str | None) -> Place:
         """Return where a request belongs."""

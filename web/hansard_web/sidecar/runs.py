@@ -26,7 +26,7 @@ from hansard._tracing.attributes import (
     tool_attributes,
     tool_name,
 )
-from hansard._tracing.open_span import Ended, OpenSpan, Outcome, outcome_of
+from hansard._tracing.open_span import Ended, OpenSpan, SpanEnd, outcome_of
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.inputs import check_context_items
 from hansard_store.errors import InvalidQueryError
@@ -115,7 +115,7 @@ def append_step(service: SidecarService, run_id: str, request: AppendStep, ids: 
         if request.inputs:
             refs += _keep_inputs(recording, request.inputs)
             made.span.set_attribute(semconv.STEP_INPUT_REFS, refs)
-        steps = ToolSteps(service, recording, open_step, ids, made.span_id)
+        steps = _ToolSteps(service, recording, open_step, ids, made.span_id)
         calls = [steps.begin(one, number=number) for number, one in enumerate(request.tool_calls)]
         results = [
             steps.answer(one, number=number, fresh=calls)
@@ -155,7 +155,7 @@ def end_run(service: SidecarService, run_id: str, request: EndRun) -> Json:
 def call_tool(service: SidecarService, request: CallTool, ids: Ids) -> Json:
     """Tell that a tool is called, in a step or in the run itself."""
     with service.adding_to(request.run_id, request.parent_step_id) as (open_step, recording):
-        steps = ToolSteps(service, recording, open_step, ids, open_step.span_id)
+        steps = _ToolSteps(service, recording, open_step, ids, open_step.span_id)
         called = steps.begin(request)
     return {"run_id": open_step.trace_id, **called.json()}
 
@@ -163,12 +163,12 @@ def call_tool(service: SidecarService, request: CallTool, ids: Ids) -> Json:
 def answer_tool(service: SidecarService, request: AnswerTool, ids: Ids) -> Json:
     """Tell what a tool gave."""
     with service.adding_to(request.run_id, request.parent_step_id) as (open_step, recording):
-        steps = ToolSteps(service, recording, open_step, ids, open_step.span_id)
+        steps = _ToolSteps(service, recording, open_step, ids, open_step.span_id)
         answered = steps.answer(request)
     return {"run_id": open_step.trace_id, **answered}
 
 
-def _close(made: OpenSpan, outcome: Outcome, end_ns: int | None) -> None:
+def _close(made: OpenSpan, outcome: SpanEnd, end_ns: int | None) -> None:
     if made.claim():
         made.close(outcome, end_ns=end_ns)
 
@@ -220,7 +220,7 @@ def _left_open(service: SidecarService, open_step: Place) -> list[Place]:
 
 
 def _leave_open(
-    recording: Recording, open_step: Place, outcome: Outcome, end_ns: int | None
+    recording: Recording, open_step: Place, outcome: SpanEnd, end_ns: int | None
 ) -> None:
     """End a step that nobody ended, with its run."""
     step = recording.go_on(open_step.stored)
@@ -229,7 +229,7 @@ def _leave_open(
         step.span.set_attribute(semconv.TOOL_RECORDED_PART, "call")
     start_ns = open_step.stored.message.start_time_unix_nano
     last_ns = None if end_ns is None else max(end_ns, start_ns)
-    _close(step, Outcome(ended, left_open=True), last_ns)
+    _close(step, SpanEnd(ended, left_open=True), last_ns)
 
 
 def _below(step: StepPlace, steps: Sequence[StepPlace]) -> list[StepPlace]:
@@ -268,7 +268,7 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSteps:
+class _ToolSteps:
     """Tool calls of one request and their results: steps below one that is open."""
 
     service: SidecarService
@@ -374,7 +374,7 @@ def _keep(made: OpenSpan, key: str, value: object) -> None:
         made.keep(key, value)
 
 
-def _outcome(status: str | None, error: str | Failure | None) -> Outcome:
+def _outcome(status: str | None, error: str | Failure | None) -> SpanEnd:
     if isinstance(error, Failure):
         outcome = outcome_of(status or "failed", error.message)
         return replace(outcome, error_type=error.type)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 
 from hansard_web.api.openapi import answers
-from hansard_web.api.router import Answer, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.steps.bodies import step_body
 
 router = NounRouter("steps")
 
 
-@router.get("/v1/steps/{step_id}", response_class=Answer, responses=answers("steps.schemas.Step"))
-def one_step(site: SiteDep, step_id: str) -> Answer:
+@router.get(
+    "/v1/steps/{step_id}", response_class=ApiResponse, responses=answers("steps.schemas.Step")
+)
+def one_step(site: SiteDep, step_id: str) -> ApiResponse:
     """Show a step by `<trace>-<span>`, `<trace>-<span>.server`, or a unique beginning of one."""
     with site.readers.read() as connection:
-        return Answer(step_body(connection, step_id, now_ns=time.time_ns()))
+        return ApiResponse(step_body(connection, step_id, now_ns=time.time_ns()))

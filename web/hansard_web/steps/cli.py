@@ -15,8 +15,8 @@ from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
 from hansard_web.api.values import Body
 from hansard_web.cli.base import (
+    CommandGroup,
     Failed,
-    Group,
     json_option,
     print_json,
     setting_options,
@@ -34,7 +34,7 @@ from hansard_web.ui import format as fmt
 _SHOWN = 2_000  # characters of one message or value; --json has all
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def steps() -> None:
     """Steps: show one, whole or as it came in; say what it knew, and why."""
 

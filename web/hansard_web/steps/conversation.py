@@ -22,7 +22,7 @@ from hansard_store.runs.queries import RunItem
 from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.ui.format import plural
 from hansard_web.ui.messages import (
-    CallFacts,
+    ShownCall,
     ShownMessage,
     earlier_text,
     results_by_call,
@@ -70,7 +70,7 @@ def conversation_tab(
         show_message(
             bodies[ref.text],
             number=str(at + 1),
-            calls=CallFacts(events, results, held),
+            calls=ShownCall(events, results, held),
         )
         for at, ref in zip(shown, refs, strict=True)
     ]
@@ -87,7 +87,7 @@ def conversation_tab(
             bodies[ref.text],
             number=str(len(placed.messages) + at),
             facts=facts,
-            calls=CallFacts(events, later, held),
+            calls=ShownCall(events, later, held),
         )
         for at, ref in enumerate(output, 1)
     ]

@@ -52,7 +52,7 @@ _UNSAFE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class _Request:
     """A request of one provider's API."""
 
     api: Literal["anthropic", "openai"]
@@ -69,13 +69,13 @@ def copy_as(call: Call, form: Form, *, notes: Sequence[str] = ()) -> str:
     return _curl(request) if form == "curl" else _python(request)
 
 
-def request_of(call: Call, *, notes: Sequence[str] = ()) -> Request:
+def request_of(call: Call, *, notes: Sequence[str] = ()) -> _Request:
     """Return the request that asks for this call again."""
     is_anthropic = (call.provider or "").startswith("anthropic")
     body = _anthropic(call) if is_anthropic else _chat(call)
     if call.input_is_delta:
         notes = (*notes, "the sender recorded only what was new: earlier messages are missing")
-    return Request("anthropic" if is_anthropic else "openai", body, call.provider, tuple(notes))
+    return _Request("anthropic" if is_anthropic else "openai", body, call.provider, tuple(notes))
 
 
 def _messages(call: Call) -> Json:
@@ -278,7 +278,7 @@ def _finite(value: Any) -> Any:
 # ------------------------------------------------------------------------------ forms
 
 
-def _comments(request: Request) -> list[str]:
+def _comments(request: _Request) -> list[str]:
     lines = ["# Rebuilt from telemetry by Hansard, not the recorded bytes."]
     if request.api == "openai" and request.provider not in (None, "openai"):
         provider = _on_one_line(str(request.provider))[:60]
@@ -294,7 +294,7 @@ def _on_one_line(text: str) -> str:
     return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
 
 
-def _curl(request: Request) -> str:
+def _curl(request: _Request) -> str:
     # A quoted here-document: the shell reads nothing in it, and it has no length limit.
     body = _json(request.body)
     if request.api == "anthropic":
@@ -312,7 +312,7 @@ def _curl(request: Request) -> str:
     return "\n".join([*_comments(request), *head, body, _HEREDOC, ""])
 
 
-def _python(request: Request) -> str:
+def _python(request: _Request) -> str:
     literal = pprint.pformat(_finite(request.body), sort_dicts=False, width=96)
     literal = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", literal)
     if request.api == "anthropic":

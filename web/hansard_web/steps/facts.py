@@ -150,14 +150,14 @@ def _place(value: int, low: int, high: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class StepProblem:
     """Why a step failed."""
 
     title: str
     text: str
 
 
-def problem_of(reading: StepReading) -> Problem | None:
+def problem_of(reading: StepReading) -> StepProblem | None:
     """Return why a step failed, in the words of its sender; None for one that did not."""
     error = reading.normal.error or (reading.normal.call.error if reading.normal.call else None)
     view = reading.view
@@ -166,4 +166,4 @@ def problem_of(reading: StepReading) -> Problem | None:
     kind = error.type if error else None
     status = f", HTTP {error.http_status}" if error and error.http_status else ""
     text = (error.message if error else None) or view.status_message
-    return Problem((kind or "Error") + status, text or "The sender gave no message.")
+    return StepProblem((kind or "Error") + status, text or "The sender gave no message.")

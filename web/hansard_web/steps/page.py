@@ -62,10 +62,10 @@ from hansard_web.steps.conversation import (
     unwritten_tab,
 )
 from hansard_web.steps.copy_as import FORMS, copy_as
-from hansard_web.steps.facts import Among, Figure, Problem, among, problem_of, step_figures
+from hansard_web.steps.facts import Among, Figure, StepProblem, among, problem_of, step_figures
 from hansard_web.steps.values import (
     AttributesTab,
-    Section,
+    ValueSection,
     attributes_tab,
     io_sections,
     io_value,
@@ -84,7 +84,7 @@ _ERROR_SEVERITY = 17
 
 
 @dataclass(frozen=True, slots=True)
-class EventRow:
+class _EventRow:
     """A span event or log record; `after` is since the span's start."""
 
     what: str
@@ -108,7 +108,7 @@ class LinkRow:
 
 @dataclass(frozen=True, slots=True)
 class EventsTab:
-    rows: tuple[EventRow, ...]
+    rows: tuple[_EventRow, ...]
     links: tuple[LinkRow, ...]
     linked_from: tuple[LinkRow, ...]
 
@@ -158,11 +158,11 @@ def _warning(warning: Mapping[str, Any]) -> str:
     return f"may not be undone{figures}" + (f": {rule}" if rule else "")
 
 
-def _event(event: EventView, start_ns: int) -> EventRow:
+def _event(event: EventView, start_ns: int) -> _EventRow:
     attributes = dict(event.attributes)
     is_error = event.name == "exception"
     text = _exception(attributes) if is_error else ""
-    return EventRow(
+    return _EventRow(
         what=event.name or "event",
         kind="event",
         time_ns=event.time_ns,
@@ -183,14 +183,14 @@ def _exception(attributes: dict[str, Any]) -> str:
     return "\n\n".join(part for part in (head, trace) if part)
 
 
-def _log(log: LogView, start_ns: int) -> EventRow:
+def _log(log: LogView, start_ns: int) -> _EventRow:
     severity = log.severity_text or next(
         (word for least, word in _SEVERITIES if log.severity_number >= least), ""
     )
     body = parsed(log.body)
     is_text = isinstance(body, str)
     extra = dict(log.attributes) if is_text or body is None else {"body": body, **log.attributes}
-    return EventRow(
+    return _EventRow(
         what=log.event_name or "log record",
         kind="log",
         time_ns=log.time_ns,
@@ -399,7 +399,7 @@ class Pane:
     tabs: tuple[Tab, ...]
     figures: tuple[Figure, ...]
     among: Among | None
-    problem: Problem | None
+    problem: StepProblem | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...]  # of hooks, before the call
     redactions: tuple[RemovedSecret, ...]
@@ -419,7 +419,7 @@ class Pane:
     context: ContextView | None = None
     native: NativeView | None = None
     uncaptured: Uncaptured | None = None  # with `io` or `conversation`: no prompt, and why
-    io: tuple[Section, ...] | None = None
+    io: tuple[ValueSection, ...] | None = None
     payloads: tuple[PayloadRow, ...] = ()  # with `io`
     attributes: AttributesTab | None = None
     events: EventsTab | None = None

@@ -22,7 +22,7 @@ _SHOWN_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ValueSection:
     """A named part of the Input/Output tab."""
 
     title: str
@@ -30,12 +30,12 @@ class Section:
     note: str = ""
 
 
-def io_sections(step: StepSkeleton, reading: StepReading) -> tuple[Section, ...]:
+def io_sections(step: StepSkeleton, reading: StepReading) -> tuple[ValueSection, ...]:
     """Return what went into a step and what came out, as far as reported."""
     return tuple(_sections(step, reading))
 
 
-def _sections(step: StepSkeleton, reading: StepReading) -> Iterator[Section]:
+def _sections(step: StepSkeleton, reading: StepReading) -> Iterator[ValueSection]:
     normal = reading.normal
     sources = normal.sources
     if normal.tool is not None:
@@ -73,9 +73,9 @@ def _sections(step: StepSkeleton, reading: StepReading) -> Iterator[Section]:
 
 def _section(
     step: StepSkeleton, title: str, value: Any, *, part: str, note: str = ""
-) -> Iterator[Section]:
+) -> Iterator[ValueSection]:
     if value is not None and value != "":
-        yield Section(title, value_block(value, rest=f"/steps/{step.step_id}/io/{part}"), note)
+        yield ValueSection(title, value_block(value, rest=f"/steps/{step.step_id}/io/{part}"), note)
 
 
 def io_value(reading: StepReading, part: str) -> Any:

@@ -14,7 +14,7 @@ from hansard_store.tasks.service import TaskService
 from hansard_web.api.parameters import Cursor, Limit, one_of
 from hansard_web.api.queries import read_word
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.dependencies import of_app
 
@@ -37,7 +37,7 @@ def list_of_tasks(
         str | None, one_of(*LEVELS), Query(description="action, component or architecture")
     ] = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List tasks for review, the last opened first."""
     wanted_state = read_word("state", state, _STATES)
     wanted_level = read_word("level", level, LEVELS)
@@ -49,14 +49,14 @@ def list_of_tasks(
 
 
 @router.get("/v1/tasks/{task_id}", "tasks.schemas.TaskAnswer")
-def task(site: SiteDep, task_id: str) -> Answer:
+def task(site: SiteDep, task_id: str) -> ApiResponse:
     """Show one by its id, or by its last eight digits or more, or its first."""
     with site.readers.read() as connection:
-        return Answer({"task": task_json(connection, get_task(connection, task_id))})
+        return ApiResponse({"task": task_json(connection, get_task(connection, task_id))})
 
 
 @router.post("/v1/tasks/{task_id}/decide", "tasks.schemas.TaskAnswer")
-def decide(site: SiteDep, tasks: TasksDep, task_id: str, body: Decide) -> Answer:
+def decide(site: SiteDep, tasks: TasksDep, task_id: str, body: Decide) -> ApiResponse:
     """Approve or dismiss a blocked task, or say that an approved one is done.
 
     Nothing acts on a task by itself: to approve it says that somebody may. The same decision again
@@ -64,4 +64,4 @@ def decide(site: SiteDep, tasks: TasksDep, task_id: str, body: Decide) -> Answer
     """
     made = tasks.decide(task_id, body)
     with site.readers.read() as connection:
-        return Answer({"task": task_json(connection, made)})
+        return ApiResponse({"task": task_json(connection, made)})

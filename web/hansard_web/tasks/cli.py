@@ -22,7 +22,7 @@ from hansard_store.tasks.service import TaskService
 from hansard_web.app.config import read_rule_count, read_rule_window
 from hansard_web.cli.base import (
     Command,
-    Group,
+    CommandGroup,
     by_option,
     json_option,
     print_answer,
@@ -39,7 +39,7 @@ from hansard_web.tasks.labels import OUTCOMES
 from hansard_web.ui import format as fmt
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def tasks() -> None:
     """Tasks for review: list, show, approve, dismiss, done."""
 

@@ -24,8 +24,8 @@ from hansard_store.tasks.errors import InvalidDecision, TaskRefused
 from hansard_store.tasks.json import sample_of
 from hansard_store.tasks.rows import (
     OPEN,
-    Evidence,
     Task,
+    TaskRunEvidence,
     count_tasks,
     get_task,
     list_tasks,
@@ -45,7 +45,7 @@ _WORDS_CHARS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class _Bar:
     """How often in a part of the window; places are percents and units of the picture."""
 
     x: float
@@ -54,7 +54,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class _Place:
     """One time that it happened."""
 
     kind: str
@@ -67,7 +67,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class _Proposal:
     """A supersession that approving the task applies."""
 
     supersession: Supersession
@@ -77,7 +77,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class _Detail:
     """Everything to the right of the list."""
 
     task: Task
@@ -86,17 +86,17 @@ class Detail:
     rule: str  # what was looked for, and the numbers in force
     says: str
     says_title: str
-    places: tuple[Place, ...]
+    places: tuple[_Place, ...]
     more: str  # what the places leave out
-    bars: tuple[Bar, ...]
+    bars: tuple[_Bar, ...]
     bars_say: str
     window: str
     decided_by: str
     done_by: str
-    proposals: tuple[Proposal, ...]  # none: approving it changes nothing by itself
+    proposals: tuple[_Proposal, ...]  # none: approving it changes nothing by itself
 
 
-def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
+def read_detail(connection: apsw.Connection, task_id: str) -> _Detail:
     """Read a task with the words of its evidence, as far as they are stored.
 
     Raises NotFoundError or AmbiguousIdError.
@@ -106,7 +106,7 @@ def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
     window = span_of_time(task.window_ns)
     places = _places(connection, task.evidence)
     left_out = task.count - len(places)
-    return Detail(
+    return _Detail(
         task=task,
         mark=mark,
         word=word,
@@ -125,9 +125,9 @@ def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
     )
 
 
-def _proposal(connection: apsw.Connection, one: Supersession) -> Proposal:
+def _proposal(connection: apsw.Connection, one: Supersession) -> _Proposal:
     score = "" if one.score is None else f", score {one.score:.2f}"
-    return Proposal(
+    return _Proposal(
         supersession=one,
         older_text=_content(connection, one.older_id),
         newer_text=_content(connection, one.newer_id),
@@ -143,15 +143,15 @@ def _content(connection: apsw.Connection, memory_id: str | None) -> str:
     return text_of(found.content)[:_WORDS_CHARS]
 
 
-def _places(connection: apsw.Connection, evidence: Sequence[Evidence]) -> list[Place]:
+def _places(connection: apsw.Connection, evidence: Sequence[TaskRunEvidence]) -> list[_Place]:
     """Return the newest first, and the very first one at the end."""
     return [_place(connection, one, is_first=one is evidence[0]) for one in reversed(evidence)]
 
 
-def _place(connection: apsw.Connection, one: Evidence, *, is_first: bool) -> Place:
+def _place(connection: apsw.Connection, one: TaskRunEvidence, *, is_first: bool) -> _Place:
     short_id = _short_id(one)
     says = sample_of(connection, one) or ""
-    return Place(
+    return _Place(
         kind=one.kind,
         href=_href(one),
         short_id=short_id,
@@ -162,21 +162,21 @@ def _place(connection: apsw.Connection, one: Evidence, *, is_first: bool) -> Pla
     )
 
 
-def _href(one: Evidence) -> str:
+def _href(one: TaskRunEvidence) -> str:
     """Return where the evidence is shown; "" for a figure, which says all there is."""
     folders = {"memory": "memory", "figure": ""}
     folder = folders.get(one.kind, f"{one.kind}s")
     return f"/{folder}/{one.id}" if folder else ""
 
 
-def _short_id(one: Evidence) -> str:
+def _short_id(one: TaskRunEvidence) -> str:
     if one.kind in ("figure", "report"):
         return one.id
     trace, _, rest = one.id.rpartition("-")
     return f"{trace[:8]}-{rest[:8]}" if trace else one.id[:8]
 
 
-def _name(connection: apsw.Connection, one: Evidence) -> str:
+def _name(connection: apsw.Connection, one: TaskRunEvidence) -> str:
     """Return what people call the evidence; "" where it is gone or has only an id."""
     try:
         if one.kind == "step":
@@ -188,10 +188,10 @@ def _name(connection: apsw.Connection, one: Evidence) -> str:
     return ""
 
 
-def _bars(activity: Sequence[int]) -> list[Bar]:
+def _bars(activity: Sequence[int]) -> list[_Bar]:
     most, width = max(*activity, 1), 100 / len(activity)
     return [
-        Bar(round(at * width, 2), round(_HEIGHT - height, 2), round(height, 2))
+        _Bar(round(at * width, 2), round(_HEIGHT - height, 2), round(height, 2))
         for at, count in enumerate(activity)
         if (height := _HEIGHT * count / most)
     ]
@@ -220,7 +220,7 @@ class TasksState:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class _Choice:
     """One part of the switch."""
 
     label: str
@@ -230,7 +230,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class _Row:
     """A task as the list shows it."""
 
     task: Task
@@ -241,12 +241,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class _Listing:
     """Everything to the left of the task."""
 
     state: TasksState
-    choices: tuple[Choice, ...]
-    rows: tuple[Row, ...]
+    choices: tuple[_Choice, ...]
+    rows: tuple[_Row, ...]
     first_href: str | None
     more_href: str | None
     is_bare: bool  # there never was a task
@@ -264,7 +264,7 @@ def read_state(query: Mapping[str, str]) -> TasksState:
     return TasksState(state if state in SHOWN else "open", query.get("cursor", "")[:200])
 
 
-def read_listing(connection: apsw.Connection, state: TasksState) -> Listing:
+def read_listing(connection: apsw.Connection, state: TasksState) -> _Listing:
     """Read the list; an invalid cursor is shown as a message over an empty list."""
     counts, problem = count_tasks(connection), ""
     try:
@@ -272,7 +272,7 @@ def read_listing(connection: apsw.Connection, state: TasksState) -> Listing:
     except InvalidCursorError as error:
         found, problem = Page((), None), str(error)
     more = found.next_cursor
-    return Listing(
+    return _Listing(
         state=state,
         choices=tuple(_choices(state, counts)),
         rows=tuple(_row(connection, state, task) for task in found.items),
@@ -289,17 +289,17 @@ def _found(connection: apsw.Connection, state: TasksState) -> Page[Task]:
     return list_tasks(connection, state=chosen, limit=_ROWS, cursor=cursor)
 
 
-def _choices(state: TasksState, counts: Mapping[str, int]) -> list[Choice]:
+def _choices(state: TasksState, counts: Mapping[str, int]) -> list[_Choice]:
     sums = {"open": sum(counts[one] for one in OPEN), "all": sum(counts.values())}
     return [
-        Choice(label, sums[name], TasksState(name).address(), is_on=name == state.state)
+        _Choice(label, sums[name], TasksState(name).address(), is_on=name == state.state)
         for name, label in SHOWN.items()
     ]
 
 
-def _row(connection: apsw.Connection, state: TasksState, task: Task) -> Row:
+def _row(connection: apsw.Connection, state: TasksState, task: Task) -> _Row:
     mark, word = words.STATES[task.state]
-    return Row(
+    return _Row(
         task=task,
         href=state.address(task.task_id),
         mark=mark,
@@ -315,8 +315,8 @@ router = APIRouter()
 class TasksPage:
     """The list, and beside it the task that was chosen or stands first."""
 
-    listing: Listing
-    detail: Detail | None
+    listing: _Listing
+    detail: _Detail | None
     problem: str  # why a decision was not taken
     note: str  # what was written with it
 

@@ -19,7 +19,7 @@ from hansard_store.transcripts.queries import list_transcripts, transcript_size
 from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.request_bodies import JsonRoute
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.dependencies import principal_of
@@ -80,7 +80,7 @@ def transcripts(
     limit: Limit,
     conversation: Annotated[str | None, Query(description="gen_ai.conversation.id")] = None,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """List transcripts, the conversation that began last first."""
     with site.readers.read() as connection:
         page = list_transcripts(
@@ -90,9 +90,9 @@ def transcripts(
 
 
 @router.post("/v1/transcripts", "transcripts.schemas.EnsuredConversation")
-def ensure_conversation(service: TranscriptsDep, body: EnsureConversation) -> Answer:
+def ensure_conversation(service: TranscriptsDep, body: EnsureConversation) -> ApiResponse:
     """Return the id of a conversation; made where there is none."""
-    return Answer(conversation_body(service.ensure(body.conversation)))
+    return ApiResponse(conversation_body(service.ensure(body.conversation)))
 
 
 @router.get("/v1/transcripts/{log_id}", "transcripts.schemas.Transcript")
@@ -108,18 +108,18 @@ def transcript(
     after: Annotated[int, Query(ge=-1, lt=1 << 62, description="from the next position on")] = -1,
     raw: Annotated[bool, Query(description="marked messages as they stand; admin only")] = False,
     cursor: Cursor = None,
-) -> Answer:
+) -> ApiResponse:
     """Read a conversation or a sub-agent (`br_…`): its messages, folds, marks and sub-agents."""
     if raw:
         need_admin(request)
     if view == "active":
-        return Answer(_active_body(service, log))
+        return ApiResponse(_active_body(service, log))
     if cursor is not None:
         (after,) = decode_cursor(_KIND, cursor, count=1)
     found = service.messages(log, after=after, limit=limit + 1)
     page = found[:limit]
     more = len(found) > limit
-    return Answer(
+    return ApiResponse(
         {
             **head_body(service, log, service.head(log)),
             "view": view,
@@ -144,7 +144,7 @@ def _active_body(service: SqliteTranscripts, log: LogId) -> Body:
 
 
 @router.post("/v1/transcripts/{log_id}", "transcripts.schemas.Appended", status=201)
-def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessages) -> Answer:
+def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessages) -> ApiResponse:
     """Append messages, all or none, and return them as they are stored: go on with those.
 
     With a `message_id` of your own the same request may be sent again.
@@ -153,18 +153,18 @@ def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessage
         log, [one.new() for one in request.messages], clip_bytes=request.clip_bytes
     )
     body = {"items": message_bodies(stored, ()), "head": stored[-1].position}
-    return Answer(body, status_code=HTTPStatus.CREATED)
+    return ApiResponse(body, status_code=HTTPStatus.CREATED)
 
 
 @router.post("/v1/transcripts/{log_id}/fold", "transcripts.schemas.Folded", status=201)
-def fold_transcript(service: TranscriptsDep, log: LogDep, body: FoldTranscript) -> Answer:
+def fold_transcript(service: TranscriptsDep, log: LogDep, body: FoldTranscript) -> ApiResponse:
     """Let a summary stand for all messages so far. Nothing is deleted."""
     made = service.fold(log, body.summary, expected_head=body.expected_head, actor=body.by)
-    return Answer(fold_body(made), status_code=HTTPStatus.CREATED)
+    return ApiResponse(fold_body(made), status_code=HTTPStatus.CREATED)
 
 
 @router.post("/v1/transcripts/{log_id}/redactions", "transcripts.schemas.Marked", status=201)
-def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> Answer:
+def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> ApiResponse:
     """Redact or supersede a message in views and prompts, or restore it; the row stays."""
     made = service.mark(
         log,
@@ -176,14 +176,14 @@ def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> 
     )
     effect = cache_effect(service, log, request.position)
     body = {**mark_body(made), "cache": effect_body(effect)}
-    return Answer(body, status_code=HTTPStatus.CREATED)
+    return ApiResponse(body, status_code=HTTPStatus.CREATED)
 
 
 @router.post("/v1/transcripts/{log_id}/check", "transcripts.schemas.FoldCheck")
-def check_fold(service: TranscriptsDep, log: LogDep, body: CheckSummary) -> Answer:
+def check_fold(service: TranscriptsDep, log: LogDep, body: CheckSummary) -> ApiResponse:
     """Say which constraints and requests a summary does not repeat."""
     service.conversation(log)
-    return Answer(check_body(check_summary(service, log, body.summary)))
+    return ApiResponse(check_body(check_summary(service, log, body.summary)))
 
 
 @router.get("/v1/transcripts/{log_id}/cost", "transcripts.schemas.ResumeCost")
@@ -193,26 +193,26 @@ def resume_cost(
     provider: Annotated[str, Query(max_length=200)] = "",
     model: Annotated[str, Query(max_length=200)] = "",
     window_tokens: Annotated[int, Query(ge=1, lt=1 << 53)] = WINDOW_TOKENS,
-) -> Answer:
+) -> ApiResponse:
     """Estimate what going on costs before it is paid, and say whether to fold."""
     cost = cost_of(service, log, provider=provider, model=model, window_tokens=window_tokens)
-    return Answer(cost_body(cost))
+    return ApiResponse(cost_body(cost))
 
 
 @router.get("/v1/transcripts/{conversation_id}/stats", "transcripts.schemas.TranscriptSize")
-def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> Answer:
+def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> ApiResponse:
     """Tell how large a transcript is, and how much of it is folded."""
     conversation = ConversationId.parse(conversation_id)
     with site.readers.read() as connection:
-        return Answer(size_body(transcript_size(connection, conversation)))
+        return ApiResponse(size_body(transcript_size(connection, conversation)))
 
 
 @router.get("/v1/transcripts/{log_id}/branches", "transcripts.schemas.BranchList")
-def branches(service: TranscriptsDep, log: LogDep) -> Answer:
+def branches(service: TranscriptsDep, log: LogDep) -> ApiResponse:
     """List the sub-agents that began in a log, in order."""
     service.conversation(log)
     items = [branch_body(one) for one in service.branches(log)]
-    return Answer({"items": items, "next_cursor": None})
+    return ApiResponse({"items": items, "next_cursor": None})
 
 
 @router.post(
@@ -220,15 +220,15 @@ def branches(service: TranscriptsDep, log: LogDep) -> Answer:
     "transcripts.schemas.BranchAnswer",
     status=201,
 )
-def spawn_branch(service: TranscriptsDep, log: LogDep, body: SpawnBranch) -> Answer:
+def spawn_branch(service: TranscriptsDep, log: LogDep, body: SpawnBranch) -> ApiResponse:
     """Begin the log of a sub-agent, which is read and appended to by its own id."""
-    return Answer(branch_body(service.spawn(log, body.name)), status_code=HTTPStatus.CREATED)
+    return ApiResponse(branch_body(service.spawn(log, body.name)), status_code=HTTPStatus.CREATED)
 
 
 @router.post("/v1/transcripts/{branch_id}/end", "transcripts.schemas.BranchAnswer")
-def end_branch(service: TranscriptsDep, branch_id: BranchText, body: EndBranch) -> Answer:
+def end_branch(service: TranscriptsDep, branch_id: BranchText, body: EndBranch) -> ApiResponse:
     """Say that a sub-agent ended. Appending to it resumes it."""
-    return Answer(branch_body(service.end(BranchId.parse(branch_id), body.status)))
+    return ApiResponse(branch_body(service.end(BranchId.parse(branch_id), body.status)))
 
 
 def need_admin(request: Request) -> None:

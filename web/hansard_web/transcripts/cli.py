@@ -32,8 +32,8 @@ from hansard_store.transcripts.queries import (
 from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.api.values import page_body
 from hansard_web.cli.base import (
+    CommandGroup,
     Failed,
-    Group,
     json_option,
     print_answer,
     print_json,
@@ -104,7 +104,7 @@ def line_of(log: LogId) -> ConversationId:
     return log
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def transcripts() -> None:
     """Transcripts: what was said, folds, sizes, archives, and whether every row decodes."""
 

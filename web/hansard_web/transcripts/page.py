@@ -56,7 +56,7 @@ View = Literal["all", "active"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class _Entry:
     """A message on the page, with what stands around it."""
 
     shown: ShownMessage | None  # None: the row does not decode
@@ -78,7 +78,7 @@ class TranscriptPage:
     title: str
     view: View
     head: int
-    entries: tuple[Entry, ...]
+    entries: tuple[_Entry, ...]
     folds: tuple[Fold, ...]
     branches: tuple[Branch, ...]  # begun before the first message
     cost: ResumeCost | None
@@ -225,7 +225,7 @@ def _entries(
     rows: Sequence[Row],
     folds: Sequence[Fold],
     marks: Mapping[int, Mark],
-) -> list[Entry]:
+) -> list[_Entry]:
     log = address.log
     decoded = [_decoded(log, row) for row in rows]
     steps = steps_of(connection, [one for one in decoded if isinstance(one, StoredMessage)])
@@ -270,12 +270,12 @@ def _step(row: Row, steps: Mapping[tuple[str, str], StepOfMessage]) -> StepOfMes
     return steps.get((row.trace_id.hex(), row.span_id.hex()))
 
 
-def _entry(one: StoredMessage | UndecodableMessage, address: _Address, mark: Mark | None) -> Entry:
+def _entry(one: StoredMessage | UndecodableMessage, address: _Address, mark: Mark | None) -> _Entry:
     if isinstance(one, UndecodableMessage):
-        return Entry(None, one.position, problem=one.why)
+        return _Entry(None, one.position, problem=one.why)
     body = one.body if address.raw else veiled(one.body, mark)
     rest = f"/transcripts/{one.log}/messages/{one.position}{'?raw=1' if address.raw else ''}"
-    return Entry(
+    return _Entry(
         shown=_shown(body, str(one.position + 1), rest),
         position=one.position,
         clips=() if mark and not address.raw else tuple(one.clips),
@@ -283,8 +283,8 @@ def _entry(one: StoredMessage | UndecodableMessage, address: _Address, mark: Mar
     )
 
 
-def _handoff_entry(fold: Fold) -> Entry:
-    return Entry(shown=_shown(handoff(fold), "", f"/transcripts/{fold.log}"), position=None)
+def _handoff_entry(fold: Fold) -> _Entry:
+    return _Entry(shown=_shown(handoff(fold), "", f"/transcripts/{fold.log}"), position=None)
 
 
 def _shown(body: Json, number: str, rest: str) -> ShownMessage:

@@ -104,7 +104,7 @@ class ShownMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class CallFacts:
+class ShownCall:
     """What is known of tool calls beside the messages: who ran them, what came back."""
 
     events: Mapping[str, ToolEvent] = field(default_factory=dict)
@@ -156,7 +156,7 @@ def show_message(
     *,
     number: str = "",
     facts: Sequence[str] = (),
-    calls: CallFacts = CallFacts(),
+    calls: ShownCall = ShownCall(),
     rest: str | None = None,
 ) -> ShownMessage:
     """Return a message for display; long texts are cut, with a way to all of them.
@@ -177,7 +177,7 @@ def show_message(
     )
 
 
-def _block(part: Part, calls: CallFacts, *, rest: str) -> Block | ToolCard:
+def _block(part: Part, calls: ShownCall, *, rest: str) -> Block | ToolCard:
     match part:
         case TextPart():
             return text_block(part.text, rest=rest)
@@ -219,7 +219,7 @@ def _media(part: MediaPart) -> MediaBlock:
     return MediaBlock(part.media_type or "file", None, f"{size:,} bytes, inline")
 
 
-def tool_card(part: ToolCallPart, calls: CallFacts, *, rest: str | None) -> ToolCard:
+def tool_card(part: ToolCallPart, calls: ShownCall, *, rest: str | None) -> ToolCard:
     """Return a call that a model requested, with what became of it."""
     event = calls.events.get(part.id or "")
     result = calls.results.get(part.id or "")
@@ -251,7 +251,7 @@ def tool_card(part: ToolCallPart, calls: CallFacts, *, rest: str | None) -> Tool
     )
 
 
-def _result_card(part: ToolResultPart, calls: CallFacts, *, rest: str) -> ToolCard:
+def _result_card(part: ToolResultPart, calls: ShownCall, *, rest: str) -> ToolCard:
     event = calls.events.get(part.id or "")
     ran = event.ran if event else None
     held = calls.not_run.get(ran.link.step_id) if ran else None

@@ -89,7 +89,7 @@ _STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class _Place:
     """An entry of the main navigation; `g` and then `key` goes there."""
 
     name: str
@@ -100,18 +100,18 @@ class Place:
 
 
 PLACES: Final = (
-    Place("runs", "Runs", "/", "r"),
-    Place("conversations", "Conversations", "/conversations", "c"),
-    Place("transcripts", "Transcripts", "/transcripts", "l", is_minor=True),
-    Place("approvals", "Approvals", "/approvals", "a"),
-    Place("tasks", "Reviews", "/tasks", "t"),
-    Place("reports", "Reports", "/reports", "o"),
-    Place("memory", "Memory", "/memory", "m"),
-    Place("events", "Events", "/events", "e"),
-    Place("receipts", "Receipts", "/receipts", "p", is_minor=True),
-    Place("search", "Search", "/search", "s"),
-    Place("usage", "Usage", "/usage", "u"),
-    Place("health", "Health", "/health", "h"),
+    _Place("runs", "Runs", "/", "r"),
+    _Place("conversations", "Conversations", "/conversations", "c"),
+    _Place("transcripts", "Transcripts", "/transcripts", "l", is_minor=True),
+    _Place("approvals", "Approvals", "/approvals", "a"),
+    _Place("tasks", "Reviews", "/tasks", "t"),
+    _Place("reports", "Reports", "/reports", "o"),
+    _Place("memory", "Memory", "/memory", "m"),
+    _Place("events", "Events", "/events", "e"),
+    _Place("receipts", "Receipts", "/receipts", "p", is_minor=True),
+    _Place("search", "Search", "/search", "s"),
+    _Place("usage", "Usage", "/usage", "u"),
+    _Place("health", "Health", "/health", "h"),
 )
 
 
@@ -124,7 +124,7 @@ class Shell:
     csrf: str
     signed_in: bool
     now_ns: int
-    places: tuple[Place, ...] = PLACES
+    places: tuple[_Place, ...] = PLACES
     badge: Callable[[], Badge] = lambda: Badge(0)  # called by whole pages only
     may_decide: bool = True  # whether the reader's token may say something in a person's name
     may_not: str = ""  # why this reader cannot decide; "" who can

@@ -15,7 +15,7 @@ from hansard_store.runs.usage import USAGE_GROUPS, list_usage
 from hansard_web.api.bodies import usage_body
 from hansard_web.api.parameters import Cursor, Limit, one_of, read_window
 from hansard_web.api.queries import Window
-from hansard_web.api.router import Answer, NounRouter, page_answer
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.api.values import Body, stored_fields
 from hansard_web.app.site import SiteDep
 
@@ -35,17 +35,17 @@ def usage(
     by: Annotated[
         str, one_of(*USAGE_GROUPS), Query(description="day, model, agent or conversation")
     ] = "day",
-) -> Answer:
+) -> ApiResponse:
     """Sum what the runs that started in a window used; days are of UTC."""
     with site.readers.read() as connection:
         rows = list_usage(
             connection, by, since_ns=window.since_ns, until_ns=window.until_ns, limit=limit
         )
-    return Answer({"by": by, "items": [usage_body(row) for row in rows], "next_cursor": None})
+    return ApiResponse({"by": by, "items": [usage_body(row) for row in rows], "next_cursor": None})
 
 
 @router.get("/v1/conversations", "api.schemas.ConversationList")
-def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
+def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     """List conversations, the one with the newest run first."""
     with site.readers.read() as connection:
         page = list_conversations(connection, limit=limit, cursor=cursor)
@@ -53,10 +53,10 @@ def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
 
 
 @router.get("/v1/conversations/{conversation_id:path}", "api.schemas.Conversation")
-def conversation(site: SiteDep, conversation_id: str) -> Answer:
+def conversation(site: SiteDep, conversation_id: str) -> ApiResponse:
     """Show a conversation; its runs are `/v1/runs?conversation=…&sort=started_at`."""
     with site.readers.read() as connection:
-        return Answer(_conversation(get_conversation(connection, conversation_id)))
+        return ApiResponse(_conversation(get_conversation(connection, conversation_id)))
 
 
 def _conversation(item: ConversationItem) -> Body:

@@ -32,7 +32,7 @@ _TIMEOUT_MS: Final = 15_000
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class _Period:
     label: str
     url: str
     is_on: bool
@@ -84,7 +84,7 @@ class UsageTable:
 
 @dataclass(frozen=True, slots=True)
 class UsagePage:
-    periods: tuple[Period, ...]
+    periods: tuple[_Period, ...]
     period: str
     total: UsageRow
     unpriced: int  # model calls whose cost is not known
@@ -118,7 +118,7 @@ def _usage_page(
 
     return UsagePage(
         periods=tuple(
-            Period(label, f"/usage?since={name}", is_on=name == period)
+            _Period(label, f"/usage?since={name}", is_on=name == period)
             for name, (label, _) in {**_PERIODS, "all": ("all time", None)}.items()
         ),
         period=f"the last {_PERIODS[period][0]}" if period in _PERIODS else "all time",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hansard_collector.dialects.engine.span_reader import Reading, Record
+from hansard_collector.dialects.engine.span_reader import Reading, ReadRecord
 from hansard_collector.dialects.engine.values import count, text
 from hansard_compiler.calls import CallError
 
@@ -75,7 +75,7 @@ def error_of_reason(
     return CallError(type=sent, message=f"the model call ended with finish reason {sent!r}")
 
 
-def _last(records: list[Record]) -> Mapping[str, Any]:
+def _last(records: list[ReadRecord]) -> Mapping[str, Any]:
     return records[-1].attributes if records else {}
 
 

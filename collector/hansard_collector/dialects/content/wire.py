@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hansard_collector.dialects.content import chat, tool_lists
-from hansard_collector.dialects.engine.sources import Source, each
+from hansard_collector.dialects.engine.sources import FieldSource, each
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.engine.values import (
     count,
@@ -246,7 +246,7 @@ def count_in(usage: Mapping[str, Any], name: str) -> int | None:
     return _number(usage, *_PATHS[name]) if add_up is None else add_up(usage)
 
 
-def usage(name: str) -> tuple[Source, ...]:
+def usage(name: str) -> tuple[FieldSource, ...]:
     """One count of the usage in a response, or of a usage that is recorded by itself."""
 
     def read(reading: Reading, key: str) -> int | None:
@@ -255,7 +255,7 @@ def usage(name: str) -> tuple[Source, ...]:
 
     keys = {**USAGES, **dict.fromkeys(RESPONSES, "")}
     return tuple(
-        Source(key, read, label=f"{key}{{usage: {name}}}", needs=needs)
+        FieldSource(key, read, label=f"{key}{{usage: {name}}}", needs=needs)
         for key, needs in keys.items()
     )
 

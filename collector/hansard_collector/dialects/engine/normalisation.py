@@ -12,7 +12,7 @@ from hansard_collector.dialects.content.messages import MessageCache
 from hansard_collector.dialects.engine import vocabulary
 from hansard_collector.dialects.engine.item_views import NOTHING, SpanView
 from hansard_collector.dialects.engine.normal_form import Normalised
-from hansard_collector.dialects.engine.plan import Fields, Plan, adds_only, plan_for
+from hansard_collector.dialects.engine.plan import Fields, ReadingPlan, adds_only, plan_for
 from hansard_collector.dialects.engine.span_reader import Reading, start_reading
 from hansard_compiler.calls import (
     Call,
@@ -149,7 +149,7 @@ def normalise_scores(view: SpanView, messages: MessageCache) -> Normalised:
 
 def _call(
     reading: Reading,
-    plan: Plan,
+    plan: ReadingPlan,
     *,
     merged: Mapping[str, Mapping[str, Any]],
     error: CallError | None,
@@ -201,7 +201,7 @@ def _call(
 
 
 def _conversation(
-    reading: Reading, plan: Plan, *, sources: dict[str, str]
+    reading: Reading, plan: ReadingPlan, *, sources: dict[str, str]
 ) -> dict[str, tuple[Message, ...]]:
     """The messages of a call; system instructions come first unless the input repeats them."""
     if reading.role == "embedding":  # texts only: its answer is vectors
@@ -219,7 +219,7 @@ def _conversation(
     return messages
 
 
-def _tokens_sum(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tokens | None:
+def _tokens_sum(reading: Reading, plan: ReadingPlan, *, sources: dict[str, str]) -> Tokens | None:
     fields = plan.group("sums")
     if not fields or reading.attributes.get("gen_ai.operation.name") == _FETCH:
         return None
@@ -227,7 +227,7 @@ def _tokens_sum(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tok
     return tokens_of(found, sources) if found else None
 
 
-def _sum_cost(reading: Reading, plan: Plan, tokens: Tokens) -> Cost | None:
+def _sum_cost(reading: Reading, plan: ReadingPlan, tokens: Tokens) -> Cost | None:
     """What the tokens of several calls cost, where the step names their model."""
     found = take(reading, plan.group("call"))
     model = found.get("response_model") or found.get("request_model")
@@ -266,7 +266,7 @@ def _bounded(amount: float | None, most: float) -> float | None:
     return amount if amount is not None and abs(amount) <= most else None
 
 
-def _tool(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tool:
+def _tool(reading: Reading, plan: ReadingPlan, *, sources: dict[str, str]) -> Tool:
     own: dict[str, str] = {}
     found = take(reading, plan.group("tool"), own)
     sources |= {f"tool.{field}": name for field, name in own.items()}
@@ -284,7 +284,7 @@ def _tool(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tool:
 
 
 def _content(
-    reading: Reading, plan: Plan, call: Call | None, *, sources: dict[str, str]
+    reading: Reading, plan: ReadingPlan, call: Call | None, *, sources: dict[str, str]
 ) -> dict[str, Any]:
     """What a step took and gave, where neither a call nor a tool has it already."""
     if reading.role in _TOOL_ROLES or (call is not None and (call.input or call.output)):

@@ -16,7 +16,7 @@ from hansard_collector.dialects import claude_code
 from hansard_collector.dialects.content import failure, prompts
 from hansard_collector.dialects.engine import registry
 from hansard_collector.dialects.engine.item_views import SpanView
-from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.engine.sources import FieldSource
 from hansard_collector.dialects.engine.span_reader import Reading
 from hansard_collector.dialects.mappings import table
 
@@ -29,7 +29,7 @@ _HEAD = 3  # letters by which a key finds the families it may belong to
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadingPlan:
     """The present sources of each group of fields, and the dialects they belong to."""
 
     dialect: str
@@ -40,7 +40,7 @@ class Plan:
         return self.groups.get(name, ())
 
 
-def _all_sources() -> Iterable[Source]:
+def _all_sources() -> Iterable[FieldSource]:
     for fields in table.GROUPS.values():
         for sources in fields.values():
             yield from sources
@@ -80,10 +80,10 @@ _MOST_NAMES = 4096  # of spans
 _MOST_KEYS = 50_000  # flattened conversations make up a key a message and field
 _UNKNOWN_FAMILY = ""
 _family_of: dict[str, str | None] = {}  # keys repeat from span to span
-_plans: dict[tuple[object, ...], Plan] = {}
+_plans: dict[tuple[object, ...], ReadingPlan] = {}
 
 
-def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
+def plan_for(view: SpanView) -> tuple[ReadingPlan, dict[str, list[str]]]:
     """Return the plan for a span, and its keys that belong to families, by prefix."""
     attributes = view.attributes
     known = [key for key in attributes if key in _KEYS]
@@ -105,14 +105,14 @@ def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
     return plan, families
 
 
-def adds_only(plan: Plan, before: Plan, *, evidence: Sequence[str]) -> bool:
+def adds_only(plan: ReadingPlan, before: ReadingPlan, *, evidence: Sequence[str]) -> bool:
     """Return whether a plan differs from another by nothing but sources of some evidence."""
     if (plan.dialect, plan.marks) != (before.dialect, before.marks):
         return False
     return _without(plan, evidence) == _without(before, evidence)
 
 
-def _without(plan: Plan, evidence: Sequence[str]) -> dict[tuple[str, str], list[_Candidate]]:
+def _without(plan: ReadingPlan, evidence: Sequence[str]) -> dict[tuple[str, str], list[_Candidate]]:
     """Return the candidates of each field that are of other evidence."""
     found = {
         (group, name): [one for one in candidates if one[0] not in evidence]
@@ -167,7 +167,7 @@ def _prefixes_of(span_name: str) -> tuple[str, ...]:
     return tuple(f"span {prefix}" for prefix in _SPANS if span_name.startswith(prefix))
 
 
-def _make_plan(view: SpanView, *, evidence: Sequence[str]) -> Plan:
+def _make_plan(view: SpanView, *, evidence: Sequence[str]) -> ReadingPlan:
     marks = registry.dialects_of(
         scope_name=view.scope_name,
         service_name=view.resource.get("service.name"),
@@ -180,11 +180,11 @@ def _make_plan(view: SpanView, *, evidence: Sequence[str]) -> Plan:
         for group, rows in table.GROUPS.items()
         if (fields := _present(rows, present, frozenset(marks)))
     }
-    return Plan(marks[0] if marks else registry.UNKNOWN, frozenset(marks), groups)
+    return ReadingPlan(marks[0] if marks else registry.UNKNOWN, frozenset(marks), groups)
 
 
 def _present(
-    rows: Mapping[str, Sequence[Source]], evidence: frozenset[str], marks: frozenset[str]
+    rows: Mapping[str, Sequence[FieldSource]], evidence: frozenset[str], marks: frozenset[str]
 ) -> Fields:
     fields = []
     for name, sources in rows.items():

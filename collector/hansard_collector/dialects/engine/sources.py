@@ -16,7 +16,7 @@ from hansard_collector.dialects.engine.span_reader import Reading
 Read: TypeAlias = Callable[[Reading, str], Any]  # the evidence is passed on; None = not usable
 
 
-class Source(NamedTuple):
+class FieldSource(NamedTuple):
     evidence: str
     read: Read
     label: str = ""  # named in `sources`; the evidence where empty
@@ -27,24 +27,24 @@ class Source(NamedTuple):
         return self.label or self.evidence
 
 
-Rows: TypeAlias = Mapping[str, tuple[Source, ...]]  # a field and its sources, in order
+Rows: TypeAlias = Mapping[str, tuple[FieldSource, ...]]  # a field and its sources, in order
 
 
 def each(
     keys: tuple[str, ...], read: Read, needs: str = "", *, fact: str = ""
-) -> tuple[Source, ...]:
+) -> tuple[FieldSource, ...]:
     """One reader for several pieces of evidence; `fact` is what it finds inside of each."""
-    return tuple(Source(key, read, f"{key}{{{fact}}}" if fact else "", needs) for key in keys)
+    return tuple(FieldSource(key, read, f"{key}{{{fact}}}" if fact else "", needs) for key in keys)
 
 
 class _MakeSources(Protocol):
-    def __call__(self, *keys: str, needs: str = "") -> tuple[Source, ...]: ...
+    def __call__(self, *keys: str, needs: str = "") -> tuple[FieldSource, ...]: ...
 
 
 def _sources(read: Read) -> _MakeSources:
     """Return what makes the sources of some keys that are all read in one way."""
 
-    def make(*keys: str, needs: str = "") -> tuple[Source, ...]:
+    def make(*keys: str, needs: str = "") -> tuple[FieldSource, ...]:
         return each(keys, read, needs)
 
     return make
@@ -85,7 +85,7 @@ def _content(value: Any) -> Any:
 
 def members_of(
     names: Mapping[str, str], needs: str = "", *, read: Callable[[Any], Any] = _content
-) -> tuple[Source, ...]:
+) -> tuple[FieldSource, ...]:
     """Attributes that are one member each of a mapping, under the names that they have in it."""
 
     def find(reading: Reading, key: str) -> Mapping[str, Any] | None:
@@ -95,24 +95,24 @@ def members_of(
     return each(tuple(names), find, needs)
 
 
-def means(key: str, meanings: Mapping[str, Any], needs: str = "") -> Source:
+def means(key: str, meanings: Mapping[str, Any], needs: str = "") -> FieldSource:
     """What a dialect's word means, to the letter; None for unknown words."""
 
     def read(reading: Reading, evidence: str) -> Any:
         word = reading.view.attributes[evidence]
         return meanings.get(word) if isinstance(word, str) else None
 
-    return Source(key, read, needs=needs)
+    return FieldSource(key, read, needs=needs)
 
 
-def roles_of(key: str, roles: Mapping[str, str], needs: str = "") -> tuple[Source, ...]:
+def roles_of(key: str, roles: Mapping[str, str], needs: str = "") -> tuple[FieldSource, ...]:
     """The role that a dialect's word means, in any case; None for unknown words."""
 
     def read(reading: Reading, evidence: str) -> str | None:
         word = reading.view.attributes[evidence]
         return roles.get(word.lower()) if isinstance(word, str) else None
 
-    return (Source(key, read, needs=needs),)
+    return (FieldSource(key, read, needs=needs),)
 
 
 def same(*roles: str) -> dict[str, str]:
@@ -165,7 +165,7 @@ def within(
     read: Callable[[Any], Any] = values.text,
     needs: str = "",
     label: str = "",
-) -> Source:
+) -> FieldSource:
     """A value inside the JSON of an attribute."""
 
     def find(reading: Reading, evidence: str) -> Any:
@@ -176,4 +176,4 @@ def within(
             value = value.get(name)
         return None if value is None else read(value)
 
-    return Source(key, find, label or f"{key}{{{'.'.join(path)}}}", needs)
+    return FieldSource(key, find, label or f"{key}{{{'.'.join(path)}}}", needs)

@@ -16,7 +16,7 @@ _LONGEST_INDEX = 9  # digits; a longer one is no index
 _DEEPEST_KEY = 12  # segments that are separate in one flat key
 
 
-class Record(NamedTuple):
+class ReadRecord(NamedTuple):
     """A span event or a log record that carries the span's ids."""
 
     name: str
@@ -44,7 +44,7 @@ class Reading:
     role: str
     notes: list[str]
     _opened: dict[str, Any]
-    _records: list[Record] | None
+    _records: list[ReadRecord] | None
 
     @property
     def attributes(self) -> Mapping[str, Value]:
@@ -106,7 +106,7 @@ class Reading:
         attributes = self.view.attributes
         return {key[len(prefix) :]: attributes[key] for key in self.families.get(prefix, ())}
 
-    def records(self, *names: str) -> list[Record]:
+    def records(self, *names: str) -> list[ReadRecord]:
         """Return the span's events and logs with one of the names, by time, then position."""
         if self._records is None:
             self._records = sorted(
@@ -154,9 +154,9 @@ def rows(tree: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return [child for _, child in sorted(numbered, key=itemgetter(0))]
 
 
-def _of_event(event: EventView) -> Record:
-    return Record(event.name, event.time_ns, event.attributes, None)
+def _of_event(event: EventView) -> ReadRecord:
+    return ReadRecord(event.name, event.time_ns, event.attributes, None)
 
 
-def _of_log(log: LogView) -> Record:
-    return Record(log.event_name, log.time_ns, log.attributes, log.body)
+def _of_log(log: LogView) -> ReadRecord:
+    return ReadRecord(log.event_name, log.time_ns, log.attributes, log.body)

@@ -28,8 +28,8 @@ from hansard_collector.dialects import (
 from hansard_collector.dialects import hansard as own
 from hansard_collector.dialects.content import failure, prompts
 from hansard_collector.dialects.engine.sources import (
+    FieldSource,
     Rows,
-    Source,
     constant,
     each,
     flags_of,
@@ -53,60 +53,60 @@ _VA_META = "ai.telemetry.metadata"
 
 _ROLE: Rows = {
     "role": (
-        *(Source(evidence, constant(role)) for evidence, role in own.SPAN_ROLES.items()),
+        *(FieldSource(evidence, constant(role)) for evidence, role in own.SPAN_ROLES.items()),
         *roles_of("hansard.kind", own.ROLES),
         *roles_of("type", {"guardrails/guard/step/call": "llm"}),  # Guardrails' call of a model
-        Source("openinference.span.kind", openinference.prepared),
+        FieldSource("openinference.span.kind", openinference.prepared),
         *roles_of("openinference.span.kind", openinference.ROLES),
         *roles_of("gen_ai.span.kind", openinference.ROLES),  # traceAI, in OpenInference's words
         *roles_of("fi.span.kind", openinference.ROLES),
         *roles_of("langfuse.observation.type", langfuse.ROLES),
-        Source("mlflow.spanType", mlflow.role),
+        FieldSource("mlflow.spanType", mlflow.role),
         *roles_of("langsmith.span.kind", others.LANGSMITH_ROLES),
         means("span.type", claude_code.ROLES, needs=_CC),
-        Source("span.type", others.voltagent_role, needs="voltagent"),
+        FieldSource("span.type", others.voltagent_role, needs="voltagent"),
         *roles_of("entity.type", others.VOLTAGENT_ROLES, needs="voltagent"),
-        Source("span claude_code.", claude_code.role_by_name),
-        Source("spring.ai.kind", others.spring_role),
-        Source("ai.operationId", vercel_ai_sdk.role),
+        FieldSource("span claude_code.", claude_code.role_by_name),
+        FieldSource("spring.ai.kind", others.spring_role),
+        FieldSource("ai.operationId", vercel_ai_sdk.role),
         *roles_of("lmnr.span.type", others.LAMINAR_ROLES),
         *roles_of("genkit:metadata:subtype", others.GENKIT_ROLES),
         *roles_of("genkit:type", others.GENKIT_ROLES),
-        Source("span raw_gen_ai_request", constant("llm"), needs="litellm"),
+        FieldSource("span raw_gen_ai_request", constant("llm"), needs="litellm"),
         *roles_of("gen_ai.operation.name", {"execute_tool": "tool"}),
-        Source("mcp.method.name", constant("mcp")),
+        FieldSource("mcp.method.name", constant("mcp")),
         *each(("http.route", "url.path"), others.counts_only),
-        Source("url", others.counts_only, needs="logfire"),
+        FieldSource("url", others.counts_only, needs="logfire"),
         *roles_of("gen_ai.operation.name", gen_ai.ROLES),
         *roles_of("traceloop.span.kind", openllmetry.ROLES),
         *roles_of("agentops.span.kind", others.AGENTOPS_ROLES),
         *roles_of("mastra.span.type", others.MASTRA_ROLES),
         *roles_of("llm.request.type", openllmetry.REQUEST_TYPES),
         *roles_of("gen_ai.request.type", openllmetry.REQUEST_TYPES),
-        Source("haystack.component.type", haystack.role_of_component),
-        Source("haystack.agent.step.llm.output", constant("llm")),  # its generator has no span
-        Source("span haystack.", haystack.role),
+        FieldSource("haystack.component.type", haystack.role_of_component),
+        FieldSource("haystack.agent.step.llm.output", constant("llm")),  # its generator has no span
+        FieldSource("span haystack.", haystack.role),
         *(
-            Source(evidence, constant(role), needs="google_adk")
+            FieldSource(evidence, constant(role), needs="google_adk")
             for evidence, role in google_adk.SPAN_ROLES.items()
         ),
         *(
-            Source(evidence, constant(role), needs=dialect)
+            FieldSource(evidence, constant(role), needs=dialect)
             for dialect, names in others.SPAN_ROLES.items()
             for evidence, role in names.items()
         ),
-        Source("haystack.tool.name", constant("tool")),
+        FieldSource("haystack.tool.name", constant("tool")),
         *(
-            Source(evidence, constant(role), needs="llamaindex")
+            FieldSource(evidence, constant(role), needs="llamaindex")
             for evidence, role in llamaindex.SPAN_ROLES.items()
         ),
         means("codex.tool.phase", {"dispatch": "tool"}),
-        Source("lk.function_tool.name", constant("tool")),
-        Source("embedding.model_name", constant("embedding")),
-        Source("reranker.model_name", constant("rerank")),
-        Source("gen_ai.operation.name", constant("other")),  # custom operations are allowed
-        Source("request_data", pydantic_ai.role_of_request, needs="logfire"),
-        Source("span anthropic.", others.sdk_request, needs="anthropic_sdk"),
+        FieldSource("lk.function_tool.name", constant("tool")),
+        FieldSource("embedding.model_name", constant("embedding")),
+        FieldSource("reranker.model_name", constant("rerank")),
+        FieldSource("gen_ai.operation.name", constant("other")),  # custom operations are allowed
+        FieldSource("request_data", pydantic_ai.role_of_request, needs="logfire"),
+        FieldSource("span anthropic.", others.sdk_request, needs="anthropic_sdk"),
         *each(
             (
                 "gen_ai.request.model", "gen_ai.response.model", "llm.request.model_name",
@@ -123,7 +123,7 @@ _ROLE: Rows = {
 _EVERY: Rows = {
     "name": (
         *texts_of("logfire.msg"),
-        Source("ai.telemetry.functionId", vercel_ai_sdk.display_name),
+        FieldSource("ai.telemetry.functionId", vercel_ai_sdk.display_name),
         *texts_of("genkit:name"),
     ),
     "conversation_id": (
@@ -151,11 +151,11 @@ _EVERY: Rows = {
         within("metadata", "thread_id", needs="openinference"),
         within("metadata", "sessionId", needs="openinference"),
         within(_INVOCATION, "metadata", "session_id"),  # LiteLLM's
-        Source(prompts.LOGS, prompts.session_logged),
+        FieldSource(prompts.LOGS, prompts.session_logged),
     ),
     "prompt_id": (
         *each((*prompts.ROOT_KEYS, *prompts.PROMPT_KEYS), prompts.named),
-        Source("gen_ai.prompt.name", prompts.named_by_gemini),
+        FieldSource("gen_ai.prompt.name", prompts.named_by_gemini),
         *each(prompts.TURN_KEYS, prompts.named),
         *each(tuple(prompts.ENDS), prompts.named_after_prefix),
         *each(
@@ -172,7 +172,7 @@ _EVERY: Rows = {
             ),
             prompts.named_in_metadata,
         ),
-        Source(prompts.LOGS, prompts.logged),
+        FieldSource(prompts.LOGS, prompts.logged),
     ),
     "user_id": (
         *texts_of("user.id", "enduser.id", "langfuse.user.id"),
@@ -195,22 +195,24 @@ _EVERY: Rows = {
         *texts_of("gen_ai.agent.name", "agent.name", "graph.node.name"),
         *texts_of("agent_name", needs="pydantic_ai"),
         *texts_of("agent_name", needs="logfire"),
-        Source("name", others.entity_of_agent, needs="logfire_agents"),
-        Source("span agent_run", google_adk.agent_named, needs="google_adk"),
+        FieldSource("name", others.entity_of_agent, needs="logfire_agents"),
+        FieldSource("span agent_run", google_adk.agent_named, needs="google_adk"),
         *texts_of("ai.telemetry.functionId"),
-        Source("traceloop.entity.name", others.entity_of_agent),
+        FieldSource("traceloop.entity.name", others.entity_of_agent),
         *texts_of("subagent_type", needs=_CC),
         means("span.type", claude_code.AGENTS, needs=_CC),
-        Source("span session_task.turn", constant("codex"), needs="codex"),
+        FieldSource("span session_task.turn", constant("codex"), needs="codex"),
         *texts_of("lk.agent_name", "haystack.agent.name"),
-        Source("entity.name", others.entity_of_agent, needs="voltagent"),
-        Source("operation.name", others.entity_of_agent, needs="agentops"),
+        FieldSource("entity.name", others.entity_of_agent, needs="voltagent"),
+        FieldSource("operation.name", others.entity_of_agent, needs="agentops"),
         *texts_of("gen_ai.agent.id", needs="mastra"),
-        Source("graph.node.id", others.entity_of_agent),  # CrewAI's has no name beside
+        FieldSource("graph.node.id", others.entity_of_agent),  # CrewAI's has no name beside
         within("metadata", "lc_agent_name", needs="openinference"),  # LangChain's create_agent
         *texts_of("langsmith.metadata.lc_agent_name", f"{_TL}.lc_agent_name"),
-        Source("smolagents.max_steps", openinference.smolagents_name),
-        Source("span BaseWorkflowAgent.", openinference.llamaindex_agent, needs="openinference"),
+        FieldSource("smolagents.max_steps", openinference.smolagents_name),
+        FieldSource(
+            "span BaseWorkflowAgent.", openinference.llamaindex_agent, needs="openinference"
+        ),
     ),
     "agent_id": (
         *texts_of("gen_ai.agent.id", "graph.node.id"),
@@ -221,13 +223,13 @@ _EVERY: Rows = {
     "domain": texts_of("hansard.run.domain"),
     "goal": texts_of("hansard.run.goal"),
     "asked": (
-        Source("hansard.input", own.words),
+        FieldSource("hansard.input", own.words),
         others.logged("codex.user_prompt", "prompt", needs="codex"),
     ),
-    "answered": (Source("hansard.output", own.words),),
+    "answered": (FieldSource("hansard.output", own.words),),
     "cancelled": (
         *flags_of("hansard.cancelled"),
-        Source("event exception", failure.was_left),
+        FieldSource("event exception", failure.was_left),
     ),
     "workflow_name": (
         *texts_of("gen_ai.workflow.name", "traceloop.workflow.name", "workflow.name"),
@@ -241,61 +243,63 @@ _EVERY: Rows = {
     ),
     "duplicate": (
         *flags_of("hansard.duplicate"),
-        Source("span raw_gen_ai_request", constant(True), needs="litellm"),
-        Source("logfire.span_type", pydantic_ai.repeats_call),
+        FieldSource("span raw_gen_ai_request", constant(True), needs="litellm"),
+        FieldSource("logfire.span_type", pydantic_ai.repeats_call),
     ),
-    "sum_is_whole": (Source("entity.type", others.sums_all_steps, needs="voltagent"),),
+    "sum_is_whole": (FieldSource("entity.type", others.sums_all_steps, needs="voltagent"),),
     "follows_agents": (
-        Source("openinference.span.kind", openinference.always_ends_well, needs="openinference"),
+        FieldSource(
+            "openinference.span.kind", openinference.always_ends_well, needs="openinference"
+        ),
     ),
     "follows_calls": (means("span.type", claude_code.WITHOUT_STATUS, needs=_CC),),
-    "pending_of": (Source("logfire.span_type", pydantic_ai.pending_of),),
+    "pending_of": (FieldSource("logfire.span_type", pydantic_ai.pending_of),),
 }
 
 # All sources together; the first that names something wins it.
 _MERGED: Rows = {
     "metadata": (
-        Source("hansard.run.metadata.", read_family),
-        Source("metadata", read_mapping, needs="openinference"),
-        Source(f"{_LF_METADATA}.", langfuse.metadata),
-        Source(_LF_METADATA, read_mapping),
-        Source("langfuse.trace.metadata.", langfuse.metadata),
-        Source("langfuse.trace.metadata", read_mapping),
+        FieldSource("hansard.run.metadata.", read_family),
+        FieldSource("metadata", read_mapping, needs="openinference"),
+        FieldSource(f"{_LF_METADATA}.", langfuse.metadata),
+        FieldSource(_LF_METADATA, read_mapping),
+        FieldSource("langfuse.trace.metadata.", langfuse.metadata),
+        FieldSource("langfuse.trace.metadata", read_mapping),
         *each((f"{_VA_META}.", f"{_TL}.", "langsmith.metadata."), read_family),
         *each(("lmnr.association.properties.", "metadata.", "litellm.metadata."), read_family),
-        Source("ai.settings.context.", read_family),
+        FieldSource("ai.settings.context.", read_family),
     ),
     "prompt": (
         *members_of(gen_ai.PROMPT_MEMBERS, read=text),
-        Source("gen_ai.prompt.variable.", gen_ai.prompt_variables),
+        FieldSource("gen_ai.prompt.variable.", gen_ai.prompt_variables),
         *members_of(openinference.PROMPT_MEMBERS, read=openinference.opened_content),
         *members_of(langfuse.PROMPT_MEMBERS),
-        Source("traceloop.prompt.", openllmetry.prompt_fields),
-        Source(f"{_VA_META}.langfusePrompt", vercel_ai_sdk.langfuse_prompt),
+        FieldSource("traceloop.prompt.", openllmetry.prompt_fields),
+        FieldSource(f"{_VA_META}.langfusePrompt", vercel_ai_sdk.langfuse_prompt),
     ),
     "parameters": (
         *members_of(gen_ai.PARAMETERS),
-        Source(_INVOCATION, openinference.parameters),
-        Source("embedding.invocation_parameters", openinference.parameters),
-        Source("gen_ai.request.parameters", openinference.parameters, needs="traceai"),
-        Source("langfuse.observation.model.parameters", read_mapping),
-        Source("ai.settings.", vercel_ai_sdk.settings),
+        FieldSource(_INVOCATION, openinference.parameters),
+        FieldSource("embedding.invocation_parameters", openinference.parameters),
+        FieldSource("gen_ai.request.parameters", openinference.parameters, needs="traceai"),
+        FieldSource("langfuse.observation.model.parameters", read_mapping),
+        FieldSource("ai.settings.", vercel_ai_sdk.settings),
         *members_of(openllmetry.PARAMETERS),
         *members_of(claude_code.PARAMETERS, needs=_CC),
         *members_of({"codex.request.reasoning_effort": "reasoning_effort"}, read=text),
     ),
     "cost.lines": (
-        Source("llm.cost.", openinference.cost_lines),
+        FieldSource("llm.cost.", openinference.cost_lines),
         *each(("litellm.cost.", "gen_ai.cost."), others.costs),
-        Source("langfuse.observation.cost_details", langfuse.cost_lines),
-        Source("mlflow.llm.cost", mlflow.cost_lines),
+        FieldSource("langfuse.observation.cost_details", langfuse.cost_lines),
+        FieldSource("mlflow.llm.cost", mlflow.cost_lines),
     ),
 }
 
 # All sources, one after the other.
 _JOINED: Rows = {
     "evaluations": (
-        Source(gen_ai.RESULT, gen_ai.evaluations),
+        FieldSource(gen_ai.RESULT, gen_ai.evaluations),
         *each(
             (
                 "evaluations.", "trace.evaluations.", "session.evaluations.",
@@ -303,8 +307,8 @@ _JOINED: Rows = {
             ),
             openinference.evaluations,
         ),
-        Source("output.value", openinference.evaluator_output),
-        Source("pydantic_ai.decision.confidence", pydantic_ai.confidence),
+        FieldSource("output.value", openinference.evaluator_output),
+        FieldSource("pydantic_ai.decision.confidence", pydantic_ai.confidence),
     ),
 }  # fmt: skip
 

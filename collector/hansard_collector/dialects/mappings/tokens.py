@@ -11,7 +11,7 @@ from hansard_collector.dialects import (
     vercel_ai_sdk,
 )
 from hansard_collector.dialects.content import wire
-from hansard_collector.dialects.engine.sources import Rows, Source, counts_of, within
+from hansard_collector.dialects.engine.sources import FieldSource, Rows, counts_of, within
 from hansard_collector.dialects.engine.values import count
 
 _CC = claude_code.NAME
@@ -26,8 +26,8 @@ TOKENS: Rows = {
         *counts_of("llm.token_count.prompt"),
         *counts_of("ai.usage.inputTokens", "ai.usage.promptTokens", "ai.usage.tokens"),
         mlflow.number(_ML_USAGE, "input_tokens"),
-        Source(_LF_USAGE, langfuse.input_tokens, label=f"{_LF_USAGE}{{input}}"),
-        Source(
+        FieldSource(_LF_USAGE, langfuse.input_tokens, label=f"{_LF_USAGE}{{input}}"),
+        FieldSource(
             "input_tokens",
             claude_code.input_tokens,
             label="input_tokens + cache_read_tokens + cache_creation_tokens",
@@ -48,7 +48,7 @@ TOKENS: Rows = {
         *counts_of("llm.token_count.completion"),
         *counts_of("ai.usage.outputTokens", "ai.usage.completionTokens"),
         mlflow.number(_ML_USAGE, "output_tokens"),
-        Source(_LF_USAGE, langfuse.output_tokens, label=f"{_LF_USAGE}{{output}}"),
+        FieldSource(_LF_USAGE, langfuse.output_tokens, label=f"{_LF_USAGE}{{output}}"),
         *counts_of("output_tokens", needs=_CC),
         *counts_of("output_token_count", needs="codex"),
         *counts_of("decision.token_count.output", "llm.usage.completion_tokens"),
@@ -66,7 +66,7 @@ TOKENS: Rows = {
         *counts_of("gen_ai.usage.thinking_tokens", "gen_ai.usage.details.thinking_tokens"),
         *counts_of("llm.token_count.completion_details.reasoning"),
         *counts_of("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
-        Source(_LF_USAGE, langfuse.reasoning, label=f"{_LF_USAGE}{{output_reasoning_tokens}}"),
+        FieldSource(_LF_USAGE, langfuse.reasoning, label=f"{_LF_USAGE}{{output_reasoning_tokens}}"),
         within("gen_ai.usage.output_token_details", "reasoning", read=count),
         *counts_of("codex.usage.reasoning_output_tokens", "openai.reasoning_tokens"),
         *counts_of("reasoning_token_count", needs="codex"),
@@ -86,11 +86,11 @@ TOKENS: Rows = {
         *counts_of("llm.token_count.prompt_details.cache_read"),
         *counts_of("llm.token_count.prompt_details.cache_input"),
         *counts_of("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
-        Source(
+        FieldSource(
             _VA_PROVIDER, vercel_ai_sdk.provider_count("cacheReadInputTokens", "cachedPromptTokens")
         ),
         mlflow.number(_ML_USAGE, "cache_read_input_tokens"),
-        Source(_LF_USAGE, langfuse.cache_read, label=f"{_LF_USAGE}{{input_cached_tokens}}"),
+        FieldSource(_LF_USAGE, langfuse.cache_read, label=f"{_LF_USAGE}{{input_cached_tokens}}"),
         within("gen_ai.usage.input_token_details", "cache_read", read=count),
         *counts_of("cache_read_tokens", needs=_CC),
         *counts_of("cached_token_count", needs="codex"),
@@ -115,12 +115,12 @@ TOKENS: Rows = {
         *counts_of("gen_ai.usage.details.cache_creation_input_tokens"),
         *counts_of("llm.token_count.prompt_details.cache_write"),
         *counts_of("ai.usage.inputTokenDetails.cacheWriteTokens"),
-        Source(
+        FieldSource(
             _VA_PROVIDER,
             vercel_ai_sdk.provider_count("cacheCreationInputTokens", "cacheWriteTokens"),
         ),
         mlflow.number(_ML_USAGE, "cache_creation_input_tokens"),
-        Source(_LF_USAGE, langfuse.cache_write, label=f"{_LF_USAGE}{{input_cache_creation}}"),
+        FieldSource(_LF_USAGE, langfuse.cache_write, label=f"{_LF_USAGE}{{input_cache_creation}}"),
         within("gen_ai.usage.input_token_details", "cache_creation", read=count),
         *counts_of("cache_creation_tokens", needs=_CC),
         *counts_of("cache_write_token_count", needs="codex"),
@@ -133,16 +133,16 @@ TOKENS: Rows = {
     ),
     "tokens.cache_write_5m": (
         *counts_of("anthropic.usage.cache_creation.ephemeral_5m_input_tokens"),
-        Source(_LF_USAGE, langfuse.cache_write_5m),
-        Source(
+        FieldSource(_LF_USAGE, langfuse.cache_write_5m),
+        FieldSource(
             "event api_request", claude_code.logged_count("cache_creation_5m_tokens"), needs=_CC
         ),
     ),
     "tokens.cache_write_1h": (
         *counts_of("anthropic.usage.cache_creation.ephemeral_1h_input_tokens"),
         mlflow.number(_ML_USAGE, "cache_creation_input_tokens_above_1hr"),
-        Source(_LF_USAGE, langfuse.cache_write_1h),
-        Source(
+        FieldSource(_LF_USAGE, langfuse.cache_write_1h),
+        FieldSource(
             "event api_request", claude_code.logged_count("cache_creation_1h_tokens"), needs=_CC
         ),
     ),

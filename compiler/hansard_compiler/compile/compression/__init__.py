@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from hansard_compiler.compile.compression.extract import Extract
-from hansard_compiler.compile.items import CONVERSATION, Item
+from hansard_compiler.compile.items import CONVERSATION, CandidateItem
 from hansard_compiler.compile.passes.layout import frame_tokens
 from hansard_compiler.compile.ports import Compressor
-from hansard_compiler.compile.state import State
-from hansard_compiler.compile.version1.compression import Extract as ExtractOfVersion1
+from hansard_compiler.compile.state import CompileState
+from hansard_compiler.compile.version1.compression import ExtractV1 as ExtractOfVersion1
 from hansard_compiler.relevance import query_of, scorer_named
 
 # Shortening the items of one compile, by the compressor of its ports or the built-in one.
@@ -30,7 +30,7 @@ class Shortened(NamedTuple):
 class Shortener:
     """Shortens items to what they are allotted. The same item and room give the same text."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CompileState) -> None:
         self._state = state
         self._query = query_of(state, state.guarded)
         self._built_in = _built_in(state)
@@ -42,7 +42,7 @@ class Shortener:
         """Whether so many attempts in a row failed that another one is not worth its time."""
         return self._failed >= _MOST_FAILED
 
-    def shorten(self, item: Item, most: int) -> Shortened:
+    def shorten(self, item: CandidateItem, most: int) -> Shortened:
         """Return the item in at most that many tokens, its frame included.
 
         The compressor gets what may be shown and nothing else.
@@ -56,7 +56,7 @@ class Shortener:
             self._failed = self._failed + 1 if found.text is None else 0
         return found
 
-    def _shortened(self, item: Item, most: int) -> Shortened:
+    def _shortened(self, item: CandidateItem, most: int) -> Shortened:
         compressor, note = self._state.ports.compressor, None
         if compressor is not None:
             made = self._attempt(compressor, item, most)
@@ -66,7 +66,7 @@ class Shortener:
         made = self._attempt(self._built_in, item, most)
         return made if made.text is None else made._replace(note=note)
 
-    def _attempt(self, compressor: Compressor, item: Item, most: int) -> Shortened:
+    def _attempt(self, compressor: Compressor, item: CandidateItem, most: int) -> Shortened:
         state, counter = self._state, self._state.ports.counter
         if most <= 0:
             return Shortened(None, 0, "had no room")
@@ -84,7 +84,7 @@ class Shortener:
         return Shortened(clean, tokens)
 
 
-def _built_in(state: State) -> Compressor:
+def _built_in(state: CompileState) -> Compressor:
     config = state.request.compile_config
     if config.compiler_version == 1:
         return ExtractOfVersion1()
@@ -100,7 +100,7 @@ COMPRESSIBLE = frozenset({"retrieval_doc", "user_msg", "assistant_msg", "artifac
 _NEVER = frozenset({"evidence", "approval", "blocking", "verbatim"})
 
 
-def may_compress(state: State) -> Callable[[Item], bool]:
+def may_compress(state: CompileState) -> Callable[[CandidateItem], bool]:
     """Return the rule of one compile: which of its items may be shortened."""
     settings = state.request.compile_config.compression
     times = sorted(
@@ -109,7 +109,7 @@ def may_compress(state: State) -> Callable[[Item], bool]:
     turns = settings.fresh_turns
     current_us = times[min(turns, len(times)) - 1] if times and turns else None
 
-    def may(item: Item) -> bool:
+    def may(item: CandidateItem) -> bool:
         if not settings.enabled or item.kind not in COMPRESSIBLE or item.id in state.required:
             return False
         if item.tags & _NEVER or not _is_text(item):
@@ -124,7 +124,7 @@ def may_compress(state: State) -> Callable[[Item], bool]:
     return may
 
 
-def _is_text(item: Item) -> bool:
+def _is_text(item: CandidateItem) -> bool:
     """Return whether an item is one text: not a call, not reasoning, not media, not JSON."""
     if isinstance(item.content, str):
         return len(item.answers) < 2

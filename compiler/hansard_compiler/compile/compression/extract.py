@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hansard_compiler.compile.items import MICRO
-from hansard_compiler.compile.ports import Relevance, TokenCounter
+from hansard_compiler.compile.ports import RelevancePort, TokenCounter
 from hansard_compiler.relevance import Pieces
 
 _OPENING = MICRO // 4  # what a text's first piece rates beside its relevance: it names the subject
@@ -22,7 +22,7 @@ _MOST_SWAPPED = 64  # pieces that may give way to a longer one
 class Extract:
     """The built-in compressor: keeps the pieces that match the query best."""
 
-    rate: Relevance = field(default_factory=Pieces)
+    rate: RelevancePort = field(default_factory=Pieces)
 
     def __call__(
         self, text: str, *, query: str, target_tokens: int, counter: TokenCounter

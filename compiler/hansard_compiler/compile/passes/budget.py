@@ -9,15 +9,15 @@ from typing import NamedTuple
 from hansard_compiler.compile.compression import Shortened, Shortener, may_compress
 from hansard_compiler.compile.config import CompileConfig
 from hansard_compiler.compile.errors import RequiredOverBudget, RequiredWithheld
-from hansard_compiler.compile.items import MICRO, Item
+from hansard_compiler.compile.items import MICRO, CandidateItem
 from hansard_compiler.compile.passes.dependencies import closure
 from hansard_compiler.compile.passes.layout import is_persistent
 from hansard_compiler.compile.passes.score import NANO
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Ruling, State
+from hansard_compiler.compile.state import CompileState, Ruling
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Decide who goes in; what policy will withhold takes nothing and waits for its pass.
 
     Raises RequiredOverBudget, and RequiredWithheld when policy forbids what may not be dropped.
@@ -45,7 +45,7 @@ def run(state: State) -> State:
     )
 
 
-def withheld_with_groups(state: State) -> dict[str, str | None]:
+def withheld_with_groups(state: CompileState) -> dict[str, str | None]:
     """Return what policy withholds, and with it all that cannot be parted from it."""
     withheld: dict[str, str | None] = {
         item.id: None for item in state.live if state.guarded[item.id].withheld
@@ -77,7 +77,7 @@ _PINNED = Ruling("include", ReasonCode.PINNED)
 _WITHIN_BUDGET = Ruling("include", ReasonCode.WITHIN_BUDGET)
 
 
-def class_of(item: Item) -> int:
+def class_of(item: CandidateItem) -> int:
     """Return the budget class of an item, 1 to 6; what is required is of class 1 besides."""
     if item.source is not None and item.source.source_type == "human_approval":
         return 2
@@ -112,7 +112,7 @@ class _Unit(NamedTuple):
 class Allocator:
     """Fills the budget of one compile."""
 
-    def __init__(self, state: State, *, withheld: Iterable[str]) -> None:
+    def __init__(self, state: CompileState, *, withheld: Iterable[str]) -> None:
         self._state = state
         self._config: CompileConfig = state.request.compile_config
         self._items = {item.id: item for item in state.live}
@@ -120,7 +120,7 @@ class Allocator:
         self._withheld = set(withheld)
         least = self._config.min_score
         self._floor = None if least is None else round(least * NANO)
-        self._shrinks: Callable[[Item], bool] = may_compress(state)
+        self._shrinks: Callable[[CandidateItem], bool] = may_compress(state)
         # 0.1 shortened later, and left what was not used unused.
         is_first = self._config.compiler_version == 1
         self._shortener = None if is_first else Shortener(state)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hansard_compiler.compile.compression import Shortened, Shortener
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Ruling, State
+from hansard_compiler.compile.state import CompileState, Ruling
 
 _NOT_COMPRESSED = Ruling("include", ReasonCode.NOT_COMPRESSED)
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Report what was shortened; the original stays by reference.
 
     The budget gives what an item leaves of its allotment to the next one, and so has shortened it
@@ -27,7 +27,7 @@ def _compressed(note: str | None) -> Ruling:
     return Ruling("compress", ReasonCode.COMPRESSED_TO_FIT, note)
 
 
-def _of_version1(state: State) -> State:
+def _of_version1(state: CompileState) -> CompileState:
     """Shorten to what was allotted, or leave the item out."""
     rulings: dict[str, Ruling] = {}
     shortened: dict[str, tuple[str, int]] = {}
@@ -49,7 +49,7 @@ def _of_version1(state: State) -> State:
 
 
 def _take_groups_out(
-    state: State, rulings: dict[str, Ruling], shortened: dict[str, tuple[str, int]]
+    state: CompileState, rulings: dict[str, Ruling], shortened: dict[str, tuple[str, int]]
 ) -> None:
     for item_id in [one for one, what in rulings.items() if what.decision == "exclude"]:
         for member in state.groups.get(item_id, ()):

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hansard_compiler.compile.items import MICRO, Item, micro
+from hansard_compiler.compile.items import MICRO, CandidateItem, micro
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Ruling, State
+from hansard_compiler.compile.state import CompileState, Ruling
 from hansard_compiler.compile.version1.conflicts import contradictions as contradictions_of_version1
 from hansard_compiler.conflicts import Contradiction, Settled, contradictions, settle
 
@@ -16,7 +16,7 @@ _FINDERS = {1: contradictions_of_version1, 2: contradictions}
 _MOST_NAMED = 3  # items that one may be contradicted by, in its note
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Exclude the losers, each with a pointer to its winner; nothing required ever loses.
 
     Items that may contradict each other stay and are marked `possible_conflict`.
@@ -67,7 +67,7 @@ def _named(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _without_losers(state: State, rulings: Mapping[str, Ruling]) -> State:
+def _without_losers(state: CompileState, rulings: Mapping[str, Ruling]) -> CompileState:
     """Let what depends on a loser depend on its winner; a group goes on without one."""
     live = {item.id for item in state.live}
     instead = {one: what.related for one, what in rulings.items() if what.decision == "exclude"}
@@ -96,7 +96,7 @@ def _without_losers(state: State, rulings: Mapping[str, Ruling]) -> State:
     )
 
 
-def _ruling(known: dict[str, Item], item_id: str, settled: Settled) -> Ruling:
+def _ruling(known: dict[str, CandidateItem], item_id: str, settled: Settled) -> Ruling:
     if settled.open:
         reason = ReasonCode.CONFLICT_OPEN
         return Ruling("include", reason, f"differ in {settled.how}", settled.winner)
@@ -106,7 +106,7 @@ def _ruling(known: dict[str, Item], item_id: str, settled: Settled) -> Ruling:
     return Ruling("exclude", reason, note, settled.winner)
 
 
-def _believed(winner: Item, loser: Item) -> str:
+def _believed(winner: CandidateItem, loser: CandidateItem) -> str:
     """Say by how much the winner is believed more, in numbers."""
     if winner.trust != loser.trust:
         return f"trust {loser.trust / MICRO:g} against {winner.trust / MICRO:g}"

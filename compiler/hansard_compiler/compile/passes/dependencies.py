@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hansard_compiler.compile.errors import DependencyCycle, OrphanToolResult
-from hansard_compiler.compile.items import CONVERSATION, Item
+from hansard_compiler.compile.items import CONVERSATION, CandidateItem
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Ruling, State
+from hansard_compiler.compile.state import CompileState, Ruling
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Group calls, results and reasoning; resolve dependencies, at any depth.
 
     Raises OrphanToolResult, and DependencyCycle unless `cycles` is `together`: then a ring is one
@@ -40,7 +40,9 @@ def run(state: State) -> State:
     return _required_groups(after)
 
 
-def _with_rings(state: State, needs: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _with_rings(
+    state: CompileState, needs: dict[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
     found = rings(needs)
     groups = inseparable(state.live)
     if not found:
@@ -55,7 +57,7 @@ def _with_rings(state: State, needs: dict[str, tuple[str, ...]]) -> dict[str, tu
     return joined.members([item.id for item in state.live])
 
 
-def _required_groups(state: State) -> State:
+def _required_groups(state: CompileState) -> CompileState:
     """Add to what is required all that cannot be parted from it."""
     required = dict(state.required)
     for item_id in state.required:
@@ -100,7 +102,7 @@ class Groups:
         return parent
 
 
-def inseparable(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
+def inseparable(items: Sequence[CandidateItem]) -> dict[str, tuple[str, ...]]:
     """Return the groups of calls, results and reasoning; single items are left out."""
     groups = Groups()
     of_link: dict[str, list[str]] = {}
@@ -118,11 +120,11 @@ def inseparable(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
     return groups.members([item.id for item in spoken])
 
 
-def _reasoning_pairs(spoken: Sequence[Item]) -> Iterator[tuple[str, str]]:
+def _reasoning_pairs(spoken: Sequence[CandidateItem]) -> Iterator[tuple[str, str]]:
     """Pair reasoning that is an item of its own with what the assistant said or did next."""
     if not any(item.is_reasoning for item in spoken):
         return
-    waiting: Item | None = None
+    waiting: CandidateItem | None = None
     for item in sorted(spoken, key=lambda item: (item.created_us, item.position)):
         if waiting is not None and item.kind == "assistant_msg":
             yield waiting.id, item.id
@@ -132,7 +134,7 @@ def _reasoning_pairs(spoken: Sequence[Item]) -> Iterator[tuple[str, str]]:
             waiting = None
 
 
-def refuse_orphans(items: Sequence[Item]) -> None:
+def refuse_orphans(items: Sequence[CandidateItem]) -> None:
     """Raise OrphanToolResult when a result answers a call that no candidate makes."""
     spoken = [item for item in items if item.kind in CONVERSATION]
     made = {call_id for item in spoken for call_id in item.calls}

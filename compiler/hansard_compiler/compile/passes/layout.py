@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hansard_compiler.canonical import stable_hash
-from hansard_compiler.compile.items import CONVERSATION, Item, text_of
+from hansard_compiler.compile.items import CONVERSATION, CandidateItem, text_of
 from hansard_compiler.compile.models import Json
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Ruling, Section, State
+from hansard_compiler.compile.state import CompileState, Ruling, Section
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Lay out the live items; each gets its section."""
     laid_out = sections(state)
     rulings = {
@@ -52,7 +52,7 @@ _FRAME_TOKENS = 4
 _MOST_PLACES = 8  # that a header names beside the first
 
 
-def section_of(item: Item, *, since_us: tuple[int, int] | None) -> str:
+def section_of(item: CandidateItem, *, since_us: tuple[int, int] | None) -> str:
     """Return an item's section. `since_us`: time and position of the latest user request."""
     if item.kind in _STABLE_KINDS:
         return STABLE
@@ -65,37 +65,37 @@ def section_of(item: Item, *, since_us: tuple[int, int] | None) -> str:
     return TASK
 
 
-def is_persistent(item: Item) -> bool:
+def is_persistent(item: CandidateItem) -> bool:
     """Return whether an item is a profile or a workspace summary, which outlast the turn."""
     return item.kind in _PERSISTENT and bool(item.tags & _STABLE_TAGS)
 
 
-def sections(state: State) -> tuple[Section, ...]:
+def sections(state: CompileState) -> tuple[Section, ...]:
     """Lay out what went in. A group is in one section: the last of its members' sections."""
     placed = _placed(state)
     return tuple(_section(state, name, placed[name]) for name in SECTIONS)
 
 
-def _placed(state: State) -> dict[str, list[Item]]:
+def _placed(state: CompileState) -> dict[str, list[CandidateItem]]:
     latest = latest_user_request(state.live)
     since = None if latest is None else (latest.created_us, latest.position)
     of_item = {item.id: section_of(item, since_us=since) for item in state.live}
     for group in {group for item in state.live if (group := state.groups.get(item.id))}:
         furthest = max((of_item[one] for one in group if one in of_item), key=SECTIONS.index)
         of_item.update((one, furthest) for one in group if one in of_item)
-    placed: dict[str, list[Item]] = {name: [] for name in SECTIONS}
+    placed: dict[str, list[CandidateItem]] = {name: [] for name in SECTIONS}
     for item in state.live:
         placed[of_item[item.id]].append(item)
     return {name: _ordered(items) for name, items in placed.items()}
 
 
-def latest_user_request(items: Sequence[Item]) -> Item | None:
+def latest_user_request(items: Sequence[CandidateItem]) -> CandidateItem | None:
     """Return the latest message of the user, None where there is none."""
     requests = [item for item in items if item.kind == "user_msg"]
     return max(requests, key=lambda item: (item.created_us, item.position), default=None)
 
 
-def _ordered(items: list[Item]) -> list[Item]:
+def _ordered(items: list[CandidateItem]) -> list[CandidateItem]:
     """Put reference material first, by kind; then what was said, as it was said.
 
     Results stand directly after the call they answer, whatever else happened between.
@@ -106,7 +106,7 @@ def _ordered(items: list[Item]) -> list[Item]:
     spoken.sort(key=lambda item: (item.created_us, item.position))
     results = {call_id: item for item in spoken for call_id in item.answers}
     made = {call_id for item in spoken for call_id in item.calls}
-    done: dict[str, Item] = {}
+    done: dict[str, CandidateItem] = {}
     for item in spoken:
         if any(call_id in made for call_id in item.answers):
             continue  # comes with its call
@@ -117,7 +117,7 @@ def _ordered(items: list[Item]) -> list[Item]:
     return [*material, *done.values()]
 
 
-def _section(state: State, name: str, items: list[Item]) -> Section:
+def _section(state: CompileState, name: str, items: list[CandidateItem]) -> Section:
     entries = tuple(_entry(state, item) for item in items)
     tokens = sum(shown_tokens(state, item.id) for item in items)
     # Of what is sent: an item's id is no part of it.
@@ -126,13 +126,13 @@ def _section(state: State, name: str, items: list[Item]) -> Section:
     return Section(name, tuple(item.id for item in items), tokens, digest, entries)
 
 
-def shown_tokens(state: State, item_id: str) -> int:
+def shown_tokens(state: CompileState, item_id: str) -> int:
     """Return what an item costs as it is sent."""
     shortened = state.shortened.get(item_id)
     return shortened[1] if shortened else state.tokens[item_id]
 
 
-def header(item: Item) -> str:
+def header(item: CandidateItem) -> str:
     """Return the line that names, for a reader of the prompt, what is below it, and where else.
 
     `PASS` of two tests is sent once and says of which: `[file: login.txt; refund.txt]`.
@@ -143,13 +143,13 @@ def header(item: Item) -> str:
     return f"[{item.kind}: {'; '.join(map(str, places))}]" if places else f"[{item.kind}]"
 
 
-def frame_tokens(item: Item) -> int:
+def frame_tokens(item: CandidateItem) -> int:
     """Return an estimate of what the header and the message around an item cost."""
     has_header = item.kind not in _ROLE or (item.kind == "tool_result" and not item.answers)
     return _FRAME_TOKENS + len(header(item)) // 3 if has_header else _FRAME_TOKENS
 
 
-def _entry(state: State, item: Item) -> Json:
+def _entry(state: CompileState, item: CandidateItem) -> Json:
     """Return an item as it is sent, without anything that changes from turn to turn by itself."""
     guarded = state.guarded[item.id]
     shortened = state.shortened.get(item.id)
@@ -163,11 +163,11 @@ def _entry(state: State, item: Item) -> Json:
     return {"item_id": item.id, "kind": item.kind, "role": _ROLE[item.kind], "parts": parts}
 
 
-def _clean_header(state: State, item: Item) -> str:
+def _clean_header(state: CompileState, item: CandidateItem) -> str:
     return state.ports.redactor.redact_text(header(item)).text
 
 
-def _parts(state: State, item: Item, shortened: str | None) -> list[Any]:
+def _parts(state: CompileState, item: CandidateItem, shortened: str | None) -> list[Any]:
     content = state.guarded[item.id].content
     parts = content.get("parts") if isinstance(content, Mapping) else None
     if item.kind == "tool_result" and item.answers:
@@ -180,7 +180,9 @@ def _parts(state: State, item: Item, shortened: str | None) -> list[Any]:
     return [{"type": "text", "text": text}]
 
 
-def _result_parts(item: Item, content: Any, parts: Any, shortened: str | None) -> list[Any]:
+def _result_parts(
+    item: CandidateItem, content: Any, parts: Any, shortened: str | None
+) -> list[Any]:
     if isinstance(parts, list) and shortened is None:
         return parts
     text = content if shortened is None else shortened

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hansard_compiler.compile.items import from_context_item, from_memory, from_tool
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Ruling, State
+from hansard_compiler.compile.state import CompileState, Ruling
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Take over context items, then memories, then tool definitions."""
     request = state.request
     items = [from_context_item(one, at) for at, one in enumerate(request.context_items)]

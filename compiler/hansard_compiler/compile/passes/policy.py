@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hansard_compiler.compile.passes.budget import withheld_with_groups
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Guarded, Ruling, State
+from hansard_compiler.compile.state import CompileState, Guarded, Ruling
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Apply the verdicts that every pass since the scores has already worked under."""
     rulings: dict[str, Ruling] = {}
     for item_id, cause in withheld_with_groups(state).items():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.compile.receipts import originals, receipts_of
-from hansard_compiler.compile.state import Ruling, State
+from hansard_compiler.compile.state import CompileState, Ruling
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Make one receipt for every candidate, those long out included."""
     usual = Ruling("include", ReasonCode.RECORDED)
     contents = originals(state)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hansard_compiler.compile.passes.layout import payload
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Ruling, State
+from hansard_compiler.compile.state import CompileState, Ruling
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Render what was laid out."""
     made = payload(state.sections)
     renderer = state.ports.renderer

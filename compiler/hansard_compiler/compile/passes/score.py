@@ -9,11 +9,11 @@ from operator import mul
 from typing import Any
 
 from hansard_compiler.compile.config import CompileConfig, Weights
-from hansard_compiler.compile.items import MICRO, Item, counted_text, micro
+from hansard_compiler.compile.items import MICRO, CandidateItem, counted_text, micro
 from hansard_compiler.compile.passes.layout import frame_tokens, latest_user_request
 from hansard_compiler.compile.ports import TokenCounter
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Guarded, Ruling, Score, State
+from hansard_compiler.compile.state import CompileState, Guarded, ItemScore, Ruling
 from hansard_compiler.compile.visibility import guard_all
 from hansard_compiler.relevance import query_of, scorer_named
 
@@ -28,13 +28,13 @@ from hansard_compiler.relevance import query_of, scorer_named
 # Freshness is half_life / (half_life + age): 1 when new, a half after one half-life; a hyperbola,
 # because it needs no power function, which machines round differently.
 
-TERMS = Score._fields[:-1]
+TERMS = ItemScore._fields[:-1]
 SUBTRACTED = frozenset({"staleness", "risk"})
 NANO = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Scorer:
+class _Scorer:
     """Scores items under one configuration, as of one moment."""
 
     weights: tuple[int, ...]  # thousandths, negative for what is subtracted
@@ -44,7 +44,9 @@ class Scorer:
     risk: Mapping[str, int]
     pinned: frozenset[str]
 
-    def score(self, item: Item, *, relevance: int, pressure: int, priority: int) -> Score:
+    def score(
+        self, item: CandidateItem, *, relevance: int, pressure: int, priority: int
+    ) -> ItemScore:
         """Return an item's terms and their weighted sum; the three are millionths."""
         age = self.now_us - item.fresh_us
         if age < 0:
@@ -63,9 +65,9 @@ class Scorer:
             self._staleness(item, age),
             risk,
         )
-        return Score(*terms, sum(map(mul, terms, self.weights)))
+        return ItemScore(*terms, sum(map(mul, terms, self.weights)))
 
-    def _staleness(self, item: Item, age: int) -> int:
+    def _staleness(self, item: CandidateItem, age: int) -> int:
         """Return the share of its time to live that is spent, or how far it is past being new."""
         if item.expires_us is not None and item.expires_us > item.fresh_us:
             return min(MICRO, MICRO * age // (item.expires_us - item.fresh_us))
@@ -73,9 +75,9 @@ class Scorer:
         return MICRO * over // (over + self.stale_after_us) if over > 0 else 0
 
 
-def scorer(config: CompileConfig, *, now_us: int) -> Scorer:
+def scorer(config: CompileConfig, *, now_us: int) -> _Scorer:
     """Return the scorer of a configuration."""
-    return Scorer(
+    return _Scorer(
         weights=weights_milli(config.weights),
         now_us=now_us,
         half_life_us=config.freshness_half_life_s * MICRO,
@@ -97,7 +99,7 @@ def pressure(dependents: int, *, needed_by_required: bool) -> int:
     return MICRO if needed_by_required else MICRO * dependents // (dependents + 1)
 
 
-def breakdown(score: Score | None, weights: tuple[int, ...], *, scorer: str) -> dict[str, Any]:
+def breakdown(score: ItemScore | None, weights: tuple[int, ...], *, scorer: str) -> dict[str, Any]:
     """Return every term with value, weight and points, and the score they add up to.
 
     Of relevance also the `scorer` that rated it, with its version. `value` is in millionths,
@@ -121,7 +123,7 @@ def decimal_text(points: int) -> str:
     return f"{sign}{whole}.{rest:09d}".rstrip("0").rstrip(".")
 
 
-def _own_risk(item: Item) -> int:
+def _own_risk(item: CandidateItem) -> int:
     """Return the risk its owner gave it in `metadata.risk`, 0 to 1."""
     found = item.metadata.get("risk")
     if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found <= 1:
@@ -132,7 +134,7 @@ def _own_risk(item: Item) -> int:
 _MEDIA_TOKENS = 1_000  # about one image; giving `token_estimate` is exact
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Give every live item its nine terms, and find out what may be shown of it."""
     guarded = guard_all(state)
     scores = _scores(state, guarded)
@@ -141,7 +143,7 @@ def run(state: State) -> State:
     return state.after("score", usual, guarded=guarded, scores=scores, tokens=tokens)
 
 
-def _scores(state: State, guarded: Mapping[str, Guarded]) -> dict[str, Score]:
+def _scores(state: CompileState, guarded: Mapping[str, Guarded]) -> dict[str, ItemScore]:
     config = state.request.compile_config
     rate = scorer(config, now_us=state.now_us)
     relevant = _relevance(state, guarded)
@@ -157,7 +159,7 @@ def _scores(state: State, guarded: Mapping[str, Guarded]) -> dict[str, Score]:
     }
 
 
-def _pressures(state: State) -> dict[str, int]:
+def _pressures(state: CompileState) -> dict[str, int]:
     """Return the dependency term of what others need; few items are."""
     dependents = Counter(one for needs in state.needs.values() for one in needs)
     needed = {one for item_id in state.required for one in state.needs.get(item_id, ())}
@@ -167,7 +169,7 @@ def _pressures(state: State) -> dict[str, int]:
     }
 
 
-def _relevance(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
+def _relevance(state: CompileState, guarded: Mapping[str, Guarded]) -> dict[str, int]:
     """Return each item's relevance; the current request has the highest."""
     settings = state.request.compile_config.relevance
     rate = state.ports.relevance or scorer_named(settings.scorer, settings)
@@ -181,14 +183,14 @@ def _relevance(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
     return found if latest is None else {**found, latest.id: MICRO}
 
 
-def _searched(item: Item, text: str) -> str:
+def _searched(item: CandidateItem, text: str) -> str:
     """Return a text with the name of its source, which often names its subject."""
     source = item.source
     name = (source.title or source.uri) if source else None
     return f"{name}\n{text}" if name else text
 
 
-def _tokens(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
+def _tokens(state: CompileState, guarded: Mapping[str, Guarded]) -> dict[str, int]:
     found = {}
     for item in state.live:
         shown = guarded[item.id]

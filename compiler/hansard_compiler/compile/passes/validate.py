@@ -12,18 +12,18 @@ from hansard_compiler.compile.errors import (
     MissingProvenance,
     RequiredWithheld,
 )
-from hansard_compiler.compile.items import MICRO, Item
+from hansard_compiler.compile.items import MICRO, CandidateItem
 from hansard_compiler.compile.models import size_bytes
 from hansard_compiler.compile.passes.dependencies import inseparable
 from hansard_compiler.compile.passes.layout import latest_user_request
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_compiler.compile.state import Ruling, State
+from hansard_compiler.compile.state import CompileState, Ruling
 
 _ANY = "*"
 _MOST_BYTES_A_CHARACTER = 4
 
 
-def run(state: State) -> State:
+def run(state: CompileState) -> CompileState:
     """Check every item; exclude the expired ones and those of another scope.
 
     Raises InvalidItem, MissingProvenance or ItemTooLarge: one bad item fails the compile, since
@@ -47,7 +47,7 @@ def run(state: State) -> State:
     return state.after("validate", Ruling("include", ReasonCode.VALID), rulings, required=required)
 
 
-def _removed(state: State) -> dict[str, Ruling]:
+def _removed(state: CompileState) -> dict[str, Ruling]:
     """Leave out what a replay is to do without, before any other reason."""
     removed = set(state.request.removed_items)
     ruling = Ruling("exclude", ReasonCode.REMOVED_BY_REPLAY)
@@ -81,12 +81,12 @@ def _meets(expected: Any, value: Any) -> bool:
     return value is not None and bool(expected == value)
 
 
-def _out_of_scope(item: Item, scope: Mapping[str, Any]) -> Ruling:
+def _out_of_scope(item: CandidateItem, scope: Mapping[str, Any]) -> Ruling:
     keys = [key for key, value in item.scope.items() if not _meets(value, scope.get(key))]
     return Ruling("exclude", ReasonCode.OUT_OF_SCOPE, f"differs in {', '.join(sorted(keys))}")
 
 
-def _refuse(items: Sequence[Item], *, most_bytes: int) -> None:
+def _refuse(items: Sequence[CandidateItem], *, most_bytes: int) -> None:
     item_ids = [item.id for item in items]
     if len(set(item_ids)) < len(items):
         counts = Counter(item_ids)
@@ -107,7 +107,7 @@ def _refuse(items: Sequence[Item], *, most_bytes: int) -> None:
 
 
 def required_of(
-    items: Sequence[Item],
+    items: Sequence[CandidateItem],
     *,
     kinds: Collection[str],
     groups: Mapping[str, tuple[str, ...]],
@@ -129,7 +129,7 @@ def required_of(
     return required
 
 
-def _reason(item: Item, kinds: Collection[str]) -> ReasonCode | None:
+def _reason(item: CandidateItem, kinds: Collection[str]) -> ReasonCode | None:
     if item.kind == "constraint" and "soft" not in item.tags:
         return ReasonCode.HARD_CONSTRAINT
     if item.kind == "tool_result" and "blocking" in item.tags and "resolved" not in item.tags:
@@ -150,7 +150,7 @@ _REASONS: Final = {
 }
 
 
-def not_standing(items: Iterable[Item]) -> dict[str, Ruling]:
+def not_standing(items: Iterable[CandidateItem]) -> dict[str, Ruling]:
     """Return why memories are to be left out, by their records; those that hold are not in.
 
     Nothing required is spared: a constraint that a person took back is none.

@@ -17,7 +17,7 @@ _FIRST_BONUS = 3  # the opening says what a text is about
 
 
 @dataclass(frozen=True, slots=True)
-class Extract:
+class ExtractV1:
     """0.1's compressor: keeps the pieces that match the query best."""
 
     def __call__(

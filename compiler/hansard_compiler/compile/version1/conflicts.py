@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any, NamedTuple, TypeAlias
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.compile.items import Item
+from hansard_compiler.compile.items import CandidateItem
 from hansard_compiler.conflicts.resolution import Contradiction, belief, pair
 from hansard_compiler.words import terms, terms_of
 
@@ -91,7 +91,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-class Claim(NamedTuple):
+class _Claim(NamedTuple):
     """One statement of an item, taken apart for comparing."""
 
     item_id: str
@@ -109,7 +109,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class _Fact:
     """A structured claim: one key, one value."""
 
     item_id: str
@@ -123,7 +123,7 @@ _Token: TypeAlias = tuple[int, tuple[str, ...], tuple[float, str]]  # kind, term
 _NOTHING = (0.0, "")
 
 
-def fact_of(item: Item) -> Fact | None:
+def fact_of(item: CandidateItem) -> _Fact | None:
     """Return the structured fact an item states, in its content or its metadata."""
     for holder in (item.content, item.metadata):
         if not isinstance(holder, Mapping) or "value" not in holder:
@@ -132,11 +132,11 @@ def fact_of(item: Item) -> Fact | None:
         attribute = holder.get("attribute", holder.get("predicate", ""))
         if isinstance(subject, str) and isinstance(attribute, str):
             key = (_plain(subject), _plain(attribute))
-            return Fact(item.id, key, _value_text(holder["value"]))
+            return _Fact(item.id, key, _value_text(holder["value"]))
     return None
 
 
-def claims_of(item: Item, text: str) -> Iterator[Claim]:
+def claims_of(item: CandidateItem, text: str) -> Iterator[_Claim]:
     """Return what the sentences of a note claim, of a longer text those of its opening."""
     is_note = item.kind in _NOTES and len(text) <= _NOTE_CHARACTERS
     read = text if is_note else text[:_OPENING_CHARACTERS]
@@ -174,7 +174,7 @@ def _is_telling(sentence: str) -> bool:
     return _DIGIT.search(sentence) is not None or any(map(sentence.__contains__, _DENIALS))
 
 
-def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
+def _claim(item_id: str, sentence: str, *, corrects: bool) -> _Claim:
     if corrects:
         sentence = _WAS.sub("to ", _LEAD.sub("", sentence))
     words, numbers, negated, verb_at = _read(sentence)
@@ -186,8 +186,8 @@ def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
     claim = subject | value, frozenset(numbers), negated, corrects
     has_form = verb_at is not None and 2 <= len(subject) <= _LONGEST_SUBJECT
     if not has_form or len(value) > _LONGEST_VALUE:
-        return Claim(item_id, *claim)
-    return Claim(item_id, *claim, subject, value)
+        return _Claim(item_id, *claim)
+    return _Claim(item_id, *claim, subject, value)
 
 
 def _read(sentence: str) -> _Read:
@@ -268,7 +268,7 @@ _COMMON = 32  # a word in more claims than this does not suggest that two of the
 _MOST_COMPARED = 8  # claims with one word in common, the latest
 
 
-def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Contradiction]:
+def contradictions(items: Sequence[CandidateItem], texts: Mapping[str, str]) -> list[Contradiction]:
     """Return every contradiction found among items that make claims, in a fixed order."""
     claiming = [item for item in items if item.kind in CLAIMING]
     found: dict[tuple[str, str], Contradiction] = {}
@@ -280,12 +280,12 @@ def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Cont
 # --- finding ----------------------------------------------------------------------------------
 
 
-def _of_facts(items: Sequence[Item]) -> Iterator[Contradiction]:
+def _of_facts(items: Sequence[CandidateItem]) -> Iterator[Contradiction]:
     """Return pairs of facts with one key and two values: each against the most believed values.
 
     Three values are enough to settle any but an odd case, and keep this linear.
     """
-    of_key: dict[tuple[str, str], list[tuple[str, Item]]] = defaultdict(list)
+    of_key: dict[tuple[str, str], list[tuple[str, CandidateItem]]] = defaultdict(list)
     for item in items:
         fact = fact_of(item)
         if fact is not None:
@@ -293,14 +293,14 @@ def _of_facts(items: Sequence[Item]) -> Iterator[Contradiction]:
     for stated in of_key.values():
         if len(stated) < 2:
             continue
-        best: dict[str, Item] = {}
+        best: dict[str, CandidateItem] = {}
         for value, item in sorted(stated, key=lambda one: belief(one[1], False)):
             yield from (pair(rival, item, "value") for held, rival in best.items() if held != value)
             if len(best) < _RIVAL_VALUES:
                 best.setdefault(value, item)
 
 
-def _of_claims(items: Sequence[Item], texts: Mapping[str, str]) -> Iterator[Contradiction]:
+def _of_claims(items: Sequence[CandidateItem], texts: Mapping[str, str]) -> Iterator[Contradiction]:
     claims = [claim for item in items for claim in claims_of(item, texts[item.id])]
     known = {item.id: item for item in items}
     for first, second in _alike(claims):
@@ -312,7 +312,7 @@ def _of_claims(items: Sequence[Item], texts: Mapping[str, str]) -> Iterator[Cont
             yield pair(known[first.item_id], known[second.item_id], how, by)
 
 
-def _alike(claims: Sequence[Claim]) -> Iterator[tuple[Claim, Claim]]:
+def _alike(claims: Sequence[_Claim]) -> Iterator[tuple[_Claim, _Claim]]:
     """Return pairs of claims of different items that may be about one thing.
 
     Two sets that share a fixed part of their words share one of their rarest few (the prefix
@@ -335,7 +335,7 @@ def _alike(claims: Sequence[Claim]) -> Iterator[tuple[Claim, Claim]]:
                 yield claims[other], claim
 
 
-def _comparable(claims: Sequence[Claim]) -> list[Claim]:
+def _comparable(claims: Sequence[_Claim]) -> list[_Claim]:
     """Leave out what nothing can contradict: plain claims without a negation of their words."""
     denied = {word for claim in claims if claim.negated for word in claim.words}
     return [
@@ -345,7 +345,7 @@ def _comparable(claims: Sequence[Claim]) -> list[Claim]:
     ]
 
 
-def _ranked(claims: Sequence[Claim]) -> tuple[dict[str, int], int]:
+def _ranked(claims: Sequence[_Claim]) -> tuple[dict[str, int], int]:
     """Return every word's rank from the rarest, and from which rank on words are common."""
     counts = Counter(word for claim in claims for word in claim.words)
     counts.update(word for claim in claims for word in claim.subject)
@@ -354,7 +354,7 @@ def _ranked(claims: Sequence[Claim]) -> tuple[dict[str, int], int]:
     return {word: rank for rank, word in enumerate(ranked)}, rare
 
 
-def _buckets(claim: Claim, rank: Mapping[str, int], common: int) -> Iterator[Hashable]:
+def _buckets(claim: _Claim, rank: Mapping[str, int], common: int) -> Iterator[Hashable]:
     yield claim.words
     words, subject = claim.words, claim.subject
     for at in sorted([rank[word] for word in words])[: _prefix(len(words), _ALIKE_PCT)]:
@@ -369,7 +369,7 @@ def _prefix(size: int, pct: int) -> int:
     return size - ceil(size * pct / 100) + 1 if size else 0
 
 
-def _differ(a: Claim, b: Claim) -> str | None:
+def _differ(a: _Claim, b: _Claim) -> str | None:
     """Say in what two claims contradict each other; None when they may both hold."""
     common = len(a.words & b.words)
     either = len(a.words) + len(b.words) - common
@@ -385,7 +385,7 @@ def _differ(a: Claim, b: Claim) -> str | None:
     return "value" if _values_differ(a, b) else None
 
 
-def _numbers_differ(a: Claim, b: Claim) -> bool:
+def _numbers_differ(a: _Claim, b: _Claim) -> bool:
     """Return whether both give one number each, of one unit, and not the same."""
     if len(a.numbers) != 1 or len(b.numbers) != 1:
         return False
@@ -393,11 +393,11 @@ def _numbers_differ(a: Claim, b: Claim) -> bool:
     return unit == other_unit and one != other
 
 
-def _same_subject(a: Claim, b: Claim) -> bool:
+def _same_subject(a: _Claim, b: _Claim) -> bool:
     common = len(a.subject & b.subject)
     return common >= 2 and 100 * common >= _SUBJECT_PCT * len(a.subject | b.subject)
 
 
-def _values_differ(a: Claim, b: Claim) -> bool:
+def _values_differ(a: _Claim, b: _Claim) -> bool:
     short = 0 < len(a.value) <= 4 and 0 < len(b.value) <= 4
     return short and not a.value & b.value and not (a.numbers or b.numbers)

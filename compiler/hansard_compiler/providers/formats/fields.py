@@ -216,7 +216,7 @@ def block_of(part: Part, provider: str) -> Json | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class _Tool:
     """A tool of the developer's own."""
 
     name: str
@@ -225,7 +225,7 @@ class Tool:
     strict: bool | None = None
 
 
-def neutral_tool(tool: Mapping[str, Any]) -> Tool | None:
+def neutral_tool(tool: Mapping[str, Any]) -> _Tool | None:
     """Return a tool in its neutral form; None for a provider's built-in one, to pass as it is."""
     if tool.get("type") not in (None, "function"):
         return None
@@ -235,7 +235,7 @@ def neutral_tool(tool: Mapping[str, Any]) -> Tool | None:
     if not isinstance(name, str) or not name:
         raise NotRenderable(f"a tool without a name: {sorted(fields)}")
     parameters = fields.get("parameters") or fields.get("input_schema")
-    return Tool(
+    return _Tool(
         name,
         fields.get("description") or "",
         dict(parameters) if parameters else {"type": "object", "properties": {}},

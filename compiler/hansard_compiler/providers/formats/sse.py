@@ -15,14 +15,14 @@ from hansard_compiler.providers.formats.fields import Body, integer, text
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """One event; `name` is empty where the stream gives none."""
 
     name: str
     data: str
 
 
-def read_events(body: bytes) -> Iterator[Event]:
+def read_events(body: bytes) -> Iterator[ServerSentEvent]:
     """Yield the events of a body in order.
 
     An event that was cut off before its empty line is left out, as a browser does. Bytes that are
@@ -33,7 +33,7 @@ def read_events(body: bytes) -> Iterator[Event]:
     for line in lines[:-1]:  # what follows the last line end is no whole line
         if not line:
             if data:
-                yield Event(name, "\n".join(data))
+                yield ServerSentEvent(name, "\n".join(data))
             name, data = "", []
             continue
         key, _, value = line.partition(":")

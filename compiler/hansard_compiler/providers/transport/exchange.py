@@ -108,7 +108,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProviderResponse:
     """A call that came back: its normal form, the response as JSON, and the exchange itself.
 
     `shortfall` is an answer's own failure: cut at the limit, stopped by a filter. What there is of

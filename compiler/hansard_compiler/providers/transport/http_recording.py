@@ -19,11 +19,11 @@ import httpx2
 from hansard_compiler.providers.transport.exchange import Attempt, recorded_headers, sent_headers
 from hansard_compiler.providers.transport.failure_classes import retry_after_s
 
-_current: ContextVar[Recording | None] = ContextVar("hansard_recording", default=None)
+_current: ContextVar[_Recording | None] = ContextVar("hansard_recording", default=None)
 
 
 @dataclass(slots=True)
-class Recording:
+class _Recording:
     """The attempts of one call so far."""
 
     attempts: list[Attempt] = field(default_factory=list)
@@ -45,9 +45,9 @@ class Recording:
 
 
 @contextmanager
-def recording() -> Iterator[Recording]:
+def recording() -> Iterator[_Recording]:
     """Collect the attempts made in this block, in this thread."""
-    made = Recording()
+    made = _Recording()
     token = _current.set(made)
     try:
         yield made
@@ -78,7 +78,7 @@ def _on_request(request: httpx2.Request) -> None:
         made.begin(request)
 
 
-def _keep_response(made: Recording, response: httpx2.Response) -> None:
+def _keep_response(made: _Recording, response: httpx2.Response) -> None:
     headers = recorded_headers(dict(response.headers))
     made.change(-1, status=response.status_code, headers=headers)
     assert isinstance(response.stream, httpx2.SyncByteStream)
@@ -98,7 +98,7 @@ class _RecordedStream(httpx2.SyncByteStream):
     """A response's body that is recorded while it is read, however the reading ends."""
 
     def __init__(
-        self, inner: httpx2.SyncByteStream, made: Recording, index: int, started_ns: int
+        self, inner: httpx2.SyncByteStream, made: _Recording, index: int, started_ns: int
     ) -> None:
         self._inner = inner
         self._made = made

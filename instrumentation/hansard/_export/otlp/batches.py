@@ -9,9 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard._config.setting import GRPC
-from hansard._export.otlp.exporter import Answer, Outcome, Sender, is_hansard, make_sender
+from hansard._export.otlp.exporter import (
+    ExportOutcome,
+    ExportResponse,
+    ExportSender,
+    is_hansard,
+    make_sender,
+)
 from hansard._export.otlp.spans import logs_of, spans_of
-from hansard._export.spool import RECORD_BYTES, Kind, Payload, SpoolFile
+from hansard._export.spool import RECORD_BYTES, SpooledPayload, SpoolFile, SpoolKind
 from hansard._runtime.fork_locks import apart_from_forks
 
 if TYPE_CHECKING:
@@ -27,14 +33,14 @@ _MOST_AT_HANSARD: Final = 60 << 20  # of the 64 MiB that it takes in one request
 _MOST_OVER_GRPC: Final = 7 << 19
 _MOST_OVER_HTTP: Final = 16 << 20
 _UPLOAD_AGAIN_S: Final = 60.0  # after an endpoint took no uploads
-_CLOSED: Final = Answer(Outcome.LATER, "the program ends")
+_CLOSED: Final = ExportResponse(ExportOutcome.LATER, "the program ends")
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
     """The outcome of a batch. `refused` are items that will never be taken."""
 
-    response: Answer
+    response: ExportResponse
     refused: Sequence[Any] = field(default=())
 
 
@@ -44,28 +50,28 @@ class Courier:
     def __init__(self, settings: Settings, resource: Resource) -> None:
         self._settings = settings
         self._resource = resource  # of the process that sends payloads, of any process
-        self._sender: Sender | None = None
+        self._sender: ExportSender | None = None
         self._doubts: dict[object, int] = {}
         self._is_hansard: bool | None = None
         self._uploader: Uploader | None = None
         self._no_uploads_until_s = 0.0
         self._is_closed = False
 
-    def deliver(self, kind: Kind, items: Sequence[Any], *, name: object = None) -> Delivered:
+    def deliver(self, kind: SpoolKind, items: Sequence[Any], *, name: object = None) -> Delivered:
         """Send items once. What is refused is found by halving, and returned apart.
 
         `name` is what a batch that is tried again is known by: after some failures that may be its
         own, an empty request shows whether they are.
         """
         response = self._send(kind, items)
-        if response.outcome is Outcome.DOUBTFUL and self._is_own_fault(kind, name):
-            response = Answer(Outcome.REFUSED, response.reason)
-        if response.outcome is not Outcome.REFUSED:
+        if response.outcome is ExportOutcome.DOUBTFUL and self._is_own_fault(kind, name):
+            response = ExportResponse(ExportOutcome.REFUSED, response.reason)
+        if response.outcome is not ExportOutcome.REFUSED:
             return Delivered(response)
         self._doubts.pop(name, None)
         return self._narrow(kind, items, response)
 
-    def _narrow(self, kind: Kind, items: Sequence[Any], response: Answer) -> Delivered:
+    def _narrow(self, kind: SpoolKind, items: Sequence[Any], response: ExportResponse) -> Delivered:
         refused: list[Any] = []
         parts: deque[Sequence[Any]] = deque(_halves(items) if len(items) > 1 else ())
         if len(items) <= 1:
@@ -75,38 +81,40 @@ class Courier:
             part = parts.popleft()
             of_part = self._send(kind, part) if budget > 0 else response
             budget -= 1
-            if of_part.outcome in (Outcome.REFUSED, Outcome.DOUBTFUL):
+            if of_part.outcome in (ExportOutcome.REFUSED, ExportOutcome.DOUBTFUL):
                 if len(part) > 1 and budget > 0:
                     parts.extend(_halves(part))
                 else:
                     refused.extend(part)
-            elif of_part.outcome is not Outcome.ACCEPTED:
+            elif of_part.outcome is not ExportOutcome.ACCEPTED:
                 # It went away meanwhile: all of it is tried again, what arrived is known there.
                 return Delivered(of_part)
-        return Delivered(Answer(Outcome.REFUSED, response.reason), refused)
+        return Delivered(ExportResponse(ExportOutcome.REFUSED, response.reason), refused)
 
-    def _is_own_fault(self, kind: Kind, name: object) -> bool:
+    def _is_own_fault(self, kind: SpoolKind, name: object) -> bool:
         if name is None:
             return False
         self._doubts[name] = self._doubts.get(name, 0) + 1
         if self._doubts[name] < _MOST_DOUBTS:
             return False
-        return self._send(kind, ()).outcome is Outcome.ACCEPTED
+        return self._send(kind, ()).outcome is ExportOutcome.ACCEPTED
 
-    def _send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+    def _send(self, kind: SpoolKind, items: Sequence[Any]) -> ExportResponse:
         if self._is_closed:
             return _CLOSED
         if self._sender is None:
             with apart_from_forks():
-                for each in (Kind.TRACES, Kind.LOGS):
+                for each in (SpoolKind.TRACES, SpoolKind.LOGS):
                     encode(each, ())  # imports the encoders
                 self._sender = make_sender(self._settings)
-        if kind is Kind.PAYLOADS and items:
+        if kind is SpoolKind.PAYLOADS and items:
             return self._send_payloads(self._sender, items)
-        is_logs = kind in (Kind.LOGS, Kind.PAYLOADS)
-        return self._sender.send(Kind.LOGS if is_logs else Kind.TRACES, items)
+        is_logs = kind in (SpoolKind.LOGS, SpoolKind.PAYLOADS)
+        return self._sender.send(SpoolKind.LOGS if is_logs else SpoolKind.TRACES, items)
 
-    def _send_payloads(self, sender: Sender, payloads: Sequence[Payload]) -> Answer:
+    def _send_payloads(
+        self, sender: ExportSender, payloads: Sequence[SpooledPayload]
+    ) -> ExportResponse:
         """Send payloads as log records, which pass any collector in between, or upload a large one.
 
         A large one is a log record only where no upload is possible and the other end is known to
@@ -115,29 +123,29 @@ class Courier:
         size_bytes = len(payloads[0].data)
         if len(payloads) == 1 and size_bytes > RECORD_BYTES and not self._settings.embedded:
             response = self._upload(payloads[0])
-            if response.outcome is not Outcome.NOT_RECEIVED:
+            if response.outcome is not ExportOutcome.NOT_RECEIVED:
                 return response
             if size_bytes > self._most_in_a_record():
-                return Answer(
-                    Outcome.NOT_RECEIVED,
+                return ExportResponse(
+                    ExportOutcome.NOT_RECEIVED,
                     f"{response.reason}; it is too large for a log record there. Set http_endpoint "
                     "(HANSARD_HTTP_ENDPOINT) to the HTTP address of Hansard",
                 )
         return sender.send_payloads(payloads, self._resource)
 
-    def _upload(self, payload: Payload) -> Answer:
+    def _upload(self, payload: SpooledPayload) -> ExportResponse:
         base = self._settings.http_endpoint
         if base is None and self._settings.protocol != GRPC:
             base = self._settings.endpoint
         if base is None or time.monotonic() < self._no_uploads_until_s:
-            return Answer(Outcome.NOT_RECEIVED, "no HTTP endpoint is known")
+            return ExportResponse(ExportOutcome.NOT_RECEIVED, "no HTTP endpoint is known")
         if self._uploader is None:
             with apart_from_forks():
                 from hansard._export.otlp.http_session import Uploader
 
             self._uploader = Uploader(base, self._settings)
         response = self._uploader.put(payload.ref, payload.data, media_type=payload.media_type)
-        if response.outcome is Outcome.NOT_RECEIVED:
+        if response.outcome is ExportOutcome.NOT_RECEIVED:
             self._no_uploads_until_s = time.monotonic() + _UPLOAD_AGAIN_S
         return response
 
@@ -171,19 +179,19 @@ def _halves(items: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
 
 def items_of(file: SpoolFile) -> Sequence[Any]:
     """Return what is in a spool file. Raises SpoolError, or ValueError when it is torn."""
-    if file.kind is Kind.PAYLOADS:
+    if file.kind is SpoolKind.PAYLOADS:
         return file.read_payloads()
     data = file.read()
     if not data:
         raise ValueError("it is empty")
     with apart_from_forks():
-        return logs_of(data) if file.kind is Kind.LOGS else spans_of(data)
+        return logs_of(data) if file.kind is SpoolKind.LOGS else spans_of(data)
 
 
-def encode(kind: Kind, items: Sequence[Any]) -> bytes:
+def encode(kind: SpoolKind, items: Sequence[Any]) -> bytes:
     """Return items as the bytes of a spool file, by the stock encoder; raises what it raises."""
     data: bytes
-    if kind is Kind.LOGS:
+    if kind is SpoolKind.LOGS:
         from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 
         data = encode_logs(items).SerializeToString()

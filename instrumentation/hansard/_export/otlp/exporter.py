@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from hansard._config.setting import GRPC
 from hansard._export.otlp.log_records import encode_payloads, payload_records
-from hansard._export.spool import Kind, Payload
+from hansard._export.spool import SpooledPayload, SpoolKind
 from hansard._runtime.fork_locks import call_apart_from_forks
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _COMPRESS: Final[dict[str, Callable[[bytes], bytes]]] = {
 }
 
 
-class Outcome(Enum):
+class ExportOutcome(Enum):
     ACCEPTED = "accepted"
     LATER = "later"  # the collector's problem, or the network's: the same batch may succeed later
     DOUBTFUL = "doubtful"  # it may be either: sending it shows which
@@ -44,16 +44,18 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExportResponse:
     """The outcome of a batch, with words for the log."""
 
-    outcome: Outcome
+    outcome: ExportOutcome
     reason: str = ""
     retry_after_s: float | None = None  # as the collector requested
 
 
-ACCEPTED: Final = Answer(Outcome.ACCEPTED)
-BROKEN: Final = Answer(Outcome.REFUSED, "the batch could not be encoded, or is over 64 MiB")
+ACCEPTED: Final = ExportResponse(ExportOutcome.ACCEPTED)
+BROKEN: Final = ExportResponse(
+    ExportOutcome.REFUSED, "the batch could not be encoded, or is over 64 MiB"
+)
 
 # OTLP: these say that the request itself is wrong. All else a working collector may cure.
 _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
@@ -63,30 +65,32 @@ _DOUBTFUL_CODES: Final = frozenset({"INTERNAL", "UNKNOWN", "OUT_OF_RANGE", "FAIL
 _TOO_LARGE: Final = re.compile(r"larger than|size limit|too large", re.IGNORECASE)
 
 
-def of_status(status: int, reason: str, *, retry_after: str | None = None) -> Answer:
+def of_status(status: int, reason: str, *, retry_after: str | None = None) -> ExportResponse:
     """Return what an HTTP status means; `retry_after` is the header's value."""
     if 200 <= status < 300:
         return ACCEPTED
     message = f"it answered {status} {reason}".rstrip()
     if status in _REFUSED_STATUSES:
-        return Answer(Outcome.REFUSED, message)
+        return ExportResponse(ExportOutcome.REFUSED, message)
     if status in _ELSEWHERE_STATUSES:
-        return Answer(Outcome.NOT_RECEIVED, message)
+        return ExportResponse(ExportOutcome.NOT_RECEIVED, message)
     if status == 500:
-        return Answer(Outcome.DOUBTFUL, message)
+        return ExportResponse(ExportOutcome.DOUBTFUL, message)
     if 300 <= status < 400:
         message += ", which OTLP does not follow; give the address it leads to"
-    return Answer(Outcome.LATER, message, _seconds(retry_after))
+    return ExportResponse(ExportOutcome.LATER, message, _seconds(retry_after))
 
 
-def of_code(code: str, details: str) -> Answer:
+def of_code(code: str, details: str) -> ExportResponse:
     """Return what a gRPC status code means, by its name."""
     message = f"it answered {code}" + (f" ({details[:200]})" if details else "")
     if code == "INVALID_ARGUMENT" or (code == "RESOURCE_EXHAUSTED" and _TOO_LARGE.search(details)):
-        return Answer(Outcome.REFUSED, message)
+        return ExportResponse(ExportOutcome.REFUSED, message)
     if code == "UNIMPLEMENTED":
-        return Answer(Outcome.NOT_RECEIVED, message)
-    return Answer(Outcome.DOUBTFUL if code in _DOUBTFUL_CODES else Outcome.LATER, message)
+        return ExportResponse(ExportOutcome.NOT_RECEIVED, message)
+    return ExportResponse(
+        ExportOutcome.DOUBTFUL if code in _DOUBTFUL_CODES else ExportOutcome.LATER, message
+    )
 
 
 def _seconds(retry_after: str | None) -> float | None:
@@ -149,22 +153,26 @@ def listening() -> Iterator[list[logging.LogRecord]]:
 
 # ---- the exporters
 
-_INTERRUPTED: Final = Answer(Outcome.LATER, "it did not answer while the program forked")
-_CLOSED: Final = Answer(Outcome.LATER, "the program ended before it was sent")
+_INTERRUPTED: Final = ExportResponse(
+    ExportOutcome.LATER, "it did not answer while the program forked"
+)
+_CLOSED: Final = ExportResponse(ExportOutcome.LATER, "the program ended before it was sent")
 
 
-class Sender(Protocol):
+class ExportSender(Protocol):
     """One way to a collector. Used by one thread; `close` may be called by another."""
 
-    def send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+    def send(self, kind: SpoolKind, items: Sequence[Any]) -> ExportResponse:
         """Send spans, ended or not, or log records: the kind is TRACES or LOGS."""
 
-    def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer: ...
+    def send_payloads(
+        self, payloads: Sequence[SpooledPayload], resource: Resource
+    ) -> ExportResponse: ...
 
     def close(self) -> None: ...
 
 
-def make_sender(settings: Settings) -> Sender:
+def make_sender(settings: Settings) -> ExportSender:
     """Return the sender of the mode or protocol; imports what it needs, up to 0.5 s."""
     if settings.embedded:
         from hansard._export.embedded import EmbeddedSender
@@ -191,29 +199,33 @@ class HttpSender:
         }
         # Written by the thread that closes, read by the one that sends.
         self._is_closed = False
-        self._sessions = {kind: WatchedSession() for kind in (Kind.TRACES, Kind.LOGS)}
+        self._sessions = {kind: WatchedSession() for kind in (SpoolKind.TRACES, SpoolKind.LOGS)}
         spans, logs = self._sessions.values()
-        self._exporters: dict[Kind, Any] = {
-            Kind.TRACES: OTLPSpanExporter(
+        self._exporters: dict[SpoolKind, Any] = {
+            SpoolKind.TRACES: OTLPSpanExporter(
                 endpoint=settings.traces_endpoint, session=spans, **options
             ),
-            Kind.LOGS: OTLPLogExporter(endpoint=settings.logs_endpoint, session=logs, **options),
+            SpoolKind.LOGS: OTLPLogExporter(
+                endpoint=settings.logs_endpoint, session=logs, **options
+            ),
         }
 
-    def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
+    def send_payloads(
+        self, payloads: Sequence[SpooledPayload], resource: Resource
+    ) -> ExportResponse:
         # The stock exporter makes the request, of no records, and what is encoded here fills it.
         encoded = self._compress(encode_payloads(payloads, resource))
-        with self._sessions[Kind.LOGS].carrying(encoded):
-            return self.send(Kind.LOGS, ())
+        with self._sessions[SpoolKind.LOGS].carrying(encoded):
+            return self.send(SpoolKind.LOGS, ())
 
-    def send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+    def send(self, kind: SpoolKind, items: Sequence[Any]) -> ExportResponse:
         session = self._sessions[kind]
         session.response = None
         with listening():
             try:
                 self._exporters[kind].export(items)
             except Exception as error:  # exporting must never end the sender's thread
-                return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}")
+                return ExportResponse(ExportOutcome.REFUSED, f"{type(error).__name__}: {error}")
         # A closed exporter sends nothing and does not say why.
         return session.response or (_CLOSED if self._is_closed else BROKEN)
 
@@ -240,19 +252,23 @@ class GrpcSender:
             # None that fails: what fails goes to disk before it is tried again.
             options["retryable_error_codes"] = (grpc.StatusCode.OK,)
         spans, logs = settings.traces_endpoint, settings.logs_endpoint
-        self._make: dict[Kind, Callable[[], Any]] = {
-            Kind.TRACES: partial(
+        self._make: dict[SpoolKind, Callable[[], Any]] = {
+            SpoolKind.TRACES: partial(
                 OTLPSpanExporter, endpoint=spans, insecure=_is_plain(spans), **options
             ),
-            Kind.LOGS: partial(OTLPLogExporter, endpoint=logs, insecure=_is_plain(logs), **options),
+            SpoolKind.LOGS: partial(
+                OTLPLogExporter, endpoint=logs, insecure=_is_plain(logs), **options
+            ),
         }
-        self._made: dict[Kind, Any] = {}
+        self._made: dict[SpoolKind, Any] = {}
         self._is_closed = False  # written by the thread that closes, read by the one that sends
 
-    def send_payloads(self, payloads: Sequence[Payload], resource: Resource) -> Answer:
-        return self.send(Kind.LOGS, payload_records(payloads, resource))
+    def send_payloads(
+        self, payloads: Sequence[SpooledPayload], resource: Resource
+    ) -> ExportResponse:
+        return self.send(SpoolKind.LOGS, payload_records(payloads, resource))
 
-    def send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+    def send(self, kind: SpoolKind, items: Sequence[Any]) -> ExportResponse:
         with call_apart_from_forks(self._hang_up), listening() as lines:
             try:
                 if kind not in self._made:
@@ -260,8 +276,12 @@ class GrpcSender:
                 result = self._made[kind].export(items)
             except Exception as error:  # exporting must never end the sender's thread
                 if type(error).__module__.partition(".")[0] == "grpc" or _is_closed(error):
-                    return Answer(Outcome.LATER, f"{type(error).__name__}: {error}"[:200])
-                return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}"[:200])
+                    return ExportResponse(
+                        ExportOutcome.LATER, f"{type(error).__name__}: {error}"[:200]
+                    )
+                return ExportResponse(
+                    ExportOutcome.REFUSED, f"{type(error).__name__}: {error}"[:200]
+                )
         if result.name == "SUCCESS":
             return ACCEPTED
         if self._is_closed:
@@ -287,7 +307,7 @@ def _is_closed(error: Exception) -> bool:
     return isinstance(error, ValueError) and "closed" in str(error)
 
 
-def _failure_of(lines: Sequence[logging.LogRecord]) -> Answer:
+def _failure_of(lines: Sequence[logging.LogRecord]) -> ExportResponse:
     """Return the response that the gRPC exporter logged; doubtful when logging is off."""
     for line in reversed(lines):
         arguments = line.args if isinstance(line.args, tuple) else ()
@@ -296,7 +316,7 @@ def _failure_of(lines: Sequence[logging.LogRecord]) -> Answer:
             if type(argument).__name__ == "StatusCode" and code is not None:
                 details = arguments[position + 1] if position + 1 < len(arguments) else ""
                 return of_code(code, str(details or ""))
-    return Answer(Outcome.DOUBTFUL, "it did not take the batch")
+    return ExportResponse(ExportOutcome.DOUBTFUL, "it did not take the batch")
 
 
 def _close_all(*exporters: Any) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import requests
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach, set_value
 
-from hansard._export.otlp.exporter import Answer, Outcome, listening, of_status
+from hansard._export.otlp.exporter import ExportOutcome, ExportResponse, listening, of_status
 
 if TYPE_CHECKING:
     from hansard._config.settings import Settings
@@ -34,7 +34,7 @@ class WatchedSession(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self.response: Answer | None = None
+        self.response: ExportResponse | None = None
         self.body: bytes | None = None
 
     @contextmanager
@@ -54,11 +54,11 @@ class WatchedSession(requests.Session):
         try:
             response = self._attempt(*arguments, **options)
         except requests.RequestException as error:
-            self.response = Answer(Outcome.LATER, words_of(error))
+            self.response = ExportResponse(ExportOutcome.LATER, words_of(error))
             raise NotSent(self.response.reason) from None
         read = _answer_of(response)
         self.response = read
-        if read.outcome is not Outcome.ACCEPTED:
+        if read.outcome is not ExportOutcome.ACCEPTED:
             raise NotSent(read.reason)
         return response
 
@@ -72,10 +72,12 @@ class WatchedSession(requests.Session):
             return super().request(*arguments, **options)
 
 
-def _answer_of(response: requests.Response) -> Answer:
+def _answer_of(response: requests.Response) -> ExportResponse:
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if 200 <= response.status_code < 300 and media_type == _PAGE:
-        return Answer(Outcome.LATER, "it answered with a web page; is it an OTLP endpoint?")
+        return ExportResponse(
+            ExportOutcome.LATER, "it answered with a web page; is it an OTLP endpoint?"
+        )
     return of_status(
         response.status_code,
         response.reason or "",
@@ -124,7 +126,7 @@ class Uploader:
         if certificate:
             self._session.cert = (certificate, key) if key else certificate
 
-    def put(self, ref: str, data: bytes, *, media_type: str) -> Answer:
+    def put(self, ref: str, data: bytes, *, media_type: str) -> ExportResponse:
         """Upload bytes once and return the response. Never raises."""
         # What watches the program's HTTP calls must not see this one.
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
@@ -140,10 +142,10 @@ class Uploader:
         except NotSent:
             pass
         except Exception as error:  # an address or a header that cannot be sent at all
-            return Answer(Outcome.LATER, f"{type(error).__name__}: {error}"[:200])
+            return ExportResponse(ExportOutcome.LATER, f"{type(error).__name__}: {error}"[:200])
         finally:
             detach(token)
-        return self._session.response or Answer(Outcome.LATER, "there was no answer")
+        return self._session.response or ExportResponse(ExportOutcome.LATER, "there was no answer")
 
     def close(self) -> None:
         """Close the connection."""

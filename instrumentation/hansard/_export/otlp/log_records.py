@@ -13,7 +13,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from hansard import semconv
 from hansard._export.dropped import Loss
-from hansard._export.spool import Payload
+from hansard._export.spool import SpooledPayload
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord
@@ -94,7 +94,9 @@ def drop_records(losses: Sequence[Loss]) -> list[ReadableLogRecord]:
     ]
 
 
-def payload_records(payloads: Sequence[Payload], resource: Resource) -> list[ReadableLogRecord]:
+def payload_records(
+    payloads: Sequence[SpooledPayload], resource: Resource
+) -> list[ReadableLogRecord]:
     """Return payloads with their bytes as records of the process that sends them."""
     return [
         make_record(
@@ -107,7 +109,7 @@ def payload_records(payloads: Sequence[Payload], resource: Resource) -> list[Rea
     ]
 
 
-def encode_payloads(payloads: Sequence[Payload], resource: Resource) -> bytes:
+def encode_payloads(payloads: Sequence[SpooledPayload], resource: Resource) -> bytes:
     """Return an ExportLogsServiceRequest, as the stock encoder makes it of `payload_records`.
 
     That one copies each body five times over: 27 µs a payload of 4 KiB, where filling in a record
@@ -115,7 +117,7 @@ def encode_payloads(payloads: Sequence[Payload], resource: Resource) -> bytes:
     """
     from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 
-    request = encode_logs(payload_records([Payload("", "", b"")], resource))
+    request = encode_logs(payload_records([SpooledPayload("", "", b"")], resource))
     records = request.resource_logs[0].scope_logs[0].log_records
     pattern = records.pop()
     for payload in payloads:

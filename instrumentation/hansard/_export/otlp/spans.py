@@ -44,7 +44,7 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class _Dropped:
     """How many attributes, events and links a span had beyond the SDK's limits."""
 
     attributes: int = 0
@@ -79,7 +79,7 @@ class MadeLink(Link):
 class MadeSpan(ReadableSpan):
     """A finished or still open span, ready for an exporter."""
 
-    def __init__(self, *, dropped: Dropped, **fields: Any) -> None:
+    def __init__(self, *, dropped: _Dropped, **fields: Any) -> None:
         super().__init__(**fields)
         self._dropped = dropped
 
@@ -112,7 +112,7 @@ def remade(span: ReadableSpan, **changes: Any) -> MadeSpan:
         "end_time": span.end_time,
         "instrumentation_scope": span.instrumentation_scope,
     }
-    dropped = Dropped(span.dropped_attributes, span.dropped_events, span.dropped_links)
+    dropped = _Dropped(span.dropped_attributes, span.dropped_events, span.dropped_links)
     return MadeSpan(dropped=dropped, **fields | changes)
 
 
@@ -170,7 +170,7 @@ def _span(one: ProtoSpan, resource: Resource, scope: InstrumentationScope) -> Ma
     if one.parent_span_id:
         parent = _context(trace_id, one.parent_span_id, is_remote=is_remote)
     return MadeSpan(
-        dropped=Dropped(
+        dropped=_Dropped(
             one.dropped_attributes_count, one.dropped_events_count, one.dropped_links_count
         ),
         name=one.name,

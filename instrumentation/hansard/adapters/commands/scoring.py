@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from hansard.adapters.commands import sql, targets
 from hansard.adapters.commands.shell import (
-    Command,
-    Scope,
+    ParsedCommand,
+    ShellScope,
     Word,
     output_of,
     program_of,
@@ -27,7 +27,7 @@ _MOST_TEXT = 64 * 1024  # of one text; what comes behind it is not read
 _OPEN_TARGET = "$()"  # read from another command's output
 
 
-class Score:
+class CommandScore:
     """How hard it is to undo; `is_known` is False when no rule knew any of the commands."""
 
     __slots__ = ("is_known", "reason", "value")
@@ -38,7 +38,7 @@ class Score:
         self.is_known = is_known
 
 
-class Rules:
+class ScoringRules:
     """The rules of one version of the data set; they keep nothing of what they scored."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
@@ -49,20 +49,20 @@ class Rules:
             for each in (name, *row.get("names", ())):
                 self.programs[each] = row
 
-    def score(self, text: str) -> Score:
+    def score(self, text: str) -> CommandScore:
         """Return the score of a shell text, or of SQL, whichever it is."""
         text = text[:_MOST_TEXT]
         if sql.looks_like_sql(text, self.data["sql"]):
             return self.score_sql(text)
         if _is_fork_bomb(text):
-            return Score(0.95, "fills the machine with processes")
+            return CommandScore(0.95, "fills the machine with processes")
         return _Reading(self).text(text)
 
-    def score_sql(self, text: str) -> Score:
+    def score_sql(self, text: str) -> CommandScore:
         """Return the score of statements of SQL."""
-        return Score(*sql.score_sql(text[:_MOST_TEXT], self.data["sql"]))
+        return CommandScore(*sql.score_sql(text[:_MOST_TEXT], self.data["sql"]))
 
-    def score_tool(self, name: str) -> Score | None:
+    def score_tool(self, name: str) -> CommandScore | None:
         """Return the score of a tool by its name, as `delete_repository`; None: unknown."""
         words = _words_of(name)
         for rule in self.data["tools"]:
@@ -70,7 +70,7 @@ class Rules:
                 continue
             if rule["objects"] and not words & set(rule["objects"]):
                 continue
-            return Score(rule["score"], rule["reason"])
+            return CommandScore(rule["score"], rule["reason"])
         return None
 
     def knows(self, program: str) -> bool:
@@ -96,12 +96,14 @@ def _words_of(name: str) -> set[str]:
 class _Reading:
     """One text with all that it runs; remembers the folder that it changed to."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: ScoringRules) -> None:
         self._data = rules.data
         self._programs = rules.programs
-        self._scope = Scope()
+        self._scope = ShellScope()
         self._folder = ""
-        self._special: dict[str, Callable[[Command, list[Word], int], Score | None]] = {
+        self._special: dict[
+            str, Callable[[ParsedCommand, list[Word], int], CommandScore | None]
+        ] = {
             "xargs": self._xargs,
             "parallel": self._xargs,
             "find": self._find,
@@ -115,11 +117,11 @@ class _Reading:
             "trap": self._trap,
         }
 
-    def text(self, text: str, depth: int = 0) -> Score:
+    def text(self, text: str, depth: int = 0) -> CommandScore:
         """Return the worst score of what a text runs."""
         if depth > _MOST_DEPTH:
             return self._row(self._data["shell"]["unread"])
-        best: Score | None = None
+        best: CommandScore | None = None
         for command in read_commands(text, self._scope, depth):
             found = self.command(command, depth)
             if best is None or found.value > best.value:
@@ -127,24 +129,24 @@ class _Reading:
                 best = found
             if best.value >= 1:
                 break
-        return best or Score(0.0, "runs nothing")
+        return best or CommandScore(0.0, "runs nothing")
 
-    def command(self, command: Command, depth: int) -> Score:
+    def command(self, command: ParsedCommand, depth: int) -> CommandScore:
         """Return the score of one simple command with its redirects."""
         found = self._redirected(command)
         words = self._without_prefixes(command.words)
         if not words:
-            return found or Score(0.05, "changes only this shell")
+            return found or CommandScore(0.05, "changes only this shell")
         program = self._program(command, words, depth)
         if found is None or program.value >= found.value:
             return program
         return found
 
-    def _sql(self, text: str) -> Score:
-        return Score(*sql.score_sql(text, self._data["sql"]))
+    def _sql(self, text: str) -> CommandScore:
+        return CommandScore(*sql.score_sql(text, self._data["sql"]))
 
-    def _row(self, row: Mapping[str, Any], *, is_known: bool = True) -> Score:
-        return Score(row["score"], row["reason"], is_known=is_known)
+    def _row(self, row: Mapping[str, Any], *, is_known: bool = True) -> CommandScore:
+        return CommandScore(row["score"], row["reason"], is_known=is_known)
 
     # ---- what stands before a program
 
@@ -174,14 +176,14 @@ class _Reading:
 
     # ---- redirects
 
-    def _redirected(self, command: Command) -> Score | None:
+    def _redirected(self, command: ParsedCommand) -> CommandScore | None:
         """Return the score of what is written over; None where nothing is."""
         program = program_of(command.words[0].text) if command.words else ""
         is_empty = not command.words or program in (":", "true") or _prints_nothing(command)
-        best: Score | None = None
+        best: CommandScore | None = None
         for redirect in command.redirects:
             if redirect.op == ">>":
-                found = Score(0.12, "adds to a file")
+                found = CommandScore(0.12, "adds to a file")
             elif redirect.op in (">", ">|"):
                 found = self._target("empty" if is_empty else "overwrite", [redirect.target.text])
             else:
@@ -190,7 +192,7 @@ class _Reading:
                 best = found
         return best
 
-    def _target(self, action: str, paths: Sequence[str]) -> Score:
+    def _target(self, action: str, paths: Sequence[str]) -> CommandScore:
         """Return the score of an action on paths: that of the worst of them."""
         row = self._data["actions"][action]
         known = self._data["paths"]
@@ -200,17 +202,17 @@ class _Reading:
             for one in (path.split() if " " in path and not path.startswith(("/", "~")) else [path])
         ]
         if not classes:
-            return Score(0.1, "names no file")
+            return CommandScore(0.1, "names no file")
         found = targets.worst(classes)
-        return Score(row["scores"][found], f"{row['reason']}: {targets.CLASSES[found]}")
+        return CommandScore(row["scores"][found], f"{row['reason']}: {targets.CLASSES[found]}")
 
     # ---- programs
 
-    def _program(self, command: Command, words: list[Word], depth: int) -> Score:
+    def _program(self, command: ParsedCommand, words: list[Word], depth: int) -> CommandScore:
         name = program_of(words[0].text).removesuffix(".exe")
         rest = words[1:]
         if words[0].is_open and not name.strip("$()"):
-            return Score(0.3, "runs a program that the text does not name", is_known=False)
+            return CommandScore(0.3, "runs a program that the text does not name", is_known=False)
         if name == "cd" or name == "pushd":
             self._change_folder(rest)
         if name in self._data["shells"]:
@@ -251,13 +253,13 @@ class _Reading:
                 return self._by_verbs(rest)
         return self._by_rules(row, rest)
 
-    def _trap(self, command: Command, words: list[Word], depth: int) -> Score | None:
+    def _trap(self, command: ParsedCommand, words: list[Word], depth: int) -> CommandScore | None:
         return self.text(words[1].text, depth + 1) if len(words) > 1 else None
 
-    def _by_rules(self, row: Mapping[str, Any], rest: list[Word]) -> Score:
+    def _by_rules(self, row: Mapping[str, Any], rest: list[Word]) -> CommandScore:
         """Return the score of the first rule of a program that fits its words."""
         if [word.text for word in rest] in (["-h"], ["--help"], ["--version"], ["-V"]):
-            return Score(0.02, "only prints")
+            return CommandScore(0.02, "only prints")
         if row.get("kinds"):  # `ns/x`, `deploy,svc`
             rest = [Word(part) for w in rest for part in _kind_and_name(w.text)]
         if row.get("slash"):  # options as Windows writes them
@@ -275,20 +277,20 @@ class _Reading:
                 continue
             action = rule.get("action")
             if action is None:
-                return Score(rule["score"], rule["reason"])
+                return CommandScore(rule["score"], rule["reason"])
             skip = rule.get("skip", 0)
             paths = behind[skip:] if skip >= 0 else behind[-1:]
             return self._target(action, paths)
-        return Score(row["score"], row.get("reason", "changes something"))
+        return CommandScore(row["score"], row.get("reason", "changes something"))
 
-    def _runner(self, rest: Sequence[Word], depth: int) -> Score:
+    def _runner(self, rest: Sequence[Word], depth: int) -> CommandScore:
         """Return the score of a program that runs one of its arguments."""
         texts = [word.text for word in rest if " " in word.text]
         found = [self.text(text, depth + 1) for text in texts]
         unknown = self._row(self._data["unknown"], is_known=False)
         return max([unknown, *found], key=lambda one: one.value)
 
-    def _by_verbs(self, rest: Sequence[Word]) -> Score:
+    def _by_verbs(self, rest: Sequence[Word]) -> CommandScore:
         """Return the score of a program that no rule knows, by its verbs."""
         verbs = self._data["verbs"]
         for word in rest:
@@ -309,7 +311,7 @@ class _Reading:
             kind = "option"
         if not kind or "--help" in words or "--dry-run" in words:
             return self._row(self._data["unknown"], is_known=False)
-        return Score(verbs["scores"][kind], verbs["reason"], is_known=False)
+        return CommandScore(verbs["scores"][kind], verbs["reason"], is_known=False)
 
     def _change_folder(self, rest: Sequence[Word]) -> None:
         paths = [word.text for word in rest if not word.text.startswith("-")]
@@ -319,19 +321,19 @@ class _Reading:
         else:
             self._folder = f"{self._folder}/{path}"
 
-    def _shell(self, command: Command, rest: list[Word], depth: int) -> Score:
+    def _shell(self, command: ParsedCommand, rest: list[Word], depth: int) -> CommandScore:
         """Score what a shell runs: by -c, a heredoc, a pipe or a file."""
         shell = self._data["shell"]
         for at, word in enumerate(rest):
             letters = word.text[1:] if word.text[:1] == "-" and word.text[:2] != "--" else ""
             if letters == "n":
-                return Score(0.05, "only checks a script")
+                return CommandScore(0.05, "only checks a script")
             if "c" in letters and at + 1 < len(rest):
                 if rest[at + 1].is_open and rest[at + 1].text.strip() in ("$()", ""):
                     return self._row(shell["download"])
                 return self.text(rest[at + 1].text, depth + 1)
             if word.text in ("--version", "--help"):
-                return Score(0.02, "only prints")
+                return CommandScore(0.02, "only prints")
         for text in _heredocs(command):
             return self.text(text, depth + 1)
         if command.source is not None:
@@ -343,11 +345,13 @@ class _Reading:
         if scripts and scripts[0].text.startswith("/dev/fd/"):
             return self._row(shell["download"])
         return (
-            self._row(shell["unread"], is_known=False) if scripts else Score(0.1, "opens a shell")
+            self._row(shell["unread"], is_known=False)
+            if scripts
+            else CommandScore(0.1, "opens a shell")
         )
 
-    def _is_download(self, source: Command) -> bool:
-        upstream: Command | None = source
+    def _is_download(self, source: ParsedCommand) -> bool:
+        upstream: ParsedCommand | None = source
         while upstream is not None:
             words = self._without_prefixes(upstream.words)
             if words and program_of(words[0].text) in self._data["from_network"]:
@@ -355,15 +359,15 @@ class _Reading:
             upstream = upstream.source
         return False
 
-    def _eval(self, command: Command, words: list[Word], depth: int) -> Score:
+    def _eval(self, command: ParsedCommand, words: list[Word], depth: int) -> CommandScore:
         return self.text(" ".join(word.text for word in words[1:]), depth + 1)
 
-    def _xargs(self, command: Command, words: list[Word], depth: int) -> Score | None:
+    def _xargs(self, command: ParsedCommand, words: list[Word], depth: int) -> CommandScore | None:
         """The program behind xargs, on what it reads: names that the text gives, or any."""
         takes = ("-n", "-I", "-P", "-L", "-d", "-a", "-s", "-E", "-j")
         rest = self._without_prefixes(_behind_options(words[1:], takes))
         if not rest:
-            return Score(0.05, "only prints")
+            return CommandScore(0.05, "only prints")
         output = output_of(command.source)
         if ":::" in [word.text for word in rest]:
             return self._run(rest, depth)
@@ -375,9 +379,11 @@ class _Reading:
             return self._run([*plain, *map(Word, texts)], depth)
         return self._run([*rest, *map(Word, names)], depth)
 
-    def _run(self, words: list[Word], depth: int, *, like: Command | None = None) -> Score:
+    def _run(
+        self, words: list[Word], depth: int, *, like: ParsedCommand | None = None
+    ) -> CommandScore:
         """Score words that another command runs; `like` is the one whose stdin they read."""
-        inner = Command()
+        inner = ParsedCommand()
         inner.words = words
         if like is not None:
             inner.source = like.source
@@ -386,7 +392,7 @@ class _Reading:
             return self._row(self._data["shell"]["unread"])
         return self.command(inner, depth + 1)
 
-    def _found_by(self, source: Command | None) -> list[str]:
+    def _found_by(self, source: ParsedCommand | None) -> list[str]:
         """Return what a `find` or `git ls-files` upstream would name, as patterns."""
         while source is not None and source.words:
             words = self._without_prefixes(source.words)
@@ -401,10 +407,10 @@ class _Reading:
             source = source.source
         return [f"{_OPEN_TARGET}/*"]
 
-    def _find(self, command: Command, words: list[Word], depth: int) -> Score:
+    def _find(self, command: ParsedCommand, words: list[Word], depth: int) -> CommandScore:
         texts = [word.text for word in words]
         paths = _found_paths(words)
-        best = Score(0.05, "only lists")
+        best = CommandScore(0.05, "only lists")
         if "-delete" in texts:
             best = self._target("tree" if "-type" not in texts else "file", paths)
         for at, text in enumerate(texts):
@@ -422,28 +428,32 @@ class _Reading:
             best = max(best, found, key=lambda one: one.value)
         return best
 
-    def _ssh(self, command: Command, words: list[Word], depth: int) -> Score | None:
+    def _ssh(self, command: ParsedCommand, words: list[Word], depth: int) -> CommandScore | None:
         takes = ("-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-E", "-W")
         rest = _behind_options(_behind_options(words[1:], takes)[1:], takes)
         if not rest:
             for text in _heredocs(command):
                 return self.text(text, depth + 1)
-            return Score(0.1, "opens a shell")
+            return CommandScore(0.1, "opens a shell")
         return self.text(" ".join(word.text for word in rest), depth + 1)
 
-    def _su(self, command: Command, words: list[Word], depth: int) -> Score | None:
+    def _su(self, command: ParsedCommand, words: list[Word], depth: int) -> CommandScore | None:
         text = _value_of(words, "-c", "--command")
-        return Score(0.1, "opens a shell") if text is None else self.text(text, depth + 1)
+        return CommandScore(0.1, "opens a shell") if text is None else self.text(text, depth + 1)
 
-    def _dd(self, command: Command, words: list[Word], depth: int) -> Score | None:
+    def _dd(self, command: ParsedCommand, words: list[Word], depth: int) -> CommandScore | None:
         outputs = [word.text[3:] for word in words if word.text.startswith("of=")]
         return self._target("overwrite", outputs) if outputs else None
 
-    def _ansible(self, command: Command, words: list[Word], depth: int) -> Score | None:
+    def _ansible(
+        self, command: ParsedCommand, words: list[Word], depth: int
+    ) -> CommandScore | None:
         text = _value_of(words, "-a", "--args")
         return None if text is None else self.text(text, depth + 1)
 
-    def _contained(self, command: Command, name: str, rest: list[Word], depth: int) -> Score | None:
+    def _contained(
+        self, command: ParsedCommand, name: str, rest: list[Word], depth: int
+    ) -> CommandScore | None:
         """The command that runs in a container: `docker exec`, `docker run`, `kubectl exec --`."""
         texts = [word.text for word in rest]
         verb = next((text for text in texts if text in ("exec", "run")), None)
@@ -466,7 +476,9 @@ class _Reading:
 
     # ---- SQL and short programs
 
-    def _sql_program(self, name: str, command: Command, rest: list[Word]) -> Score | None:
+    def _sql_program(
+        self, name: str, command: ParsedCommand, rest: list[Word]
+    ) -> CommandScore | None:
         row = self._data["sql_programs"][name]
         texts: list[str] = []
         files: list[str] = []
@@ -504,25 +516,27 @@ class _Reading:
             found.append(self._file_of_statements(files, command.source))
         best = max(found, key=lambda one: one.value, default=None)
         if best is None:
-            return Score(0.08, "opens a database")
+            return CommandScore(0.08, "opens a database")
         if is_memory:
-            return Score(min(best.value, 0.26), "a database in memory")
+            return CommandScore(min(best.value, 0.26), "a database in memory")
         if arguments and targets.class_of(arguments[0], self._data["paths"]) == targets.TEMPORARY:
-            return Score(min(best.value, 0.5), f"{best.reason}, in a temporary file")
+            return CommandScore(min(best.value, 0.5), f"{best.reason}, in a temporary file")
         return best
 
-    def _file_of_statements(self, files: Sequence[str], source: Command | None) -> Score:
+    def _file_of_statements(
+        self, files: Sequence[str], source: ParsedCommand | None
+    ) -> CommandScore:
         """Score the statements of a file, by what its name says they do."""
         row = self._data["sql"]["file"]
         names = [*files, *(word.text for word in (source.words if source else ())[1:])]
         words = {part for name in names for part in _words_of(name)}
-        return Score(
+        return CommandScore(
             row["named_score"] if words & set(row["words"]) else row["score"], row["reason"]
         )
 
     def _code(
-        self, command: Command, rest: list[Word], options: Sequence[str], depth: int
-    ) -> Score | None:
+        self, command: ParsedCommand, rest: list[Word], options: Sequence[str], depth: int
+    ) -> CommandScore | None:
         texts = []
         for at, word in enumerate(rest):
             option, equals, value = word.text.partition("=")
@@ -540,7 +554,7 @@ class _Reading:
             return None
         return max((self._short_program(text, depth) for text in texts), key=lambda s: s.value)
 
-    def _short_program(self, text: str, depth: int) -> Score:
+    def _short_program(self, text: str, depth: int) -> CommandScore:
         """Score a program of another language by the calls that delete or run something."""
         code = self._data["code"]
         best = self._row(code["other"], is_known=False)
@@ -557,19 +571,19 @@ class _Reading:
         phrase = self._phrase(text)
         return phrase if phrase is not None and phrase.value > best.value else best
 
-    def _phrase(self, text: str) -> Score | None:
+    def _phrase(self, text: str) -> CommandScore | None:
         """Return the worst of the phrases that delete something in a short program."""
         flat = "".join(text.lower().split())
         found = [one for one in self._data["code"]["phrases"] if one["text"] in flat]
         worst = max(found, key=lambda one: float(one["score"]), default=None)
         return None if worst is None else self._row(worst)
 
-    def _called(self, kind: str, literals: Sequence[str], depth: int) -> Score:
+    def _called(self, kind: str, literals: Sequence[str], depth: int) -> CommandScore:
         if kind == "shell":
             text = literals[0] if len(literals) == 1 else " ".join(map(_quoted, literals))
-            return self.text(text, depth + 1) if literals else Score(0.3, "runs a command")
+            return self.text(text, depth + 1) if literals else CommandScore(0.3, "runs a command")
         if kind == "sql":
-            return self._sql(literals[0]) if literals else Score(0.15, "runs a statement")
+            return self._sql(literals[0]) if literals else CommandScore(0.15, "runs a statement")
         return self._target(kind, literals[:1] or [_OPEN_TARGET])
 
 
@@ -581,7 +595,7 @@ def _value_of(words: Sequence[Word], *options: str) -> str | None:
     return None
 
 
-def _heredocs(command: Command) -> list[str]:
+def _heredocs(command: ParsedCommand) -> list[str]:
     return [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
 
 
@@ -729,7 +743,7 @@ def _on_host(words: Sequence[Word], options: Sequence[str]) -> list[Word]:
     return found
 
 
-def _prints_nothing(command: Command) -> bool:
+def _prints_nothing(command: ParsedCommand) -> bool:
     texts = [word.text for word in command.words]
     return texts in (["echo", ""], ["echo", "-n"], ["printf", ""], ["cat", "/dev/null"])
 

@@ -55,7 +55,7 @@ class Redirect:
         self.target = target
 
 
-class Command:
+class ParsedCommand:
     """A simple command; `source` is the command whose output it reads through a pipe."""
 
     __slots__ = ("redirects", "source", "words")
@@ -63,13 +63,13 @@ class Command:
     def __init__(self) -> None:
         self.words: list[Word] = []
         self.redirects: list[Redirect] = []
-        self.source: Command | None = None
+        self.source: ParsedCommand | None = None
 
     def __bool__(self) -> bool:
         return bool(self.words or self.redirects)
 
 
-class Scope:
+class ShellScope:
     """What a text has set so far: variables and aliases."""
 
     __slots__ = ("aliases", "room", "variables")
@@ -80,33 +80,35 @@ class Scope:
         self.room = _MOST_EXPANDED  # characters that variables may still be replaced by
 
 
-def read_commands(text: str, scope: Scope | None = None, depth: int = 0) -> list[Command]:
+def read_commands(
+    text: str, scope: ShellScope | None = None, depth: int = 0
+) -> list[ParsedCommand]:
     """Return the simple commands of a shell text, those of substitutions after their own.
 
     Never raises for any text; time is linear in its length for each level of nesting.
     """
     if depth > _MOST_DEPTH:
         return []
-    return _Reader(text, scope or Scope(), depth).read()
+    return _Reader(text, scope or ShellScope(), depth).read()
 
 
 class _Reader:
     """One pass over one text."""
 
-    def __init__(self, text: str, scope: Scope, depth: int) -> None:
+    def __init__(self, text: str, scope: ShellScope, depth: int) -> None:
         self._text = text
         self._at = 0
         self._scope = scope
         self._depth = depth
-        self._found: list[Command] = []
-        self._inner: list[Command] = []  # of substitutions
+        self._found: list[ParsedCommand] = []
+        self._inner: list[ParsedCommand] = []  # of substitutions
         self._heredocs: list[tuple[Redirect, str, bool, bool]] = []
-        self._command = Command()
-        self._source: Command | None = None
+        self._command = ParsedCommand()
+        self._source: ParsedCommand | None = None
         self._is_named = False  # the next word is a function's name
         self._loop: str | None = None  # a `for` whose list is being read
 
-    def read(self) -> list[Command]:
+    def read(self) -> list[ParsedCommand]:
         text, size = self._text, len(self._text)
         while self._at < size and len(self._found) < _MOST_COMMANDS:
             character = text[self._at]
@@ -143,11 +145,11 @@ class _Reader:
 
     def _end(self, *, is_pipe: bool) -> None:
         command = self._command
-        self._command = Command()
+        self._command = ParsedCommand()
         if self._loop is not None:
             listed = " ".join(word.text for word in command.words)
             self._scope.variables[self._loop] = listed[:_MOST_VALUE]
-            self._loop, command = None, Command()
+            self._loop, command = None, ParsedCommand()
         if command:
             command.source = self._source
             self._found.append(command)
@@ -166,10 +168,10 @@ class _Reader:
         if command.words or word.is_quoted:
             if len(command.words) == 2 and command.words[0].text == "for" and word.text == "in":
                 self._loop = command.words[1].text
-                self._command = Command()
+                self._command = ParsedCommand()
                 return
             if len(command.words) == 2 and command.words[0].text == "case" and word.text == "in":
-                self._command = Command()
+                self._command = ParsedCommand()
                 return
             command.words.append(word)
             self._note_alias()
@@ -182,7 +184,7 @@ class _Reader:
         if alias is None:
             command.words.append(word)
             return
-        inner = read_commands(alias, Scope(), self._depth + 1)
+        inner = read_commands(alias, ShellScope(), self._depth + 1)
         if not inner:
             return
         self._found += inner[:-1]
@@ -402,7 +404,7 @@ class _Reader:
         parts.append(output.rstrip("\n"))
         return False
 
-    def _substitution(self, closing: str) -> list[Command]:
+    def _substitution(self, closing: str) -> list[ParsedCommand]:
         """Read up to the closing mark; the commands in between are run too."""
         text, start = self._text, self._at
         depth, quote = 1, ""
@@ -461,7 +463,7 @@ def _cut(value: str, rest: str) -> str:
     return value
 
 
-def output_of(command: Command | None, depth: int = 0) -> str | None:
+def output_of(command: ParsedCommand | None, depth: int = 0) -> str | None:
     """Return what a command prints, where the text alone shows it; None where it does not."""
     if command is None or not command.words or depth > _MOST_DEPTH:
         return None

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import apsw
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.classifier import Verdict
+from hansard_compiler.classifier import ClassifierVerdict
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.approvals.unit_of_work import Who
@@ -23,7 +23,7 @@ from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import json_text
 from hansard_store.database.transactions import snapshot
-from hansard_store.detection.rules import Finding, Occurrence, rule_named
+from hansard_store.detection.rules import DetectionFinding, Occurrence, rule_named
 from hansard_store.memory.maintenance import reviewed_supersessions
 from hansard_store.memory.maintenance.candidate_pairs import (
     COMPARED_TYPES,
@@ -41,7 +41,7 @@ from hansard_store.memory.maintenance.reviewed_supersessions import (
 from hansard_store.memory.maintenance.vectors import packed, unpacked
 from hansard_store.memory.records import Memory, Origin
 from hansard_store.memory.rows import memories_by_number
-from hansard_store.tasks.service import Recorded, TaskService
+from hansard_store.tasks.service import RecordedDecision, TaskService
 
 # Records that no agent has retrieved for long: counted, and changed in nothing.
 
@@ -131,16 +131,16 @@ _MOST_REASON: Final = 300  # characters of what a classifier gives as its reason
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPair:
     """A pair, and a classifier's verdict on it."""
 
     pair: Pair
     classifier: str
-    verdict: Verdict
+    verdict: ClassifierVerdict
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class _Waiting:
     """A doubtful pair for which no task was opened yet."""
 
     pair: Pair
@@ -193,13 +193,13 @@ class MaintenanceService:
         known.update(connection.execute(_KNOWN_PAIRS, parameters))
         return [pair for pair in pairs if pair not in known]
 
-    def waiting(self, judge: str, *, most: int) -> list[Waiting]:
+    def waiting(self, judge: str, *, most: int) -> list[_Waiting]:
         """Return doubtful pairs for which no task was opened yet, the longest waiting first.
 
         No classifier is called again.
         """
         rows: Any = self._connections.get().execute(_WAITING, (judge, most))
-        return [Waiting((first, second), score, why) for first, second, score, why in rows]
+        return [_Waiting((first, second), score, why) for first, second, score, why in rows]
 
     def new_entries(self, judge: str) -> list[int]:
         """Return the numbers of the records that a classifier has not compared."""
@@ -268,7 +268,7 @@ class MaintenanceService:
     # ---- writing
 
     def note_verdicts(
-        self, judged: Sequence[Judged], outcome: PairOutcome = "none", *, reason: str = ""
+        self, judged: Sequence[JudgedPair], outcome: PairOutcome = "none", *, reason: str = ""
     ) -> None:
         """Remember verdicts that change nothing now."""
         now_ns = self._clock()
@@ -283,7 +283,7 @@ class MaintenanceService:
         with self._connections.writing(in_full=False) as connection:
             connection.execute(_COMPARED, (judge, now_ns, json_text(list(numbers))))
 
-    def supersede(self, link: NewSupersession, judged: Judged | None = None) -> bool:
+    def supersede(self, link: NewSupersession, judged: JudgedPair | None = None) -> bool:
         """Let one record supersede another; False where one of both does not stand any more."""
         now_ns = self._clock()
         applying = Applying(self._origin, now_ns, self._by, self._step_id)
@@ -293,13 +293,13 @@ class MaintenanceService:
                 _remember(connection, judged, "superseded", now_ns=now_ns)
         return is_applied
 
-    def propose(self, link: NewSupersession, judged: Judged | None = None) -> Recorded:
+    def propose(self, link: NewSupersession, judged: JudgedPair | None = None) -> RecordedDecision:
         """Open a task for review that supersedes nothing before a person approves it."""
         now_ns = self._clock()
         known = self.records([link.older, link.newer])
         clean = self._clean(link)
 
-        def along(connection: apsw.Connection, made: Recorded) -> None:
+        def along(connection: apsw.Connection, made: RecordedDecision) -> None:
             if made.task is not None and made.outcome == "opened":
                 reviewed_supersessions.add(
                     connection, clean, state="proposed", now_ns=now_ns, task=made.task.key
@@ -318,7 +318,7 @@ class MaintenanceService:
 
 def _remember(
     connection: apsw.Connection,
-    judged: Judged,
+    judged: JudgedPair,
     outcome: PairOutcome,
     *,
     now_ns: int,
@@ -330,11 +330,13 @@ def _remember(
     connection.execute(_ADD_PAIR, (*sorted(judged.pair), *row))
 
 
-def _finding(link: NewSupersession, known: Mapping[int, Memory]) -> Finding:
+def _finding(link: NewSupersession, known: Mapping[int, Memory]) -> DetectionFinding:
     older, newer = known[link.older], known[link.newer]
     kind = "correction" if link.cause == "correction" else "supersession"
     found: list[Any] = [
         Occurrence(one.id, one.created_ns, "memory", one.memory_id) for one in (older, newer)
     ]
     signature = f"{older.memory_id}:{newer.memory_id}"
-    return Finding(rule_named(f"doubtful_{kind}"), "memory", newer.memory_type, signature, found)
+    return DetectionFinding(
+        rule_named(f"doubtful_{kind}"), "memory", newer.memory_type, signature, found
+    )

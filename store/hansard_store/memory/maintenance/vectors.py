@@ -20,7 +20,7 @@ _FEWEST_PLACES: Final = 2  # a vector with fewer numbers has no direction to spe
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearMemory:
     """A record, by number, and the cosine of its vector and the one that was requested."""
 
     number: int
@@ -29,7 +29,7 @@ class Near:
 
 def nearest(
     target: Sequence[float], vectors: Mapping[int, Sequence[float]], *, most: int = 2
-) -> list[Near]:
+) -> list[NearMemory]:
     """Return the records whose vectors are nearest, the nearest first, then the later one."""
     # Most numbers of a short text's vector are 0, and say nothing.
     places = [position for position, number in enumerate(target) if number]
@@ -39,7 +39,9 @@ def nearest(
     rated = {number: sum(map(mul, chosen, taken(vector))) for number, vector in vectors.items()}
     # Only what may be among the nearest is rounded and put in order.
     least = min(nlargest(most, rated.values()), default=0.0) - _ROUNDING
-    near = [Near(number, round(one, _DIGITS)) for number, one in rated.items() if one >= least]
+    near = [
+        NearMemory(number, round(one, _DIGITS)) for number, one in rated.items() if one >= least
+    ]
     return sorted(near, key=lambda one: (-one.similarity, -one.number))[:most]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hansard_web.app.server_file import Endpoints
 from hansard_web.demo.coding.coder import AGENT
 from hansard_web.demo.coding.reviewer import Reviewer
-from hansard_web.demo.coding.settings import Settings
+from hansard_web.demo.coding.settings import DemoSettings
 from hansard_web.demo.story import Api, DemoFailed, hold, reports_of, sdk_environment
 
 ROOMY: Final = 6_000  # tokens: what the mutated replay gives the step that had too few
@@ -18,7 +18,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(slots=True)
-class Work:
+class _Work:
     """What one run of the agent reported."""
 
     run_id: str = ""
@@ -33,8 +33,8 @@ class Work:
 class Golden:
     """What the golden path left, by what a sceptic would ask."""
 
-    first: Work
-    second: Work
+    first: _Work
+    second: _Work
     approval_id: str | None  # of the patch that was sent back, else of what was decided last
     plan: str  # steps: model calls
     bad: str
@@ -42,7 +42,7 @@ class Golden:
     mutated: dict[str, Any]
 
 
-def play(endpoints: Endpoints, settings: Settings, tell: Tell, *, token: str) -> Golden:
+def play(endpoints: Endpoints, settings: DemoSettings, tell: Tell, *, token: str) -> Golden:
     """Let the agent do the same task twice, and replay what went wrong. Raises DemoFailed.
 
     `token` is that of the person who decides.
@@ -71,7 +71,7 @@ def play(endpoints: Endpoints, settings: Settings, tell: Tell, *, token: str) ->
     return golden
 
 
-def _looked_back(api: Api, first: Work, second: Work) -> Golden:
+def _looked_back(api: Api, first: _Work, second: _Work) -> Golden:
     """Replay the step whose patch was sent back: exactly, and with the room it should have had.
 
     A real model may need fewer calls, or no note: then it is the last one, and what was decided.
@@ -120,8 +120,8 @@ def _replay(api: Api, request: dict[str, Any]) -> dict[str, Any]:
     return replay
 
 
-def _work(endpoints: Endpoints, settings: Settings, name: str, tell: Tell) -> Work:
-    work = Work()
+def _work(endpoints: Endpoints, settings: DemoSettings, name: str, tell: Tell) -> _Work:
+    work = _Work()
     reports = reports_of(
         "coding.coder",
         str(settings.folder / name),

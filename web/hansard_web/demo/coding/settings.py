@@ -16,7 +16,7 @@ _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DemoSettings:
     """With which model, how slowly, and who decides."""
 
     folder: Path  # for the working copies

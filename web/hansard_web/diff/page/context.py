@@ -11,7 +11,7 @@ from hansard_compiler.compile.passes.budget import CLASSES
 from hansard_compiler.diff import Because, Change, CompileDiff, ItemDiff, ItemSide
 from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
 from hansard_compiler.diff.explanations import setting_words, value_words
-from hansard_compiler.diff.sides import Term
+from hansard_compiler.diff.sides import ScoreTerm
 from hansard_web.compile_view.labels import (
     DECISIONS,
     SECTIONS,
@@ -31,7 +31,7 @@ _OF_DAY, _TO_SECOND, _TO_MS = 11, 19, 23  # where parts of `2026-11-21T14:02:57.
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ComparedSetting:
     """Something that went in differently."""
 
     name: str
@@ -61,7 +61,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class TermRow:
+class _TermRow:
     term: str
     left: str
     right: str
@@ -85,7 +85,7 @@ class ItemRow:
     is_verified: bool
     undone_by: str  # what was taken back
     score: str
-    terms: tuple[TermRow, ...]
+    terms: tuple[_TermRow, ...]
     href: str
 
 
@@ -103,7 +103,7 @@ class ScoreRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextView:
+class ContextDiffView:
     """Two compiles side by side."""
 
     say: str
@@ -114,7 +114,7 @@ class ContextView:
     scores: tuple[ScoreRow, ...]
     same: int
     same_href: str | None
-    settings: tuple[Setting, ...]
+    settings: tuple[ComparedSetting, ...]
     inputs: str  # how many items are new, gone, changed
     knows_settings: bool
     same_settings: str
@@ -125,7 +125,7 @@ class ContextView:
     redactions: tuple[tuple[str, str, str], ...]  # item, A, B
 
 
-def context_view(step: StepDiff, diff: CompileDiff, state: DiffState) -> ContextView:
+def context_view(step: StepDiff, diff: CompileDiff, state: DiffState) -> ContextDiffView:
     differing = sorted(
         (one for one in diff.items if one.change not in ("same", "score")),
         key=lambda one: (not one.is_flip, -abs(one.tokens_delta or 0), one.item_id),
@@ -136,7 +136,7 @@ def context_view(step: StepDiff, diff: CompileDiff, state: DiffState) -> Context
     candidates = [sum(getattr(one, side) is not None for one in diff.items) for side in _BOTH]
     settings = [one for one in diff.settings if one.kind != "input"]
     names = step.item_names
-    return ContextView(
+    return ContextDiffView(
         say=f"{plural(candidates[0], 'candidate')} in A, {count(candidates[1])} in B",
         left_used=_used(diff, "left"),
         right_used=_used(diff, "right"),
@@ -178,16 +178,16 @@ def _reserve(diff: CompileDiff) -> str:
     return f"Kept for the answer: {count(reserve.left)} in A, {count(reserve.right)} in B."
 
 
-def _setting(one: Change) -> Setting:
+def _setting(one: Change) -> ComparedSetting:
     if one.kind == "rule":
-        return Setting(setting_words(one.name), _rule_text(one.left), _rule_text(one.right))
+        return ComparedSetting(setting_words(one.name), _rule_text(one.left), _rule_text(one.right))
     if one.name == "now":
-        return Setting(setting_words(one.name), *_moments(one.left, one.right))
+        return ComparedSetting(setting_words(one.name), *_moments(one.left, one.right))
     left = None if one.left is None else shorten(value_words(one.left), 60)
     right = None if one.right is None else shorten(value_words(one.right), 60)
     if one.kind == "order":
-        return Setting(setting_words(one.name), "differs", "differs")
-    return Setting(setting_words(one.name), left, right)
+        return ComparedSetting(setting_words(one.name), "differs", "differs")
+    return ComparedSetting(setting_words(one.name), left, right)
 
 
 def _moments(left: object, right: object) -> tuple[str | None, ...]:
@@ -305,8 +305,8 @@ def _verdict(side: ItemSide | None) -> Verdict | None:
     return Verdict(side.decision, label, tokens_text(side))
 
 
-def _term(one: TermDiff) -> TermRow:
-    return TermRow(
+def _term(one: TermDiff) -> _TermRow:
+    return _TermRow(
         one.term.replace("_", " "), _term_text(one.left), _term_text(one.right),
         _signed_points(one.delta),
     )  # fmt: skip
@@ -330,7 +330,7 @@ def _score_row(one: ItemDiff, names: ItemNames) -> ScoreRow:
     )
 
 
-def _term_text(term: Term | None) -> str:
+def _term_text(term: ScoreTerm | None) -> str:
     if term is None:
         return "none"
     return f"{term.value / 1_000_000:.3f} × {abs(term.weight) / 1_000:g}"

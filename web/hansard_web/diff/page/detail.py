@@ -9,7 +9,7 @@ from typing import Final
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.diff import JsonDiff, MessagePair, RequestDiff, TextOp
 from hansard_web.api.values import plain
-from hansard_web.diff.page.context import ContextView, Setting, context_view
+from hansard_web.diff.page.context import ComparedSetting, ContextDiffView, context_view
 from hansard_web.diff.page.state import DiffState
 from hansard_web.diff.page.words import Piece, shown_pieces
 from hansard_web.diff.steps import StepDiff, said_text
@@ -65,11 +65,11 @@ class Detail:
     left_href: str
     right_href: str
     is_empty: bool
-    context: ContextView | None
+    context: ContextDiffView | None
     messages: tuple[MessageRow, ...]
     messages_same: int
     messages_retold: int
-    settings: tuple[Setting, ...]  # of the calls, where no compile tells
+    settings: tuple[ComparedSetting, ...]  # of the calls, where no compile tells
     values: tuple[ValueView, ...]
     paths: tuple[tuple[str, tuple[PathRow, ...]], ...]  # tools and parameters
     request: RequestView | None
@@ -185,13 +185,13 @@ def _request(one: RequestDiff) -> RequestView:
     )
 
 
-def _call_settings(diff: StepDiff) -> Iterator[Setting]:
+def _call_settings(diff: StepDiff) -> Iterator[ComparedSetting]:
     """Yield what a call was set to, where no compile tells it."""
     calls = [side.reading.normal.call for side in (diff.left, diff.right)]
     for label, name in _OF_CALL:
         left, right = (getattr(call, name, None) for call in calls)
         if left != right:
-            yield Setting(label, left, right)
+            yield ComparedSetting(label, left, right)
 
 
 _OF_CALL: Final = (

@@ -37,7 +37,7 @@ _MOST_CALLS = 100  # offered to be compared with
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class _Other:
     """A step that may be compared with the one at hand."""
 
     call: CallRow
@@ -52,7 +52,7 @@ class PickPage:
     """The other side is chosen here."""
 
     left: StepSkeleton
-    others: tuple[Other, ...]
+    others: tuple[_Other, ...]
     compaction_href: str | None
     runs_href: str
 
@@ -150,7 +150,7 @@ def _pick_page(connection: apsw.Connection, step_id: str) -> PickPage:
 
 def _others(
     connection: apsw.Connection, step: StepSkeleton, around: Neighbours
-) -> tuple[Other, ...]:
+) -> tuple[_Other, ...]:
     """Return the calls of the same run, those next to the step first."""
     at = around.place
     numbered = list(enumerate(around.calls, 1))
@@ -167,9 +167,9 @@ def _others(
 
 def _other(
     step: StepSkeleton, around: Neighbours, number: int, one: CallRow, *, summary: str
-) -> Other:
+) -> _Other:
     # The earlier one is A, whichever was chosen first.
     is_earlier = (one.sort_ns, one.span) <= (step.sort_ns, step.id)
     pair = (one.step_id, step.step_id) if is_earlier else (step.step_id, one.step_id)
     about = {around.before: "the call before it", around.after: "the call after it"}.get(one, "")
-    return Other(one, about, number, DiffState(*pair).path, summary)
+    return _Other(one, about, number, DiffState(*pair).path, summary)

@@ -51,7 +51,7 @@ class ShownStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class _Fold:
     """Steps that are the same, one after another."""
 
     number: int
@@ -65,7 +65,7 @@ class Fold:
 class ShownSteps:
     """A window of the rows."""
 
-    rows: tuple[ShownStep | Fold, ...]
+    rows: tuple[ShownStep | _Fold, ...]
     total: int
     first: int
     earlier_href: str | None
@@ -125,11 +125,11 @@ def _are_shown(steps: Sequence[AlignedStep]) -> list[bool]:
     return shown
 
 
-def _fold(group: Sequence[AlignedStep], state: DiffState) -> Fold:
+def _fold(group: Sequence[AlignedStep], state: DiffState) -> _Fold:
     names = Counter(one.row.step.tool_name or one.row.step.name for one in group)
     texts = [f"{name} × {count}" if count > 1 else name for name, count in names.items()]
     rest = "" if len(texts) <= _MOST_NAMED else ", …"
-    return Fold(
+    return _Fold(
         group[0].number,
         min(group[0].row.depth, _DEEPEST),
         f"{plural(len(group), 'step')} the same",

@@ -16,7 +16,7 @@ import apsw
 
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.live import RecordedResult, live_calls, results_in
 from hansard_compiler.replay.turns import (
     Divergence,
@@ -30,15 +30,20 @@ from hansard_web.replay.changed_call import Making, changed_turn
 from hansard_web.replay.fork.live import call_body, turn_estimate
 from hansard_web.replay.recompile import Past, Spoken
 from hansard_web.replay.request import ReplayInput
-from hansard_web.replay.source import Source, read_source
+from hansard_web.replay.source import ReplayedStep, read_source
 from hansard_web.replay.trace import CallOutcome
-from hansard_web.replay.transport.turn import Turn, exact_turn
+from hansard_web.replay.transport.turn import ReplayTurn, exact_turn
 
 MOST_TURNS: Final = 200
 _LOOKED_AT: Final = 50  # later calls, among which the one that follows is looked for
 # Without the recorded bytes a later turn can still be rebuilt; the first one was requested exactly.
 _REBUILDABLE: Final = frozenset(
-    {Reason.NOT_RECORDED, Reason.BYTES_MISSING, Reason.BYTES_REDACTED, Reason.SECRETS_CUT}
+    {
+        ReplayReason.NOT_RECORDED,
+        ReplayReason.BYTES_MISSING,
+        ReplayReason.BYTES_REDACTED,
+        ReplayReason.SECRETS_CUT,
+    }
 )
 
 
@@ -51,8 +56,8 @@ class Fork:
     past: Past = ()
 
     def after(
-        self, connection: apsw.Connection, turn: Turn, reply: CallOutcome
-    ) -> Turn | Divergence | None:
+        self, connection: apsw.Connection, turn: ReplayTurn, reply: CallOutcome
+    ) -> ReplayTurn | Divergence | None:
         """Return the turn that follows an answer, or where it parts; None: the run ended there.
 
         Raises NotReplayable where the next turn cannot be made.
@@ -70,7 +75,7 @@ class Fork:
         self.past = (*self.past, spoken)
         return self._turn(connection, later)
 
-    def _turn(self, connection: apsw.Connection, later: Source) -> Turn:
+    def _turn(self, connection: apsw.Connection, later: ReplayedStep) -> ReplayTurn:
         """Return a later turn: exactly as recorded, unless something was changed or said anew."""
         request, making = self.request, self.making
         if not request.mutations and all(one.is_same for one in self.past):
@@ -82,7 +87,7 @@ class Fork:
         return changed_turn(connection, later, request, making, past=self.past)
 
 
-def following(connection: apsw.Connection, source: Source) -> Source | None:
+def following(connection: apsw.Connection, source: ReplayedStep) -> ReplayedStep | None:
     """Return the first later call of the run that holds this one's answer."""
     call, step = source.call, source.step
     if call is None or not call.output:
@@ -101,7 +106,7 @@ def following(connection: apsw.Connection, source: Source) -> Source | None:
     return None
 
 
-def recorded_results(connection: apsw.Connection, source: Source) -> list[RecordedResult]:
+def recorded_results(connection: apsw.Connection, source: ReplayedStep) -> list[RecordedResult]:
     """Return what tools gave from a call on, in the order of the record: its own calls first."""
     known = Counter(map(_pair, _results(source)))
     found: list[RecordedResult] = []
@@ -116,7 +121,7 @@ def recorded_results(connection: apsw.Connection, source: Source) -> list[Record
     return found
 
 
-def _results(source: Source) -> list[RecordedResult]:
+def _results(source: ReplayedStep) -> list[RecordedResult]:
     return [] if source.call is None else results_in(source.call.input, source.step.step_id)
 
 
@@ -140,7 +145,7 @@ def _beyond(
 
 def parting_body(
     parted: Divergence,
-    turn: Turn,
+    turn: ReplayTurn,
     reply: CallOutcome,
     *,
     number: int,

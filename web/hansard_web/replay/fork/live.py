@@ -28,9 +28,9 @@ from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import RenderInput, from_payload
 from hansard_compiler.providers.next_turn import continued
-from hansard_compiler.providers.transport.exchange import Answer, read_json
+from hansard_compiler.providers.transport.exchange import ProviderResponse, read_json
 from hansard_compiler.providers.transport.failures import RequestRefused
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.json_edit import JsonText, NotEditable
 from hansard_compiler.replay.live import (
     Live,
@@ -40,10 +40,10 @@ from hansard_compiler.replay.live import (
 )
 from hansard_web.replay.recompile import Recompiler, Remade, stored_request
 from hansard_web.replay.request import ReplayInput
-from hansard_web.replay.source import Source, read_source
+from hansard_web.replay.source import ReplayedStep, read_source
 from hansard_web.replay.trace import ReplayRun
 from hansard_web.replay.transport.destinations import Reach
-from hansard_web.replay.transport.turn import Turn, exact_turn
+from hansard_web.replay.transport.turn import ReplayTurn, exact_turn
 
 # The context of live turns, compiled again: the compile before each with the messages since.
 #
@@ -64,7 +64,7 @@ class LiveContext:
     before: CompileSide
 
     def after(
-        self, turn: Turn, reply: Message, results: Sequence[ToolResultPart]
+        self, turn: ReplayTurn, reply: Message, results: Sequence[ToolResultPart]
     ) -> tuple[Remade, RenderInput, bytes]:
         """Return the compile after an answered turn, what it renders, and the request's bytes.
 
@@ -76,7 +76,9 @@ class LiveContext:
         if not _calls(reply.parts) <= {
             one for m in render_input.messages for one in _calls(m.parts)
         }:
-            raise NotReplayable(Reason.CONTEXT_EMPTY, "its newest turn does not fit the budget")
+            raise NotReplayable(
+                ReplayReason.CONTEXT_EMPTY, "its newest turn does not fit the budget"
+            )
         checks = self.compiler.decider.checks if self.compiler.decider else []
         return Remade(result, self.compiler.ports, checks, self.before), render_input, data
 
@@ -85,7 +87,9 @@ class LiveContext:
         return replace(self, request=remade.result.request, before=remade.after)
 
 
-def context_of(connection: apsw.Connection, turn: Turn, compiler: Recompiler) -> LiveContext | None:
+def context_of(
+    connection: apsw.Connection, turn: ReplayTurn, compiler: Recompiler
+) -> LiveContext | None:
     """Return what compiles the turns after one; None where its compile is not all that was sent."""
     try:
         request = (
@@ -112,11 +116,11 @@ def _with(
         data = [context_item_data(one, now=request.now, seen=seen) for one in messages]
         items = [parse(ContextItem, one) for one in data]
     except (CompileError, InvalidInput) as error:
-        raise NotReplayable(Reason.COMPILE_FAILED, str(error)) from None
+        raise NotReplayable(ReplayReason.COMPILE_FAILED, str(error)) from None
     return request.model_copy(update={"context_items": [*request.context_items, *items]})
 
 
-def _rendered(turn: Turn, result: CompileResult) -> tuple[RenderInput, bytes]:
+def _rendered(turn: ReplayTurn, result: CompileResult) -> tuple[RenderInput, bytes]:
     """Return what a compile gives a turn, and the turn's request with that context in it."""
     compiled = from_payload(result.payload, model=turn.render_input.model)
     render_input = replace(
@@ -132,7 +136,7 @@ def _rendered(turn: Turn, result: CompileResult) -> tuple[RenderInput, bytes]:
         body = read_json(request_bytes(turn.form.render(render_input)))
         text = JsonText(turn.request)
     except (RequestRefused, ConfigError, NotEditable) as error:
-        raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
+        raise NotReplayable(ReplayReason.NOT_RENDERABLE, str(error)) from None
     before: Json = read_json(turn.request)
     text.rewrite(None, {**_only(before, has_context=False), **_only(body, has_context=True)})
     return render_input, text.bytes()
@@ -150,11 +154,11 @@ _SCRIPTED: Final = "scripted"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ForkState:
     """The last call that was answered: what the next one goes on from."""
 
-    turn: Turn
-    answer: Answer
+    turn: ReplayTurn
+    answer: ProviderResponse
     step_id: str
     number: int  # of the turn, from 1
 
@@ -164,11 +168,11 @@ class Stop:
     """Where a live fork stopped. `reason` None: the model requested no tool any more."""
 
     live: Live
-    reason: Reason | None
+    reason: ReplayReason | None
     ask: Json | None
 
 
-def standing_at(connection: apsw.Connection, step_id: str, number: int, reach: Reach) -> Standing:
+def standing_at(connection: apsw.Connection, step_id: str, number: int, reach: Reach) -> ForkState:
     """Return the last call of a replay, from the store. Raises NotReplayable."""
     last = read_source(connection, step_id, now_ns=time.time_ns())
     request = ReplayInput(step_id=step_id)
@@ -178,7 +182,7 @@ def standing_at(connection: apsw.Connection, step_id: str, number: int, reach: R
     recorded_turn = exact_turn(
         connection, last, request.model_copy(update={"recorded": True}), reach
     )
-    return Standing(turn, recorded_turn.adapter.resend(recorded_turn.request), step_id, number)
+    return ForkState(turn, recorded_turn.adapter.resend(recorded_turn.request), step_id, number)
 
 
 @dataclass(slots=True)
@@ -186,14 +190,14 @@ class LiveFork:
     """The live turns of one fork, from where it stands until it stops."""
 
     live: Live
-    source: Source  # the recorded call that the fork parted from
+    source: ReplayedStep  # the recorded call that the fork parted from
     pool: Sequence[RecordedResult]
     run: ReplayRun
     context: LiveContext | None  # None: turns go on from the request as it was sent
     note: Callable[[Live, Json | None, BaseException | None], object]  # of every change
     say: Callable[[str], object]  # what could not be the same
 
-    def go(self, at: Standing) -> Stop:
+    def go(self, at: ForkState) -> Stop:
         """Make one turn after the other. Raises what a call raises, and NotReplayable."""
         step_id = self.run.go_live(self.source, self.live.step_id)
         self.live = replace(self.live, step_id=step_id)
@@ -207,10 +211,10 @@ class LiveFork:
             turn = self._following(at, calls)
             estimate = turn_estimate(at.turn, at.answer)["usd"]
             if (estimate or 0) > self.live.usd_left:
-                return self._stop(Reason.SPEND_LIMIT, at, calls)
+                return self._stop(ReplayReason.SPEND_LIMIT, at, calls)
             at = self._ask_next(turn, calls, at.number + 1)
 
-    def _following(self, at: Standing, calls: Sequence[LiveCall]) -> Turn:
+    def _following(self, at: ForkState, calls: Sequence[LiveCall]) -> ReplayTurn:
         """Return the next turn, compiled again as long as that is possible."""
         if self.context is not None:
             try:
@@ -220,27 +224,28 @@ class LiveFork:
                 self.say(f"from turn {at.number + 1} on the context was not compiled again: {why}")
         return following_turn(at, calls, self.source)
 
-    def _calls(self, at: Standing) -> list[LiveCall]:
+    def _calls(self, at: ForkState) -> list[LiveCall]:
         """Return the calls of an answer; those that are new are noted."""
         self.live = self.live.with_calls(at.answer.call.output, at.number, self.pool)
         self.note(self.live, None, None)
         return self.live.of_turn(at.number)
 
-    def _missing(self, calls: Sequence[LiveCall]) -> Reason | None:
+    def _missing(self, calls: Sequence[LiveCall]) -> ReplayReason | None:
         if self.live.turns_left < 1:
-            return Reason.TURN_LIMIT
+            return ReplayReason.TURN_LIMIT
         states = [one.state for one in calls]
         if "needed" in states:
-            return Reason.NEEDS_RESULTS
-        return Reason.NEEDS_APPROVAL if "blocked" in states else None
+            return ReplayReason.NEEDS_RESULTS
+        return ReplayReason.NEEDS_APPROVAL if "blocked" in states else None
 
-    def _stop(self, reason: Reason, at: Standing, calls: Sequence[LiveCall]) -> Stop:
-        limits = (Reason.TURN_LIMIT, Reason.SPEND_LIMIT)
+    def _stop(self, reason: ReplayReason, at: ForkState, calls: Sequence[LiveCall]) -> Stop:
+        limits = (ReplayReason.TURN_LIMIT, ReplayReason.SPEND_LIMIT)
         ask = {
             "kind": "bounds" if reason in limits else "tool_results",
-            "needs": {Reason.NEEDS_RESULTS: "results", Reason.NEEDS_APPROVAL: "approval"}.get(
-                reason, "more"
-            ),
+            "needs": {
+                ReplayReason.NEEDS_RESULTS: "results",
+                ReplayReason.NEEDS_APPROVAL: "approval",
+            }.get(reason, "more"),
             "step_id": at.step_id,
             "live_step_id": self.live.step_id,
             "calls": [call_body(one) for one in calls],
@@ -248,7 +253,7 @@ class LiveFork:
         }
         return Stop(self.live, reason, ask)
 
-    def _ask_next(self, turn: Turn, calls: Sequence[LiveCall], number: int) -> Standing:
+    def _ask_next(self, turn: ReplayTurn, calls: Sequence[LiveCall], number: int) -> ForkState:
         for call in calls:
             if call.origin != "gate":  # the program tells of its own
                 self.run.tool(call, self.source)
@@ -262,9 +267,9 @@ class LiveFork:
         reply = self.run.ask(turn)
         self._spend(turn, reply.answer)
         self.note(self.live, {**reply.json(turn), "is_live": True}, reply.answer.shortfall)
-        return Standing(turn, reply.answer, reply.step_id, number)
+        return ForkState(turn, reply.answer, reply.step_id, number)
 
-    def _spend(self, turn: Turn, answer: Answer) -> None:
+    def _spend(self, turn: ReplayTurn, answer: ProviderResponse) -> None:
         paid = _usd(turn, answer.call.tokens)
         if paid is None:
             unpriced = dict.fromkeys((*self.live.unpriced, turn.render_input.model))
@@ -277,14 +282,14 @@ class LiveFork:
         )
 
 
-def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> Turn:
+def following_turn(at: ForkState, calls: Sequence[LiveCall], source: ReplayedStep) -> ReplayTurn:
     """Return the turn after an answered one. Raises NotReplayable where it cannot be made."""
     output = at.answer.call.output
     parts = result_parts(calls, output)
     try:
         data = continued(at.turn.form, at.turn.request, at.answer.response, parts)
     except (RequestRefused, ConfigError, ValueError) as error:
-        raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
+        raise NotReplayable(ReplayReason.NOT_RENDERABLE, str(error)) from None
     before = at.turn.render_input
     messages = (*before.messages, *output, Message("tool", tuple(parts)))
     render_input = replace(before, messages=messages)
@@ -292,8 +297,8 @@ def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> T
 
 
 def compiled_turn(
-    at: Standing, calls: Sequence[LiveCall], source: Source, context: LiveContext
-) -> Turn:
+    at: ForkState, calls: Sequence[LiveCall], source: ReplayedStep, context: LiveContext
+) -> ReplayTurn:
     """Return the turn after an answered one, its context compiled again; raises NotReplayable."""
     parts = result_parts(calls, at.answer.call.output)
     message = at.turn.form.continuation(at.answer.response)
@@ -302,11 +307,16 @@ def compiled_turn(
 
 
 def _turn(
-    at: Standing, source: Source, data: bytes, render_input: RenderInput, *, remade: Remade | None
-) -> Turn:
+    at: ForkState,
+    source: ReplayedStep,
+    data: bytes,
+    render_input: RenderInput,
+    *,
+    remade: Remade | None,
+) -> ReplayTurn:
     problems = at.turn.form.problems(read_json(data))
     if problems:
-        raise NotReplayable(Reason.BROKEN_PAIRS, "; ".join(problems[:5]))
+        raise NotReplayable(ReplayReason.BROKEN_PAIRS, "; ".join(problems[:5]))
     return replace(
         at.turn,
         source=source,
@@ -320,7 +330,7 @@ def _turn(
     )
 
 
-def turn_estimate(turn: Turn, answer: Answer) -> Json:
+def turn_estimate(turn: ReplayTurn, answer: ProviderResponse) -> Json:
     """Return what the turn after an answer may cost: all of it again, and as long an answer.
 
     `usd` is None where the price is unknown.
@@ -336,7 +346,7 @@ def turn_estimate(turn: Turn, answer: Answer) -> Json:
     }
 
 
-def _usd(turn: Turn, tokens: Tokens) -> float | None:
+def _usd(turn: ReplayTurn, tokens: Tokens) -> float | None:
     if turn.destination.family == _SCRIPTED:
         return 0.0
     found = computed_cost(

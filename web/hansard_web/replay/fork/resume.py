@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.live import Live, RecordedResult, live_from, with_results
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.steps.queries import get_step
 from hansard_web.replay.fork.forward import recorded_results
-from hansard_web.replay.fork.live import Standing, standing_at
+from hansard_web.replay.fork.live import ForkState, standing_at
 from hansard_web.replay.request import GoOn
-from hansard_web.replay.source import Source, read_source
+from hansard_web.replay.source import ReplayedStep, read_source
 from hansard_web.replay.trace import ReplayRun
 from hansard_web.replay.transport.destinations import Reach
 from hansard_web.replay.transport.provider_gate import Permission
@@ -30,9 +30,9 @@ class Resumed:
 
     row: ReplayRow
     live: Live
-    source: Source  # the recorded call that it parted from
+    source: ReplayedStep  # the recorded call that it parted from
     pool: Sequence[RecordedResult]
-    at: Standing
+    at: ForkState
     run: ReplayRun
     permission: Permission  # of its run; given before it goes on, where it needs one
 
@@ -61,7 +61,7 @@ def resumed(
     row = get_replay(connection, replay_id)
     parted = _parting(row, outlet.mode)
     if request.after not in (None, row.steps[-1]["step_id"]):
-        raise NotReplayable(Reason.NOT_WAITING, "it went on since that was asked; look again")
+        raise NotReplayable(ReplayReason.NOT_WAITING, "it went on since that was asked; look again")
     now_ns = time.time_ns()
     source = read_source(connection, parted["source_step_id"], now_ns=now_ns)
     at = standing_at(connection, row.steps[-1]["step_id"], len(row.steps), reach)
@@ -83,12 +83,15 @@ def resumed(
 def _parting(row: ReplayRow, mode: RetentionMode) -> Json:
     """Return where a fork parted; raises NotReplayable for what cannot go on."""
     if mode is RetentionMode.METADATA_ONLY:
-        raise NotReplayable(Reason.METADATA_ONLY, "results have to be kept while a fork waits")
+        raise NotReplayable(
+            ReplayReason.METADATA_ONLY, "results have to be kept while a fork waits"
+        )
     parted: Json | None = (row.report or {}).get("divergence")
     if row.state not in ("diverged", "waiting", "failed") or parted is None or row.is_recorded:
         state = "has not parted" if parted is None else "was answered from the recording"
         raise NotReplayable(
-            Reason.NOT_WAITING, f"it is {row.state}" if parted and not row.is_recorded else state
+            ReplayReason.NOT_WAITING,
+            f"it is {row.state}" if parted and not row.is_recorded else state,
         )
     return parted
 

@@ -23,8 +23,8 @@ from hansard_compiler.providers.formats.openai_chat import OpenAIChat
 from hansard_compiler.providers.formats.openai_responses import OpenAIResponses
 from hansard_compiler.providers.scripted import ScriptedFormat, ScriptedWire, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection, anthropic_wire, openai_wire
-from hansard_compiler.replay.errors import NotReplayable, Reason
-from hansard_web.replay.source import WITHHELD, Source
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
+from hansard_web.replay.source import WITHHELD, ReplayedStep
 from hansard_web.replay.transport.wires import PlainAnswers
 
 _BASES: Final = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
@@ -75,7 +75,7 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedDestination:
     """What a step tells of where its call went."""
 
     provider: str
@@ -86,7 +86,7 @@ class Recorded:
     format_settings: Json = field(default_factory=dict)
 
 
-def recorded_place(source: Source) -> Recorded:
+def recorded_place(source: ReplayedStep) -> RecordedDestination:
     """Return where a recorded call went, by its recipe, else by its span."""
     attributes, recipe = source.attributes, source.recipe
     version_headers = {
@@ -98,7 +98,7 @@ def recorded_place(source: Source) -> Recorded:
             name: value for name, value in version_headers.items() if value
         }
         address = parsed_address(sent.address) if sent.address else None
-        return Recorded(
+        return RecordedDestination(
             recipe.provider, sent.path, address, _safe(headers), sent.is_stream,
             recipe.adapter.settings,
         )  # fmt: skip
@@ -110,10 +110,12 @@ def recorded_place(source: Source) -> Recorded:
     if isinstance(host, str) and host:
         at = ("", host, port if isinstance(port, int) else None, path)
     provider = (call.provider if call else None) or str(attributes.get(semconv.PROVIDER_NAME) or "")
-    return Recorded(provider, path, at, _safe(version_headers), bool(call and call.stream))
+    return RecordedDestination(
+        provider, path, at, _safe(version_headers), bool(call and call.stream)
+    )
 
 
-def destination_for(recorded: Recorded, reach: Reach) -> Destination:
+def destination_for(recorded: RecordedDestination, reach: Reach) -> Destination:
     """Return the destination a recorded call is made again through. Raises NotReplayable.
 
     That is the one it went through, if it is configured here; another one only if that was asked.
@@ -123,25 +125,25 @@ def destination_for(recorded: Recorded, reach: Reach) -> Destination:
     destinations = _destinations(recorded, reach)
     if not destinations:
         text = f"{recorded.provider or 'an unnamed provider'}, {recorded.path or 'no path'}"
-        raise NotReplayable(Reason.PROVIDER_UNKNOWN, text)
+        raise NotReplayable(ReplayReason.PROVIDER_UNKNOWN, text)
     for destination in destinations:
         if recorded.address is None or is_same_address(recorded.address, destination.address):
             return destination
     reachable = [destination for destination in destinations if destination.base_url]
     if not reachable:
-        raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, recorded.provider)
+        raise NotReplayable(ReplayReason.PROVIDER_NOT_CONFIGURED, recorded.provider)
     if reach.elsewhere:
         return reachable[0]
     assert recorded.address is not None
     here = address_text(reachable[0].address)
     raise NotReplayable(
-        Reason.OTHER_ADDRESS,
+        ReplayReason.OTHER_ADDRESS,
         f"it went to {address_text(recorded.address)}, here it is {here}; "
         "set `allow_other_address` to send it there all the same",
     )
 
 
-def _destinations(recorded: Recorded, reach: Reach) -> list[Destination]:
+def _destinations(recorded: RecordedDestination, reach: Reach) -> list[Destination]:
     """Return the destinations that take such a request, the provider's own first."""
     provider, path = recorded.provider, recorded.path
     if provider == "anthropic":
@@ -157,11 +159,11 @@ def _destinations(recorded: Recorded, reach: Reach) -> list[Destination]:
     if provider == "openai":
         return [Destination("openai", provider, _own_base(provider, reach), tail), *local]
     if provider == "openai_compatible" and not local:
-        raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, _NO_MODEL_SERVER)
+        raise NotReplayable(ReplayReason.PROVIDER_NOT_CONFIGURED, _NO_MODEL_SERVER)
     return local
 
 
-def offline_destination(recorded: Recorded) -> Destination:
+def offline_destination(recorded: RecordedDestination) -> Destination:
     """Return the destination of a call that is answered from its recording."""
     if not recorded.path:
         return destination_of(recorded.provider, Reach(model_server=""))
@@ -177,11 +179,11 @@ def destination_of(provider: str, reach: Reach) -> Destination:
     """Return the destination of a provider that a change names."""
     if provider not in _FORMATS:
         known = ", ".join(_FORMATS)
-        raise NotReplayable(Reason.PROVIDER_UNKNOWN, f"{provider!r}; there are {known}")
+        raise NotReplayable(ReplayReason.PROVIDER_UNKNOWN, f"{provider!r}; there are {known}")
     base = None
     if provider == "openai_compatible":
         if reach.model_server is None:
-            raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, _NO_MODEL_SERVER)
+            raise NotReplayable(ReplayReason.PROVIDER_NOT_CONFIGURED, _NO_MODEL_SERVER)
         base = reach.model_server
     elif provider != "scripted":
         base = _own_base(provider, reach)
@@ -192,7 +194,7 @@ def _own_base(provider: str, reach: Reach) -> str:
     return reach.environment.get(f"{provider.upper()}_BASE_URL") or _BASES[provider]
 
 
-def unnamed_destination(recorded: Recorded, reach: Reach) -> Destination:
+def unnamed_destination(recorded: RecordedDestination, reach: Reach) -> Destination:
     """Return the destination of a call without a known path: as its provider is reached from here.
 
     That is the configured model server, where the record has its address. Raises NotReplayable.
@@ -207,7 +209,7 @@ def unnamed_destination(recorded: Recorded, reach: Reach) -> Destination:
     )
 
 
-def address_notes(recorded: Recorded, destination: Destination) -> list[str]:
+def address_notes(recorded: RecordedDestination, destination: Destination) -> list[str]:
     """Return that a request goes to another address than the recorded one did, where it does."""
     if destination.base_url is None or recorded.address is None:
         return []
@@ -235,7 +237,7 @@ def wire_through(destination: Destination, headers: Mapping[str, str], reach: Re
     if destination.family == "scripted":
         if reach.script is None:
             raise NotReplayable(
-                Reason.PROVIDER_NOT_CONFIGURED,
+                ReplayReason.PROVIDER_NOT_CONFIGURED,
                 "the scripted model needs its script again: --script FILE",
             )
         return ScriptedWire(read_script(orjson.dumps(reach.script)))
@@ -247,14 +249,14 @@ def wire_through(destination: Destination, headers: Mapping[str, str], reach: Re
     )
     package = "anthropic" if destination.family == "anthropic" else "openai"
     if find_spec(package) is None:
-        raise NotReplayable(Reason.PACKAGE_MISSING, f"pip install 'hansard[{package}]'")
+        raise NotReplayable(ReplayReason.PACKAGE_MISSING, f"pip install 'hansard[{package}]'")
     if destination.family == "openai_compatible":
         return openai_wire(
             connection, provider=destination.provider, needs_key=False, environment={}
         )
     variable = f"{package.upper()}_API_KEY"
     if not reach.environment.get(variable):
-        raise NotReplayable(Reason.KEY_MISSING, f"set {variable}")
+        raise NotReplayable(ReplayReason.KEY_MISSING, f"set {variable}")
     if destination.family == "anthropic":
         return anthropic_wire(connection, environment=reach.environment)
     return openai_wire(connection, environment=reach.environment)

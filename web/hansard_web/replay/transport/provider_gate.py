@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.provider_side_effects import TOOL, SideEffect
 from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, InvalidProposal
-from hansard_store.approvals.records import Claim, Proposal, Status
+from hansard_store.approvals.records import ApprovalClaim, Proposal, Status
 from hansard_store.approvals.service import ApprovalService
 from hansard_store.principals.model import Principal
-from hansard_web.replay.transport.turn import Turn
+from hansard_web.replay.transport.turn import ReplayTurn
 
 AGENT: Final = "hansard-replay"
 _PENDING: Final = (Status.AWAITING, Status.REVISED)
 
 
-def send_arguments(replay_id: str, turn: Turn, *, requests: int, **more: Any) -> Json:
+def send_arguments(replay_id: str, turn: ReplayTurn, *, requests: int, **more: Any) -> Json:
     """Return the arguments of the action: what is sent where, how often, and what that does."""
     return {
         "replay_id": replay_id,
@@ -72,27 +72,27 @@ class ReplayGate:
             return self._store.propose(proposal).approval.approval_id
         except ActionBlocked as blocked:
             raise NotReplayable(
-                Reason.POLICY_DENIED, str(blocked), rule_ids=blocked.details["rule_ids"]
+                ReplayReason.POLICY_DENIED, str(blocked), rule_ids=blocked.details["rule_ids"]
             ) from None
         except InvalidProposal as wrong:
-            raise NotReplayable(Reason.APPROVAL_REFUSED, str(wrong)) from None
+            raise NotReplayable(ReplayReason.APPROVAL_REFUSED, str(wrong)) from None
 
-    def claim(self, approval_id: str, arguments: Mapping[str, Any]) -> Claim:
+    def claim(self, approval_id: str, arguments: Mapping[str, Any]) -> ApprovalClaim:
         """Take the right to send exactly what was approved, once. Raises NotReplayable."""
         approval = self._store.approval(approval_id)
         if approval.status in _PENDING:
             raise NotReplayable(
-                Reason.NEEDS_APPROVAL, f"approval {approval_id} is {approval.status.value}",
+                ReplayReason.NEEDS_APPROVAL, f"approval {approval_id} is {approval.status.value}",
                 approval_id=approval_id,
             )  # fmt: skip
         try:
             return self._store.claim(approval_id, arguments)
         except ApprovalConflict as refused:
             raise NotReplayable(
-                Reason.APPROVAL_REFUSED, str(refused), approval_id=approval_id
+                ReplayReason.APPROVAL_REFUSED, str(refused), approval_id=approval_id
             ) from None
 
-    def finish(self, claim: Claim, *, replay_id: str, error: str | None) -> None:
+    def finish(self, claim: ApprovalClaim, *, replay_id: str, error: str | None) -> None:
         """Record how what was approved ended; called after it did."""
         self._store.finish(claim, ok=error is None, result_ref=replay_id, error=error)
 
@@ -120,7 +120,7 @@ class Permission:
         with self._lock:
             if self.requests_left < 1:
                 raise NotReplayable(
-                    Reason.NEEDS_APPROVAL, "as many requests were sent as were approved"
+                    ReplayReason.NEEDS_APPROVAL, "as many requests were sent as were approved"
                 )
             self.requests_left -= 1
 
@@ -135,7 +135,7 @@ def refusal_of(found: Sequence[SideEffect]) -> NotReplayable:
     problems = "; ".join(f"{one.path}: {one.text}" for one in found[:_SHOWN])
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return NotReplayable(
-        Reason.PROVIDER_SIDE_EFFECTS,
+        ReplayReason.PROVIDER_SIDE_EFFECTS,
         f"{problems}{more}. Allow it for this replay with `allow_provider_side_effects`; it is "
         "then sent once a person approved it",
         side_effects=[one.json() for one in found],

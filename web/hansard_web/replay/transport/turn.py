@@ -16,18 +16,18 @@ from hansard_compiler.calls import Json
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import RenderInput, Sampling, Wire, WireFormat
 from hansard_compiler.providers.from_telemetry import rebuilt_from
-from hansard_compiler.providers.transport.exchange import Answer, read_json
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.providers.transport.exchange import ProviderResponse, read_json
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_compiler.replay.provider_side_effects import SideEffect, provider_side_effects
 from hansard_compiler.replay.request_edits import api_of
 from hansard_store.compilations.queries import Compilation
 from hansard_web.replay.recompile import Remade
 from hansard_web.replay.request import ReplayInput
-from hansard_web.replay.source import Source, exact_request, recorded_answer
+from hansard_web.replay.source import ReplayedStep, exact_request, recorded_answer
 from hansard_web.replay.transport.destinations import (
     Destination,
     Reach,
-    Recorded,
+    RecordedDestination,
     address_notes,
     destination_for,
     format_for,
@@ -46,10 +46,10 @@ Basis = Literal["recorded", "edited", "compiled", "continued", "telemetry"]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ReplayTurn:
     """A call to make. `blocked` says why it cannot be sent from here; a preview shows it."""
 
-    source: Source
+    source: ReplayedStep
     destination: Destination
     form: WireFormat
     wire: Wire
@@ -88,7 +88,7 @@ class Turn:
             self.form, AssertingWire(self.wire, self.ref, self.form.path), preflight="off"
         )
 
-    def ask(self, adapter: Adapter) -> Answer:
+    def ask(self, adapter: Adapter) -> ProviderResponse:
         """Send, and read the answer. Raises NotReplayable, RequestRefused or CallFailed."""
         answer = adapter.resend(self.request)
         estimate = adapter.estimate(self.render_input)
@@ -101,8 +101,8 @@ class Turn:
 
 
 def exact_turn(
-    connection: apsw.Connection, source: Source, request: ReplayInput, reach: Reach
-) -> Turn:
+    connection: apsw.Connection, source: ReplayedStep, request: ReplayInput, reach: Reach
+) -> ReplayTurn:
     """Return the recorded call as it was; raises NotReplayable where it cannot be that."""
     _, data = exact_request(connection, source)
     recorded = recorded_place(source)
@@ -114,7 +114,7 @@ def exact_turn(
         destination = destination_for(recorded, reach)
         wire, blocked = wire_of(destination, recorded, reach)
         notes = address_notes(recorded, destination)
-    return Turn(
+    return ReplayTurn(
         source=source,
         destination=destination,
         form=format_for(destination, recorded.format_settings),
@@ -130,7 +130,10 @@ def exact_turn(
 
 
 def _recording(
-    connection: apsw.Connection, source: Source, recorded: Recorded, destination: Destination
+    connection: apsw.Connection,
+    source: ReplayedStep,
+    recorded: RecordedDestination,
+    destination: Destination,
 ) -> RecordedWire:
     status = source.attributes.get(_STATUS)
     return RecordedWire(
@@ -142,7 +145,7 @@ def _recording(
 
 
 def wire_of(
-    destination: Destination, recorded: Recorded, reach: Reach
+    destination: Destination, recorded: RecordedDestination, reach: Reach
 ) -> tuple[Wire, NotReplayable | None]:
     """Return what sends through a destination, or what does not and why."""
     try:
@@ -182,10 +185,10 @@ def _inside(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def render_input_of(source: Source, *, stream: bool) -> RenderInput:
+def render_input_of(source: ReplayedStep, *, stream: bool) -> RenderInput:
     """Return a call's input as telemetry has it, for the span of its replay."""
     if source.call is None:
-        raise NotReplayable(Reason.KIND, "it is read as no model call")
+        raise NotReplayable(ReplayReason.KIND, "it is read as no model call")
     render_input = rebuilt_from(source.call).render_input(stream=stream)
     recipe = source.recipe
     return (
@@ -195,7 +198,7 @@ def render_input_of(source: Source, *, stream: bool) -> RenderInput:
     )
 
 
-def compiled_of(turn: Turn) -> CompiledStep | None:
+def compiled_of(turn: ReplayTurn) -> CompiledStep | None:
     """Return the compile a turn's call is of: its own, or that of the call it repeats."""
     if turn.remade is not None:
         return turn.remade.step

@@ -17,7 +17,7 @@ from hansard_compiler.providers.transport.exchange import (
 )
 from hansard_compiler.providers.transport.failure_classes import failure_of
 from hansard_compiler.providers.transport.failures import NotRenderable
-from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_web.replay.source import assert_hash
 
 
@@ -33,7 +33,7 @@ class AssertingWire:
         self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
     ) -> Exchange:
         if path != self.path:
-            raise NotReplayable(Reason.HASH_MISMATCH, f"path {path} in place of {self.path}")
+            raise NotReplayable(ReplayReason.HASH_MISMATCH, f"path {path} in place of {self.path}")
         assert_hash(body, self.ref)
         exchange = self.inner.post(path, body, stream=stream, on_event=on_event)
         for attempt in exchange.attempts:
@@ -78,7 +78,7 @@ class NoWire:
     def post(
         self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
     ) -> Exchange:
-        raise NotReplayable(Reason.PROVIDER_NOT_CONFIGURED, "this adapter only renders")
+        raise NotReplayable(ReplayReason.PROVIDER_NOT_CONFIGURED, "this adapter only renders")
 
     def close(self) -> None:
         """There is nothing to close."""
