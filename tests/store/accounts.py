@@ -114,8 +114,8 @@ class MemoryEventLog:
         found = [one for one in reversed(self._events) if _fits(one, wanted)]
         return [one for one in found if before is None or one.seq < before][:limit]
 
-    def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
-        return check_chain(self._events, anchor=anchor, heads=kept)
+    def verify(self, *, anchor: Head | None = None, heads: Sequence[Head] = ()) -> ChainReport:
+        return check_chain(self._events, anchor=anchor, heads=heads)
 
     def alter(self, seq: int, **changes: Any) -> None:
         """Change an event as nobody may."""
