@@ -117,8 +117,8 @@ class MemoryEventLog:
     def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
         return (one for one in self._events if one.seq > after)
 
-    def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
-        return check_chain(self._events, anchor=anchor, heads=kept)
+    def verify(self, *, anchor: Head | None = None, heads: Sequence[Head] = ()) -> ChainReport:
+        return check_chain(self._events, anchor=anchor, heads=heads)
 
     def alter(self, seq: int, **changes: Any) -> None:
         """Change an event as nobody may."""
