@@ -114,12 +114,6 @@ class MemoryEventLog:
         found = [one for one in reversed(self._events) if _fits(one, wanted)]
         return [one for one in found if before is None or one.seq < before][:limit]
 
-<<<<<<< HEAD
-=======
-    def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
-        return (one for one in self._events if one.seq > after)
-
->>>>>>> main
     def verify(self, *, anchor: Head | None = None, heads: Sequence[Head] = ()) -> ChainReport:
         return check_chain(self._events, anchor=anchor, heads=heads)
 
