@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
 
 _CURRENT: Final = otel_context.create_key("hansard-recorded-call")
-_RECORDED_OUTSIDE: Final = otel_context.create_key("hansard-told-call")
+_RECORDED_OUTSIDE: Final = otel_context.create_key("hansard-recorded-call")
 _JSON: Final = "application/json"
 _LONGEST_MESSAGE: Final = 2_000
 _LONGEST_TYPE: Final = 100

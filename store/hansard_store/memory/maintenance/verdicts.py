@@ -69,7 +69,7 @@ def add_verdict(
     now_ns: int,
     reason: str = "",
 ) -> None:
-    """Remember a classifier's verdict on a pair, and what came of it."""
+    """Store a classifier's verdict on a pair with its outcome."""
     first, second = sorted(pair)
     connection.execute(_ADD, (first, second, classifier, label, score, reason, outcome, now_ns))
 
