@@ -204,9 +204,9 @@ class StepMaker:
             cut=lambda key, text: self._cutter.cut(trace_id, key, text),
         )
         run = self._run(trace_id)
-        stated = run.recorded_facts() if run is not None else set()
+        stated = run.reported_facts() if run is not None else set()
         self._batch.spans.put_made(made, project(view, self._messages))
-        return run is None or stated <= run.recorded_facts()
+        return run is None or stated <= run.reported_facts()
 
     def _records_of(self, trace_id: bytes, span_id: bytes) -> _Records | None:
         packed = records_of_step(self._connection, trace_id, span_id, limit=_MOST_LOGS)

@@ -214,7 +214,7 @@ def _in_a_thread(work: Callable[[], T]) -> T:
 
 
 def outcome_of(work: Callable[[], Any]) -> list[Outcome]:
-    """Do something and return what came of it, for `taken_from`."""
+    """Do something and return its result, for `taken_from`."""
     try:
         return [(work(), None)]
     except BaseException as error:
@@ -222,7 +222,7 @@ def outcome_of(work: Callable[[], Any]) -> list[Outcome]:
 
 
 def taken_from(came: list[Outcome]) -> Any:
-    """Return what came of work in another thread, or raise it; nothing is left in the list.
+    """Return the result of work in another thread, or raise it; nothing is left in the list.
 
     An error holds the frames that it passed through, and they a future or list that holds the
     error: such a cycle, with all that the frames hold, stays until the garbage collector runs.

@@ -153,7 +153,7 @@ class RunState:
             identity = "\0".join(("group", session, prompt)).encode("utf-8", "surrogatepass")
             self.group_id = hashlib.sha256(identity).digest()[:_GROUP_BYTES]
 
-    def recorded_facts(self) -> set[Fact]:
+    def reported_facts(self) -> set[Fact]:
         """Return the facts that some span reported."""
         return {fact for fact, by in _TOLD_BY.items() if getattr(self, by) is not None}
 

@@ -65,7 +65,7 @@ def test_hostile_texts_cost_no_more_than_their_length(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "meaning"),
     [
         ("pytest -q", (True, True)),
         ("pytest -q | tail", (False, False)),
@@ -78,11 +78,11 @@ def test_hostile_texts_cost_no_more_than_their_length(unit: str) -> None:
     ],
 )
 def test_an_exit_code_tells_of_a_command_only_where_it_is_its_own(
-    text: str, told: tuple[bool, bool]
+    text: str, meaning: tuple[bool, bool]
 ) -> None:
     one = next(one for one in commands_of(text) if one.text.startswith("pytest"))
 
-    assert (one.zero_means_done, one.nonzero_means_failed) == told
+    assert (one.zero_means_done, one.nonzero_means_failed) == meaning
 
 
 def test_the_command_of_a_shell_tool_may_be_a_list() -> None:

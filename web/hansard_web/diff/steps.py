@@ -450,7 +450,7 @@ def _put_in(side: StepSide) -> Any:
 
 
 def _came_out(side: StepSide) -> Any:
-    """Return what came of a step: of a call its text and the tool calls it requested."""
+    """Return the output of a step: of a call its text and the tool calls it requested."""
     normal = side.reading.normal
     if normal.call is not None:
         calls = [

@@ -324,7 +324,7 @@ def _remember(
     now_ns: int,
     reason: str = "",
 ) -> None:
-    """Remember a classifier's verdict on a pair, and what came of it."""
+    """Store a classifier's verdict on a pair with its outcome."""
     verdict = judged.verdict
     row = (judged.classifier, verdict.label, verdict.score, reason, outcome, now_ns)
     connection.execute(_ADD_PAIR, (*sorted(judged.pair), *row))

@@ -154,7 +154,7 @@ class Coder:
             result = f"failed: {error}"
         result = result["message"] if isinstance(result, dict) else result
         if call.name == "apply_patch" and (self.sent_back or result.startswith("patched")):
-            # Somebody looked at what came of too little room: from here on there is enough.
+            # Somebody looked at the result of too little room: from here on there is enough.
             self.is_reviewed, self.budget = True, _ROOMY
         _tell("tool", name=call.name, about=_about(call.arguments), result=_last_line(result))
         part = {"type": "tool_result", "id": call.id, "name": call.name, "content": str(result)}
