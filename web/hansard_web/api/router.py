@@ -80,5 +80,5 @@ class NounRouter:
         self, method: str, path: str, models: Sequence[str], *, status: int = 200, **options: Any
     ) -> Callable[[_Endpoint], _Endpoint]:
         if models:
-            options = {"status_code": status, "responses": answers(*models, status=status)}
+            options |= {"status_code": status, "responses": answers(*models, status=status)}
         return self._router.api_route(path, methods=[method], **options)

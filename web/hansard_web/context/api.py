@@ -24,7 +24,6 @@ from starlette.types import Receive, Scope, Send
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
-from hansard_web.api.openapi import answers
 from hansard_web.api.request_bodies import JsonRoute, raw_body
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.api.values import SCHEMA_VERSION, dump
@@ -173,11 +172,7 @@ router = NounRouter("sidecar", route_class=JsonRoute, dependencies=[MayRead])
 MOST_CALLS: Final = 32
 
 
-@router.post(
-    "/v1/compile",
-    response_class=ApiResponse,
-    responses=answers("context.schemas.CompiledAnswer"),
-)
+@router.post("/v1/compile", "context.schemas.CompiledAnswer")
 def compile_context(
     service: SidecarDep,
     policy: PolicyDeciderDep,
@@ -194,11 +189,7 @@ def compile_context(
 
 
 # async: the call gets a thread that is not one of those that answer pages.
-@router.post(
-    "/v1/model/call",
-    response_class=ApiResponse,
-    responses=answers("context.schemas.CalledModel"),
-)
+@router.post("/v1/model/call", "context.schemas.CalledModel")
 async def ask_model(
     service: SidecarDep, request: Request, body: ModelInput, idempotency_key: IdempotencyKey = None
 ) -> Response:

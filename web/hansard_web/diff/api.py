@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, InvalidQueryError, StaleCursorError
-from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
@@ -28,11 +27,7 @@ _KIND = "diff"
 Limit = Annotated[int, Depends(read_limit)]
 
 
-@router.get(
-    "/v1/diff/steps/{left}/{right}",
-    response_class=ApiResponse,
-    responses=answers("diff.schemas.StepDiffAnswer"),
-)
+@router.get("/v1/diff/steps/{left}/{right}", "diff.schemas.StepDiffAnswer")
 def diff_steps(site: SiteDep, left: str, right: str) -> ApiResponse:
     """Compare two steps of one run or of two, by id or unique beginning.
 
@@ -45,11 +40,7 @@ def diff_steps(site: SiteDep, left: str, right: str) -> ApiResponse:
         return ApiResponse(step_diff_body(diff))
 
 
-@router.get(
-    "/v1/diff/runs/{left}/{right}",
-    response_class=ApiResponse,
-    responses=answers("diff.schemas.RunDiffAnswer"),
-)
+@router.get("/v1/diff/runs/{left}/{right}", "diff.schemas.RunDiffAnswer")
 def diff_runs(
     site: SiteDep,
     left: str,
@@ -87,11 +78,7 @@ def diff_runs(
     return ApiResponse(run_diff_body(diff, steps[first:end], next_cursor=following, focus=focus))
 
 
-@router.get(
-    "/v1/diff/compaction/{step_id}",
-    response_class=ApiResponse,
-    responses=answers("diff.schemas.CompactionSides"),
-)
+@router.get("/v1/diff/compaction/{step_id}", "diff.schemas.CompactionSides")
 def diff_compaction(site: SiteDep, step_id: str) -> ApiResponse:
     """Compare what the model was sent before a compaction with what it was sent after it.
 

@@ -74,7 +74,6 @@ def _headers(payload: Payload) -> dict[str, str]:
 # async: the body is read as it comes in, and refused as soon as it is too large.
 @router.put(
     "/v1/payloads/{ref}",
-    response_class=ApiResponse,
     responses=answers("api.schemas.StoredPayload", description="known, or not kept")
     | answers("api.schemas.StoredPayload", status=201, description="stored"),
     openapi_extra={"requestBody": {"content": {BINARY: {}}, "required": True}},

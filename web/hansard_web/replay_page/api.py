@@ -41,7 +41,6 @@ MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at o
 
 @router.post(
     "/v1/replay",
-    response_class=ApiResponse,
     responses=answers("replay_page.schemas.Preview")
     | answers("replay_page.schemas.Replay", status=201)
     | answers("replay_page.schemas.Replay", status=202),
@@ -69,11 +68,7 @@ async def begin_replay(
     return await apart(request, work)
 
 
-@router.post(
-    "/v1/replay/preview",
-    response_class=ApiResponse,
-    responses=answers("replay_page.schemas.Preview"),
-)
+@router.post("/v1/replay/preview", "replay_page.schemas.Preview")
 async def preview_replay(request: Request, body: ReplayInput) -> ApiResponse:
     """Show what a replay would send, how the compile changes and what it would cost."""
     replays = replays_of(request)
@@ -82,7 +77,6 @@ async def preview_replay(request: Request, body: ReplayInput) -> ApiResponse:
 
 @router.post(
     "/v1/replay/{replay_id}/continue",
-    response_class=ApiResponse,
     status_code=HTTPStatus.CREATED,
     responses=answers("replay_page.schemas.Replay", status=201)
     | answers("replay_page.schemas.Replay", status=202),
@@ -113,9 +107,7 @@ async def continue_replay(
     return await apart(request, work)
 
 
-@router.get(
-    "/v1/replay", response_class=ApiResponse, responses=answers("replay_page.schemas.ReplayList")
-)
+@router.get("/v1/replay", "replay_page.schemas.ReplayList")
 def find_replays(
     site: SiteDep,
     step: Annotated[str | None, Query(description="of this step")] = None,
@@ -132,11 +124,7 @@ def find_replays(
     return ApiResponse({"items": items, "next_cursor": page.next_cursor})
 
 
-@router.get(
-    "/v1/replay/{replay_id}",
-    response_class=ApiResponse,
-    responses=answers("replay_page.schemas.Replay"),
-)
+@router.get("/v1/replay/{replay_id}", "replay_page.schemas.Replay")
 async def one_replay(
     site: SiteDep,
     request: Request,

@@ -26,7 +26,6 @@ from hansard_store.steps.queries import (
 )
 from hansard_store.steps.tree import TreeMark
 from hansard_web.api.bodies import row_body, run_body, skeleton_body
-from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_run_filter
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.api.values import Body, tokens_body, usd
@@ -44,7 +43,7 @@ Limit = Annotated[int, Depends(read_limit)]
 RunFilterDep = Annotated[RunFilter, Depends(read_run_filter)]
 
 
-@router.get("/v1/runs", response_class=ApiResponse, responses=answers("api.schemas.RunList"))
+@router.get("/v1/runs", "api.schemas.RunList")
 def list_of_runs(
     site: SiteDep,
     filters: RunFilterDep,
@@ -66,7 +65,7 @@ def list_of_runs(
     return ApiResponse({"items": items, "next_cursor": page.next_cursor})
 
 
-@router.get("/v1/facets", response_class=ApiResponse, responses=answers("api.schemas.Facets"))
+@router.get("/v1/facets", "api.schemas.Facets")
 def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> ApiResponse:
     """Count the values by which the runs that meet all filters can be narrowed further."""
     with site.readers.read() as connection:
@@ -78,7 +77,7 @@ def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> ApiResponse:
     return ApiResponse({"runs": facets.runs, "is_complete": facets.is_complete, "facets": counts})
 
 
-@router.get("/v1/runs/{run_id}", response_class=ApiResponse, responses=answers("api.schemas.Run"))
+@router.get("/v1/runs/{run_id}", "api.schemas.Run")
 def one_run(site: SiteDep, run_id: str) -> ApiResponse:
     """Show a run by its id, or by its first eight digits or more."""
     now_ns = time.time_ns()
@@ -99,9 +98,7 @@ def one_run(site: SiteDep, run_id: str) -> ApiResponse:
         )
 
 
-@router.get(
-    "/v1/runs/{run_id}/steps", response_class=ApiResponse, responses=answers("api.schemas.StepList")
-)
+@router.get("/v1/runs/{run_id}/steps", "api.schemas.StepList")
 def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None) -> ApiResponse:
     """List the steps of a run depth-first by start.
 
@@ -119,11 +116,7 @@ def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None)
     )
 
 
-@router.get(
-    "/v1/runs/{run_id}/record",
-    response_class=ApiResponse,
-    responses=answers("api.schemas.RunAndSteps"),
-)
+@router.get("/v1/runs/{run_id}/record", "api.schemas.RunAndSteps")
 def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     """Return a run as a RunRecord and its steps as StepRecords, the first to begin first.
 

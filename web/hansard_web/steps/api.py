@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from hansard_web.api.openapi import answers
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.steps.bodies import step_body
@@ -12,9 +11,7 @@ from hansard_web.steps.bodies import step_body
 router = NounRouter("steps")
 
 
-@router.get(
-    "/v1/steps/{step_id}", response_class=ApiResponse, responses=answers("steps.schemas.Step")
-)
+@router.get("/v1/steps/{step_id}", "steps.schemas.Step")
 def one_step(site: SiteDep, step_id: str) -> ApiResponse:
     """Show a step by `<trace>-<span>`, `<trace>-<span>.server`, or a unique beginning of one."""
     with site.readers.read() as connection:
