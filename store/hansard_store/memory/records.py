@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hansard_compiler.calls import Json
+from hansard_store.bodies import Body, body_of
 
 AccessKind = Literal[
     "read", "candidate", "write", "repeat", "accept", "invalidate", "expire", "purge",
@@ -60,6 +61,14 @@ class NewMemory:
     written_principal: str | None = None  # that sent it; None: not authenticated
 
 
+class MemoryConflictBody(Body):
+    """A record that stands and contradicts this one; not certain: they may both hold."""
+
+    memory_id: str
+    difference: str
+    is_certain: bool
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryConflict:
     """A record that contradicts another one, or may."""
@@ -69,12 +78,8 @@ class MemoryConflict:
     confidence: float
     is_certain: bool  # False: they may both hold
 
-    def json(self) -> Json:
-        return {
-            "memory_id": self.memory_id,
-            "difference": self.difference,
-            "is_certain": self.is_certain,
-        }
+    def json(self) -> MemoryConflictBody:
+        return body_of(MemoryConflictBody, self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import apsw
+from pydantic import Field
 
 from hansard_compiler.calls import Json
-from hansard_compiler.models.memory import as_compile_record
+from hansard_compiler.models.memory import Standing, Writer, as_compile_record
+from hansard_store.bodies import Body, body_of
 from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.stored_json import json_of, json_text, own_copy, read_only
 from hansard_store.memory.records import Access, Ended, Memory
-from hansard_store.principals.model import CLAIMED
+from hansard_store.principals.model import CLAIMED, Method
 from hansard_store.times import time_text
 
 _NAMES: Final = (
@@ -146,54 +148,97 @@ def _memory(
 # Memory as programs and people read it: one JSON for the API, the SDK and the commands.
 
 
-def memory_json(one: Memory) -> Json:
+class EndedBody(Body):
+    """Who said that a record does not hold, and why."""
+
+    at: str
+    by: str
+    method: Method
+    reason: str
+
+
+class MemoryBody(Body):
+    """A version of a record. `content` is null after a purge."""
+
+    memory_id: str
+    memory_type: str
+    layer: Literal["working", "durable"]
+    subject: str
+    attribute: str
+    content: dict[str, Any] | str | None
+    state: Standing
+    version: int
+    namespace: dict[str, str]
+    scope: dict[str, Any]
+    run_id: Annotated[str | None, Field(description="of working memory: whose it is")]
+    chain: str | None
+    slot: str | None
+    confidence: float
+    freshness_at: str
+    expires_at: str | None
+    created_at: str
+    last_read_at: str | None
+    reads: int
+    tags: list[str]
+    metadata: dict[str, Any]
+    writer: Writer
+    written_by: Annotated[str | None, Field(description="who wrote it, in the words of the sender")]
+    written_method: Annotated[
+        Literal["token", "session", "claimed"] | None,
+        Field(description="how `written_by` is known; null without a name"),
+    ]
+    written_principal: Annotated[
+        str | None,
+        Field(description="the authenticated principal that sent it; null where there was none"),
+    ]
+    source_run_id: str | None
+    source_step_ids: list[str]
+    source_run_deleted: Annotated[bool, Field(description="the run it comes from was deleted")]
+    approval_id: str | None
+    superseded_by: str | None
+    contests: Annotated[
+        str | None, Field(description="what it would supersede, if a person accepts it")
+    ]
+    ended: EndedBody | None
+    removed: Annotated[list[str], Field(description="rule:fingerprint of every secret cut out")]
+    content_hash: str
+    freshness_ns: str
+    created_ns: str
+    expires_ns: str | None
+
+
+class AccessBody(Body):
+    """One read or write."""
+
+    kind: str
+    at: str
+    memory_id: str | None
+    run_id: str | None
+    step_id: str | None
+    agent: str | None
+    origin: str
+    run_deleted: bool
+
+
+def memory_json(one: Memory) -> MemoryBody:
     """Return everything that is known of a version of a record."""
-    return {
-        "memory_id": one.memory_id,
-        "memory_type": one.memory_type,
-        "layer": "working" if one.is_working else "durable",
-        "subject": one.subject,
-        "attribute": one.attribute,
-        "content": own_copy(one.content),
-        "state": one.state,
-        "version": one.version,
-        "namespace": one.namespace,
-        "scope": own_copy(one.scope),
-        "run_id": one.run_id,
-        "chain": one.chain,
-        "slot": one.slot,
-        "confidence": one.confidence,
-        "freshness_at": time_text(one.freshness_ns),
-        "expires_at": time_text(one.expires_ns),
-        "created_at": time_text(one.created_ns),
-        "last_read_at": time_text(one.last_read_ns or None),
-        "reads": one.reads,
-        "tags": list(one.tags),
-        "metadata": own_copy(one.metadata),
-        "writer": one.writer,
-        "written_by": one.written_by,
-        "written_method": one.written_method,
-        "written_principal": one.written_principal,
-        "source_run_id": one.source_run_id,
-        "source_step_ids": list(one.source_steps),
-        "source_run_deleted": one.source_run_deleted,
-        "approval_id": one.approval_id,
-        "superseded_by": one.superseded_by,
-        "contests": one.contests,
-        "ended": None
-        if one.ended is None
-        else {
-            "at": time_text(one.ended.time_ns),
-            "by": one.ended.by,
-            "method": one.ended.method or CLAIMED.method,
-            "reason": one.ended.reason,
-        },
-        "removed": list(one.removed),
-        "content_hash": one.content_hmac,
-        "freshness_ns": str(one.freshness_ns),
-        "created_ns": str(one.created_ns),
-        "expires_ns": None if one.expires_ns is None else str(one.expires_ns),
-    }
+    return body_of(
+        MemoryBody,
+        one,
+        layer="working" if one.is_working else "durable",
+        content=own_copy(one.content),
+        scope=own_copy(one.scope),
+        metadata=own_copy(one.metadata),
+        last_read_at=time_text(one.last_read_ns or None),
+        source_step_ids=list(one.source_steps),
+        ended=one.ended and _ended_body(one.ended),
+        content_hash=one.content_hmac,
+    )
+
+
+def _ended_body(ended: Ended) -> EndedBody:
+    at, method = time_text(ended.time_ns), ended.method or CLAIMED.method
+    return body_of(EndedBody, ended, at=at, method=method)
 
 
 def candidate_json(one: Memory) -> Json:
@@ -201,15 +246,6 @@ def candidate_json(one: Memory) -> Json:
     return as_compile_record(memory_json(one))
 
 
-def access_json(one: Access) -> Json:
+def access_json(one: Access) -> AccessBody:
     """Return one read or write."""
-    return {
-        "kind": one.kind,
-        "at": time_text(one.time_ns),
-        "memory_id": one.memory_id,
-        "run_id": one.run_id,
-        "step_id": one.step_id,
-        "agent": one.agent,
-        "origin": one.origin,
-        "run_deleted": one.run_is_gone,
-    }
+    return body_of(AccessBody, one, at=time_text(one.time_ns), run_deleted=one.run_is_gone)

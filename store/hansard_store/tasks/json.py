@@ -6,15 +6,21 @@ gone with it.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import apsw
+from pydantic import Field
 
 from hansard_compiler.calls import Json
+from hansard_store.bodies import Body, body_of
 from hansard_store.detection.rules import DetectionFinding, DetectionRule
 from hansard_store.detection.scan import Scan
-from hansard_store.memory.maintenance.reviewed_supersessions import of_task, supersession_json
-from hansard_store.principals.model import CLAIMED
+from hansard_store.memory.maintenance.reviewed_supersessions import (
+    SupersessionBody,
+    of_task,
+    supersession_json,
+)
+from hansard_store.principals.model import CLAIMED, Method
 from hansard_store.tasks.rows import Task, TaskRunEvidence
 from hansard_store.tasks.service import RecordedDecision, decision_of
 from hansard_store.times import time_text
@@ -48,45 +54,106 @@ def sample_of(connection: apsw.Connection, evidence: TaskRunEvidence) -> str | N
     return words or None
 
 
-def task_json(connection: apsw.Connection, task: Task) -> Json:
+class TaskSubject(Body):
+    """What it is about; `name` null: all of that kind."""
+
+    kind: Literal["tool", "model", "step", "memory", "component"]
+    name: Annotated[str | None, Field(description="of a memory, its type")]
+
+
+class TaskEvidence(Body):
+    """One time that it happened, by the id of a step, an approval, a memory or a report."""
+
+    kind: Literal["step", "approval", "memory", "report", "figure"]
+    id: Annotated[str, Field(description="of a figure, what was measured, in words")]
+    at: str
+    ns: str
+
+
+class TaskDecision(Body):
+    """What a person decided, and when."""
+
+    decision: Literal["approve", "dismiss"]
+    by: str | None
+    method: Method
+    at: str
+    ns: str
+    origin: Annotated[str | None, Field(description="page, api, cli")]
+    note: str | None
+
+
+class TaskDone(Body):
+    """Who said that it is done."""
+
+    by: str | None
+    method: Method
+    at: str
+    ns: str
+
+
+class TaskBody(Body):
+    """Something that goes wrong again and again; nothing acts on it while it is blocked."""
+
+    task_id: str
+    state: Literal["blocked", "approved", "dismissed", "done"]
+    review: Annotated[bool, Field(description="a person has to decide")]
+    level: Literal["action", "component", "architecture"]
+    rule: str
+    pattern: Annotated[
+        str, Field(description="what repeats; one task of a pattern is open at most")
+    ]
+    subject: TaskSubject
+    title: str
+    description: str
+    sample: Annotated[
+        str | None,
+        Field(description="what the newest one says; null: nothing is kept of it any more"),
+    ]
+    count: Annotated[int, Field(description="how often, none of them twice")]
+    first_at: str
+    first_ns: str
+    last_at: str
+    last_ns: str
+    threshold: Annotated[int, Field(description="that was in force when it was last seen,")]
+    window_ns: Annotated[str, Field(description="within this time")]
+    activity: Annotated[
+        list[int], Field(description="how many in each 24th of the window, the oldest first")
+    ]
+    evidence: Annotated[list[TaskEvidence], Field(description="the first one and the newest")]
+    created_at: str
+    created_ns: str
+    updated_at: str
+    updated_ns: str
+    proposes: Annotated[
+        list[SupersessionBody], Field(description="what approving the task applies at once")
+    ]
+    decision: TaskDecision | None
+    done: TaskDone | None
+
+
+def task_json(connection: apsw.Connection, task: Task) -> TaskBody:
     """Return everything that is known of a task."""
     decision = decision_of(task)
-    if decision is not None:
-        decision["at"] = time_text(task.decided_ns)
-    return {
-        "task_id": task.task_id,
-        "state": task.state,
-        "review": task.review,
-        "level": task.level,
-        "rule": task.rule,
-        "pattern": task.pattern.hex(),
-        "subject": {"kind": task.subject_kind, "name": task.subject or None},
-        "title": task.title,
-        "description": task.description,
-        "sample": sample_of(connection, task.evidence[-1]),
-        "count": task.count,
-        **_times("first", task.first_ns),
-        **_times("last", task.last_ns),
-        "threshold": task.threshold,
-        "window_ns": str(task.window_ns),
-        "activity": list(task.activity),
-        "evidence": [
-            {"kind": one.kind, "id": one.id, "at": time_text(one.at_ns), "ns": str(one.at_ns)}
+    return body_of(
+        TaskBody,
+        task,
+        pattern=task.pattern.hex(),
+        subject={"kind": task.subject_kind, "name": task.subject or None},
+        sample=sample_of(connection, task.evidence[-1]),
+        evidence=[
+            body_of(TaskEvidence, one, at=time_text(one.at_ns), ns=str(one.at_ns))
             for one in task.evidence
         ],
-        **_times("created", task.created_ns),
-        **_times("updated", task.updated_ns),
-        "proposes": [supersession_json(one) for one in of_task(connection, task.task_id)],
-        "decision": decision,
-        "done": None
-        if task.done_ns is None
-        else {
-            "by": task.done_by or None,
-            "method": task.done_method or CLAIMED.method,
-            "at": time_text(task.done_ns),
-            "ns": str(task.done_ns),
-        },
-    }
+        proposes=[supersession_json(one) for one in of_task(connection, task.task_id)],
+        decision=decision and {**decision, "at": time_text(task.decided_ns)},
+        done=task.done_ns and _done_body(task, task.done_ns),
+    )
+
+
+def _done_body(task: Task, done_ns: int) -> TaskDone:
+    by, method = task.done_by or None, task.done_method or CLAIMED.method
+    at, ns = time_text(done_ns), str(done_ns)
+    return body_of(TaskDone, by=by, method=method, at=at, ns=ns)
 
 
 def scan_json(connection: apsw.Connection, found: Scan, recorded: list[RecordedDecision]) -> Json:

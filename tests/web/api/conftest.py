@@ -26,6 +26,7 @@ from hansard_web.app.config import WebSettings
 from hansard_web.app.route_loading import api_routes
 from tests.signing import People
 from tests.store.empty import empty_store
+from tests.web.answers import check_fits
 
 Json = dict[str, Any]
 _PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -61,7 +62,7 @@ class Api:
 
     def error_of(self, answer: Response) -> Json:
         body: Json = answer.json()
-        models.Error.model_validate(body)
+        check_fits(models.Error, body)
         error: Json = body["error"]
         return error
 
@@ -86,7 +87,7 @@ class Api:
             if asked.method in (route.methods or ()) and route.path_regex.match(asked.url.path)
         )
         model: type[BaseModel] = model_of(route.responses[answer.status_code])
-        model.model_validate(body)
+        check_fits(model, body)
         return body
 
 

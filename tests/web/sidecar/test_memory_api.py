@@ -9,6 +9,7 @@ import pytest
 
 from hansard_web.app.config import WebSettings, parse_token
 from hansard_web.memory import schemas as models
+from tests.web.answers import check_fits
 from tests.web.sidecar.conftest import Agent, House
 
 Json = dict[str, Any]
@@ -32,10 +33,10 @@ def test_what_is_written_is_read_by_text_tag_confidence_and_time(agent: Agent) -
 
     def found(**asked: Any) -> list[str]:
         answer = agent.tell("/v1/memory/read", {"namespace": PROJECT, **asked})
-        models.Read.model_validate(answer)
+        check_fits(models.Read, answer)
         return [one["subject"] for one in answer["items"]]
 
-    models.Written.model_validate(written)
+    check_fits(models.Written, written)
     assert (written["outcome"], written["memory"]["version"]) == ("current", 1)
     ci = {"environment": "ci"}
     assert found() == ["money"]
@@ -82,7 +83,7 @@ def test_a_record_shows_its_versions_and_who_touched_it(agent: Agent) -> None:
 
     detail = agent.get(f"/v1/memory/{memory_id[-10:]}")
 
-    models.MemoryDetail.model_validate(detail)
+    check_fits(models.MemoryDetail, detail)
     assert [(one["version"], one["content"]) for one in detail["versions"]] == [
         (2, "two"),
         (1, "one"),
@@ -102,7 +103,7 @@ def test_what_is_invalidated_is_out_of_reads_and_the_second_decision_is_told_the
     changed = agent.tell("/v1/memory/invalidate", ended)
     again = agent.post("/v1/memory/invalidate", ended)
 
-    models.Changed.model_validate(changed)
+    check_fits(models.Changed, changed)
     assert changed["memory"]["ended"]["reason"] == "it moved"
     assert again.status_code == 409
     assert again.json()["error"]["details"] == {"memory_id": memory_id, "state": "invalidated"}
@@ -130,11 +131,11 @@ def test_an_update_says_so_and_is_taken_back_with_both_in_the_history(agent: Age
     again = agent.post("/v1/memory/unsupersede", {"memory_id": older, "by": "noor"})
     detail = agent.get(f"/v1/memory/{older}")
 
-    models.Written.model_validate(second)
+    check_fits(models.Written, second)
     assert (first["change"], second["change"]) == ("add", "update")
     assert changed["memory"]["state"] == "current"
     assert (again.status_code, again.json()["error"]["code"]) == (409, "memory_not_current")
-    models.MemoryDetail.model_validate(detail)
+    check_fits(models.MemoryDetail, detail)
     assert [(one["cause"], one["state"]) for one in detail["supersessions"]] == [
         ("version", "applied"), ("version", "undone"),
     ]  # fmt: skip
@@ -152,7 +153,7 @@ def test_lists_are_narrowed_by_query_and_paged(agent: Agent) -> None:
     page = agent.get("/v1/memory?type=fact&limit=3")
     rest = agent.get(f"/v1/memory?type=fact&limit=3&cursor={page['next_cursor']}")
 
-    models.Memories.model_validate(page)
+    check_fits(models.Memories, page)
     assert [one["subject"] for one in page["items"] + rest["items"]] == [
         "s4", "s3", "s2", "s1", "s0",
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from hansard_store.database.cursors import Page
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import check_schema_version
-from hansard_web.api.values import SCHEMA_VERSION, Body, dump, page_body
+from hansard_web.api.values import SCHEMA_VERSION, dump, page_body
 
 _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 _Item = TypeVar("_Item")
@@ -30,13 +30,15 @@ class ApiResponse(Response):
     media_type = "application/json"
 
     def __init__(
-        self, body: Body, *, status_code: int = 200, headers: Mapping[str, str] = {}
+        self, body: Mapping[str, Any], *, status_code: int = 200, headers: Mapping[str, str] = {}
     ) -> None:
         content = dump({"schema_version": SCHEMA_VERSION, **body})
         super().__init__(content, status_code=status_code, headers=dict(headers))
 
 
-def page_answer(page: Page[_Item], body: Callable[[_Item], Body], **more: Any) -> ApiResponse:
+def page_answer(
+    page: Page[_Item], body: Callable[[_Item], Mapping[str, Any]], **more: Any
+) -> ApiResponse:
     """Return one page of a list as an answer, and what else is said of it."""
     return ApiResponse({**page_body(page, body), **more})
 

@@ -110,7 +110,6 @@ _STATUSES: Final[Mapping[type[HansardError], HTTPStatus]] = {
 _DETAILS: Final = (
     (AmbiguousIdError, "matches"),
     (ActionBlocked, "tool reason rule_ids"),
-    (InvalidQueryError, "parameter=name"),
     (InvalidProposal, "parameter=name"),
     (annotation_errors.AnnotationNotCurrent, "annotation_id state"),
     (annotation_errors.InvalidAnnotation, "problems"),

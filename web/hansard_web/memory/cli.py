@@ -19,13 +19,13 @@ from hansard_compiler.models.memory import (
 )
 from hansard_store.ids import short_id
 from hansard_store.maintenance.garbage import purge as purge_store
+from hansard_store.memory.maintenance.reviewed_supersessions import DecisionTaken, SupersessionBody
 from hansard_store.memory.queries import list_memories
 from hansard_store.memory.records import Memory
-from hansard_store.memory.rows import memory_json
+from hansard_store.memory.rows import AccessBody, MemoryBody, memory_json
 from hansard_store.memory.service import MemoryService
 from hansard_store.principals.model import is_same, person_text
 from hansard_web.api.queries import limit_of
-from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     CommandGroup,
     Misused,
@@ -41,6 +41,7 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import find_store, maintaining, opened_service, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
+from hansard_web.memory.schemas import Use
 from hansard_web.memory.service import memory_detail, read_memory_filter
 
 # Records of memory as the terminal shows them.
@@ -63,13 +64,13 @@ def _print_list(items: Sequence[Memory]) -> None:
     )
 
 
-def _place(one: Body) -> str:
+def _place(one: MemoryBody) -> str:
     if one["run_id"]:
         return f"run {one['run_id'][:8]}"
     return " ".join(f"{part}:{name}" for part, name in one["namespace"].items())
 
 
-def writer_of(one: Body) -> str:
+def writer_of(one: MemoryBody) -> str:
     """Return as what it was written, the name that was given, and which principal sent it."""
     name, sender = one["written_by"], one["written_principal"]
     writer = (
@@ -79,7 +80,7 @@ def writer_of(one: Body) -> str:
     return str(writer) if is_shown else f"{writer}, sent by {sender}"
 
 
-def _source(one: Body) -> str:
+def _source(one: MemoryBody) -> str:
     return str(one["source_run_id"] or "")
 
 
@@ -88,7 +89,7 @@ def print_changed(one: Memory, *, as_json: bool) -> None:
     print_answer(body, lambda body: print_record(body["memory"]), as_json=as_json)
 
 
-def print_record(one: Body) -> None:
+def print_record(one: MemoryBody) -> None:
     ended = one["ended"]
     print_facts(
         [
@@ -126,16 +127,16 @@ def text_of(content: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
-def access_line(one: Body) -> str:
+def access_line(one: AccessBody) -> str:
     where = one["step_id"] or one["run_id"] or "no run"
     return f"{one['at'][:19]} {one['kind']} {where} {one['agent'] or ''}".rstrip()
 
 
-def use_line(one: Body) -> str:
+def use_line(one: Use) -> str:
     return f"{one['at'][:19]} {one['decision']} ({one['reason']}) {one['step_id']}"
 
 
-def supersession_line(one: Body) -> str:
+def supersession_line(one: SupersessionBody) -> str:
     """Return who or what let one record supersede another, why, and whether that was taken back."""
     score = "" if one["score"] is None else f", score {one['score']:.2f}"
     decided, undone = one["decision"], one["undone"]
@@ -148,7 +149,7 @@ def supersession_line(one: Body) -> str:
     )
 
 
-def _person(decision: Body) -> str:
+def _person(decision: DecisionTaken) -> str:
     return person_text(decision["by"], decision["method"])
 
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import apsw
 
-from hansard_compiler.calls import Json
 from hansard_compiler.compile.models import EXTERNAL
+from hansard_store.bodies import body_of
 from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, list_receipts
 from hansard_store.ids import short_id
 from hansard_store.memory.access_log import accesses_of, reads_by_day
@@ -32,6 +32,7 @@ from hansard_web.memory.labels import (
     type_words,
     writer_words,
 )
+from hansard_web.memory.schemas import Use
 from hansard_web.ui.format import agent_words, plural
 
 # Where memory was used: the compiles that had it among their candidates.
@@ -51,19 +52,18 @@ def uses_in_run(
     return list(list_receipts(connection, filters, limit=limit).items)
 
 
-def use_json(found: FoundReceipt) -> Json:
+def use_json(found: FoundReceipt) -> Use:
     """Return one use."""
     one = found.receipt
-    return {
-        "compilation_id": found.compilation_id,
-        "run_id": found.run_id,
-        "step_id": found.step_id,
-        "at": time_text(found.started_ns),
-        "decision": one.decision,
-        "reason": one.reason,
-        "tokens_before": one.tokens_before,
-        "tokens_after": one.tokens_after,
-    }
+    return body_of(
+        Use,
+        found,
+        at=time_text(found.started_ns),
+        decision=one.decision,
+        reason=one.reason,
+        tokens_before=one.tokens_before,
+        tokens_after=one.tokens_after,
+    )
 
 
 _SHOWN = 12

@@ -28,6 +28,7 @@ from hansard_compiler.models.memory import (
     ReadMemory,
     WriteMemory,
 )
+from hansard_store.bodies import body_of
 from hansard_store.database.id_prefixes import find_key
 from hansard_store.memory.access_log import accesses_of
 from hansard_store.memory.maintenance.reviewed_supersessions import links_of, supersession_json
@@ -36,8 +37,8 @@ from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import access_json, get_memory, memory_json, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
 from hansard_web.api.queries import read_times, read_word, trace_id_of
-from hansard_web.api.values import Body
 from hansard_web.memory.record import use_json, uses_of
+from hansard_web.memory.schemas import MemoryDetail
 
 if TYPE_CHECKING:
     from hansard_web.sidecar.request import SidecarService
@@ -187,18 +188,19 @@ def read_memory_filter(
     )
 
 
-def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> Body:
+def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> MemoryDetail:
     """Return everything that is known of a record; raises NotFoundError, AmbiguousIdError."""
     one = get_memory(connection, memory_id, now_ns=now_ns)
     versions = versions_of(connection, one.line, now_ns=now_ns)
     numbers = [each.id for each in versions]
     touched = accesses_of(connection, numbers, limit=_ACCESSES)
-    return {
-        "memory": memory_json(one),
-        "conflicts": [each.json() for each in contradicted_by(connection, one, now_ns=now_ns)],
-        "versions": [memory_json(each) for each in versions],
-        "supersessions": [supersession_json(each) for each in links_of(connection, numbers)],
-        "written_by": [access_json(one) for one in touched if one.kind not in _READS],
-        "read_by": [access_json(one) for one in touched if one.kind in _READS],
-        "used_in": [use_json(each) for each in uses_of(connection, one.memory_id)],
-    }
+    return body_of(
+        MemoryDetail,
+        memory=memory_json(one),
+        conflicts=[each.json() for each in contradicted_by(connection, one, now_ns=now_ns)],
+        versions=[memory_json(each) for each in versions],
+        supersessions=[supersession_json(each) for each in links_of(connection, numbers)],
+        written_by=[access_json(one) for one in touched if one.kind not in _READS],
+        read_by=[access_json(one) for one in touched if one.kind in _READS],
+        used_in=[use_json(each) for each in uses_of(connection, one.memory_id)],
+    )

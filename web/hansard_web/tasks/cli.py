@@ -16,7 +16,7 @@ from hansard_store.detection.rules import LEVELS, RULES, adjusted_rules, rule_te
 from hansard_store.detection.scan import scan
 from hansard_store.ids import short_id
 from hansard_store.principals.model import person_text
-from hansard_store.tasks.json import scan_json, task_json
+from hansard_store.tasks.json import TaskBody, scan_json, task_json
 from hansard_store.tasks.rows import STATES, get_task, list_tasks
 from hansard_store.tasks.service import TaskService
 from hansard_web.app.config import read_rule_count, read_rule_window
@@ -71,7 +71,7 @@ def list_(
     print_page(Page(items, page.next_cursor), dict, _print_list, as_json=as_json)
 
 
-def _print_list(items: Sequence[Json]) -> None:
+def _print_list(items: Sequence[TaskBody]) -> None:
     print_records(
         items,
         {
@@ -161,7 +161,7 @@ def _decide(
         print_json({"task": task_json(connection, made)})
 
 
-def _state(one: Json) -> Text:
+def _state(one: TaskBody) -> Text:
     _, word = words.STATES[one["state"]]
     return Text(word, style="yellow" if one["review"] else "")
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import apsw
 import orjson
+from pydantic import Field
 
 from hansard_compiler.calls import Json
 from hansard_store.approvals.unit_of_work import Who
+from hansard_store.bodies import Body, body_of
 from hansard_store.memory.access_log import record_change
 from hansard_store.memory.errors import NotCurrent
 from hansard_store.memory.records import AccessKind, Origin, Toucher
-from hansard_store.principals.model import CLAIMED
+from hansard_store.principals.model import CLAIMED, Method
 from hansard_store.times import time_text
 
 Cause = Literal["version", "accepted", "contradiction", "correction"]
@@ -197,33 +199,60 @@ def _read(connection: apsw.Connection, sql: str, parameter: str | bytes) -> list
     return [Supersession(*row) for row in rows]
 
 
-def supersession_json(one: Supersession) -> Json:
+class DecisionTaken(Body):
+    """Who decided, and how that is known."""
+
+    by: str
+    method: Method
+    at: str
+
+
+class TakenBack(DecisionTaken):
+    """Who took a supersession back, and why."""
+
+    reason: str
+
+
+class SupersessionBody(Body):
+    """One record superseded by another, or proposed to be, and by whom or what."""
+
+    older: str | None
+    newer: str | None
+    cause: Cause
+    state: State
+    rationale: str
+    score: Annotated[float | None, Field(description="0 to 1, of the classifier or embedder")]
+    judge: Annotated[str, Field(description="name of the classifier, embedder or writer")]
+    at: str
+    step_id: str | None
+    task_id: Annotated[str | None, Field(description="the task for review that proposed it")]
+    decision: DecisionTaken | None
+    undone: TakenBack | None
+
+
+def supersession_json(one: Supersession) -> SupersessionBody:
     """Return a supersession as programs see it."""
-    return {
-        "older": one.older_id,
-        "newer": one.newer_id,
-        "cause": one.cause,
-        "state": one.state,
-        "rationale": one.rationale,
-        "score": one.score,
-        "judge": one.judge,
-        "at": time_text(one.created_ns),
-        "step_id": one.step_id,
-        "task_id": one.task_id,
-        "decision": None
-        if one.decided_ns is None
-        else _decision(one.decided_by, one.decided_method, one.decided_ns),
-        "undone": None
-        if one.undone_ns is None
-        else {
-            **_decision(one.undone_by, one.undone_method, one.undone_ns),
-            "reason": one.undone_reason or "",
-        },
-    }
+    decision: DecisionTaken | None = None
+    undone: TakenBack | None = None
+    if one.decided_ns is not None:
+        decision = _decision(one.decided_by, one.decided_method, one.decided_ns)
+    if one.undone_ns is not None:
+        by = _decision(one.undone_by, one.undone_method, one.undone_ns)
+        undone = {**by, "reason": one.undone_reason or ""}
+    return body_of(
+        SupersessionBody,
+        one,
+        older=one.older_id,
+        newer=one.newer_id,
+        at=time_text(one.created_ns),
+        decision=decision,
+        undone=undone,
+    )
 
 
-def _decision(by: str | None, method: str | None, at_ns: int) -> Json:
-    return {"by": by or "", "method": method or CLAIMED.method, "at": time_text(at_ns)}
+def _decision(by: str | None, method: str | None, at_ns: int) -> DecisionTaken:
+    at = time_text(at_ns)
+    return body_of(DecisionTaken, by=by or "", method=method or CLAIMED.method, at=at)
 
 
 # Superseding a record and taking it back, each with its event, inside the caller's transaction.
