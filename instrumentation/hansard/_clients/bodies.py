@@ -36,9 +36,8 @@ Part = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The fields of a request's body."""
+    """The fields of a request's body, but for its model."""
 
-    model: str | None
     attributes: Attributes
     input: list[Message] = field(default_factory=list)
     system: list[Part] = field(default_factory=list)
@@ -121,14 +120,9 @@ def usage_attributes(counts: Mapping[str, int]) -> Attributes:
 # --- parts --------------------------------------------------------------------------------------
 
 
-def text_part(content: object) -> list[Part]:
-    content_text = text(content)
-    return [] if content_text is None else [{"type": "text", "content": content_text}]
-
-
-def reasoning_part(content: object) -> list[Part]:
-    content_text = text(content)
-    return [] if content_text is None else [{"type": "reasoning", "content": content_text}]
+def text_part(content: object, kind: str = "text") -> list[Part]:
+    found = text(content)
+    return [] if found is None else [{"type": kind, "content": found}]
 
 
 def call_part(*, call_id: object, name: object, arguments: object) -> Part:
@@ -153,8 +147,11 @@ def media_part(modality: str, where: object, *, mime_type: object = None) -> Par
     return known({"type": "uri", "modality": modality, "mime_type": mime_type, "uri": address})
 
 
-def _file_part(modality: str, file_id: object) -> Part:
-    return known({"type": "file", "modality": modality, "file_id": file_id})
+def _file_part(modality: str, file_id: object, where: object) -> list[Part]:
+    """A file that the provider has, by its id; any other one by address."""
+    if text(file_id):
+        return [known({"type": "file", "modality": modality, "file_id": file_id})]
+    return [media_part(modality, where)]
 
 
 def blob_part(modality: str, *, mime_type: object, content: object) -> Part:
@@ -166,15 +163,13 @@ def _parts(content: object, read: Callable[[Any], list[Part]]) -> list[Part]:
     return text_part(content) or [part for item in sequence(content) for part in read(item)]
 
 
-def _joined(parts: Iterable[Part]) -> str | None:
-    """Return the text of parts; None where one is no text."""
-    parts = list(parts)
+def _result(content: object, read: Callable[[Any], list[Part]], *, empty: object) -> object:
+    """Return a tool's result as its text where it holds nothing else; `empty` without parts."""
+    parts = _parts(content, read)
+    if not parts:
+        return empty
     is_text = all(part.get("type") == "text" for part in parts)
-    return "".join(part["content"] for part in parts) if is_text else None
-
-
-def _ended(message: Message, reason: str | None) -> Message:
-    return message if reason is None else {**message, "finish_reason": reason}
+    return "".join(part["content"] for part in parts) if is_text else content
 
 
 # --- OpenAI: what its APIs have in common ---------------------------------------------------------
@@ -208,7 +203,7 @@ _AUDIO: Final = {
 def _chat_request(body: Body) -> _Request:
     limit = integer(body.get("max_completion_tokens"))
     choices = integer(body.get("n"))
-    own: Mapping[str, Attribute | None] = {
+    own = {
         "openai.api.type": "chat_completions",
         "gen_ai.request.max_tokens": integer(body.get("max_tokens")) if limit is None else limit,
         "gen_ai.request.frequency_penalty": number(body.get("frequency_penalty")),
@@ -220,7 +215,6 @@ def _chat_request(body: Body) -> _Request:
         "gen_ai.output.type": _output_type(body.get("response_format")),
     }
     return _Request(
-        model=text(body.get("model")),
         attributes=_openai_settings(body) | known(own),
         input=[_chat_message(sent) for sent in mappings(body.get("messages"))],
         tools=[_chat_tool(sent) for sent in sequence(body.get("tools"))],
@@ -230,26 +224,16 @@ def _chat_request(body: Body) -> _Request:
 def _chat_message(sent: Body) -> Message:
     role = text(sent.get("role")) or "user"
     if role == "tool":
-        result = _chat_result(sent.get("content"))
-        part = result_part(call_id=sent.get("tool_call_id"), response=result)
+        content = sent.get("content")
+        response = _result(content, _chat_part, empty=content)
+        part = result_part(call_id=sent.get("tool_call_id"), response=response)
         return {"role": "tool", "parts": [part]}
-    message: Message = {"role": role, "parts": _chat_parts(sent)}
-    name = text(sent.get("name"))
-    return {**message, "name": name} if name else message
-
-
-def _chat_result(content: object) -> object:
-    """Return a result as its text where it holds nothing else."""
-    if isinstance(content, str):
-        return text(content) or ""
-    parts = _parts(content, _chat_part)
-    joined = _joined(parts) if parts else None
-    return content if joined is None else joined
+    return known({"role": role, "parts": _chat_parts(sent), "name": text(sent.get("name"))})
 
 
 def _chat_parts(sent: Body) -> list[Part]:
     """Return the parts of a message of either direction."""
-    parts = reasoning_part(sent.get("reasoning_content") or sent.get("reasoning"))
+    parts = text_part(sent.get("reasoning_content") or sent.get("reasoning"), "reasoning")
     parts += _parts(sent.get("content"), _chat_part)
     parts += text_part(sent.get("refusal"))
     parts += [_chat_call(call) for call in mappings(sent.get("tool_calls"))]
@@ -272,10 +256,8 @@ def _chat_part(item: Any) -> list[Part]:
             kind = text(sound.get("format"))
             mime_type = f"audio/{kind}" if kind else None
             return [blob_part("audio", mime_type=mime_type, content=sound.get("data"))]
-        case "file" if text(find(sent, "file.file_id")):
-            return [_file_part("document", find(sent, "file.file_id"))]
         case "file":
-            return [media_part("document", find(sent, "file.file_data"))]
+            return _file_part("document", find(sent, "file.file_id"), find(sent, "file.file_data"))
     return [dict(sent)] if sent else []
 
 
@@ -293,10 +275,9 @@ def _chat_tool(sent: Any) -> Any:
 
 def _chat_response(body: Body) -> Response:
     choices = mappings(body.get("choices"))
-    reasons = [text(choice.get("finish_reason")) for choice in choices]
     common = _embeddings_response(body)
-    own: Mapping[str, Attribute | None] = {
-        "gen_ai.response.finish_reasons": [reason for reason in reasons if reason] or None,
+    own = {
+        "gen_ai.response.finish_reasons": texts([one.get("finish_reason") for one in choices]),
         "openai.response.system_fingerprint": text(body.get("system_fingerprint")),
     }
     output = [_choice(choice) for choice in choices]
@@ -305,9 +286,13 @@ def _chat_response(body: Body) -> Response:
 
 def _choice(choice: Body) -> Message:
     sent = mapping(choice.get("message"))
-    parts = _chat_parts(sent) or text_part(choice.get("text"))
-    message: Message = {"role": text(sent.get("role")) or "assistant", "parts": parts}
-    return _ended(message, text(choice.get("finish_reason")))
+    return known(
+        {
+            "role": text(sent.get("role")) or "assistant",
+            "parts": _chat_parts(sent) or text_part(choice.get("text")),
+            "finish_reason": text(choice.get("finish_reason")),
+        }
+    )
 
 
 def _assemble_chat(events: Iterable[ServerSentEvent]) -> Streamed:
@@ -322,31 +307,28 @@ def _assemble_chat(events: Iterable[ServerSentEvent]) -> Streamed:
 
 def _completion_request(body: Body) -> _Request:
     """Read the body of the old `POST /completions`: prompts instead of messages."""
-    chat = _chat_request(body)
     prompts = texts(body.get("prompt")) or []
     return _Request(
-        model=chat.model,
-        attributes={**chat.attributes, "openai.api.type": "completions"},
+        attributes={**_chat_request(body).attributes, "openai.api.type": "completions"},
         input=[{"role": "user", "parts": text_part(prompt)} for prompt in prompts],
     )
 
 
 def _embeddings_request(body: Body) -> _Request:
     """Read the body of `POST /embeddings`; inputs that are token numbers are not shown."""
-    own: Mapping[str, Attribute | None] = {
+    own = {
         "gen_ai.request.encoding_formats": texts(body.get("encoding_format")),
         "gen_ai.embeddings.dimension.count": integer(body.get("dimensions")),
     }
     parts = [part for one in texts(body.get("input")) or [] for part in text_part(one)]
-    messages: list[Message] = [{"role": "user", "parts": parts}] if parts else []
-    return _Request(model=text(body.get("model")), attributes=known(own), input=messages)
+    return _Request(known(own), input=[{"role": "user", "parts": parts}] if parts else [])
 
 
 def _embeddings_response(body: Body) -> Response:
     """Read a response of `POST /embeddings`: its vectors are numbers, not content."""
     from hansard_compiler.providers.formats.openai_chat import USAGE as CHAT_USAGE
 
-    own: Mapping[str, Attribute | None] = {
+    own = {
         "gen_ai.response.id": text(body.get("id")),
         "gen_ai.response.model": text(body.get("model")),
         "openai.response.service_tier": text(body.get("service_tier")),
@@ -362,7 +344,7 @@ _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
 def _responses_request(body: Body) -> _Request:
-    own: Mapping[str, Attribute | None] = {
+    own = {
         "openai.api.type": "responses",
         "gen_ai.request.max_tokens": integer(body.get("max_output_tokens")),
         "gen_ai.request.reasoning.level": text(find(body, "reasoning.effort")),
@@ -373,7 +355,6 @@ def _responses_request(body: Body) -> _Request:
     sent = body.get("input")
     turn = text_part(sent)
     return _Request(
-        model=text(body.get("model")),
         attributes=_openai_settings(body) | known(own),
         input=[{"role": "user", "parts": turn}] if turn else [_item(one) for one in mappings(sent)],
         system=_parts(body.get("instructions"), _responses_part),
@@ -396,9 +377,8 @@ def _item(item: Body, *, role: str = "user") -> Message:
         return {"role": "assistant", "parts": [part]}
     if named in _RESULTS:
         output = item.get("output")
-        parts = _parts(sequence(output), _responses_part)
-        flat = _joined(parts) if parts else None
-        result = result_part(call_id=item.get("call_id"), response=output if flat is None else flat)
+        response = _result(sequence(output), _responses_part, empty=output)
+        result = result_part(call_id=item.get("call_id"), response=response)
         return {"role": "tool", "parts": [result]}
     if kind == "reasoning":
         return {"role": "assistant", "parts": _reasoning(item)}
@@ -411,7 +391,7 @@ def _item(item: Body, *, role: str = "user") -> Message:
 def _reasoning(item: Body) -> list[Part]:
     """What can be read of reasoning; encrypted reasoning gives nothing."""
     pieces = [*mappings(item.get("summary")), *mappings(item.get("content"))]
-    parts = [part for piece in pieces for part in reasoning_part(piece.get("text"))]
+    parts = [part for piece in pieces for part in text_part(piece.get("text"), "reasoning")]
     return parts or [{"type": "reasoning", "content": ""}]
 
 
@@ -422,14 +402,11 @@ def _responses_part(item: Any) -> list[Part]:
             return text_part(sent.get("text"))
         case "refusal":
             return text_part(sent.get("refusal"))
-        case "input_image" if text(sent.get("file_id")):
-            return [_file_part("image", sent.get("file_id"))]
         case "input_image":
-            return [media_part("image", sent.get("image_url"))]
-        case "input_file" if text(sent.get("file_id")):
-            return [_file_part("document", sent.get("file_id"))]
+            return _file_part("image", sent.get("file_id"), sent.get("image_url"))
         case "input_file":
-            return [media_part("document", sent.get("file_data") or sent.get("file_url"))]
+            where = sent.get("file_data") or sent.get("file_url")
+            return _file_part("document", sent.get("file_id"), where)
         case "message":  # instructions may be a list of input items
             return _parts(sent.get("content"), _responses_part)
     if "content" in sent and "type" not in sent:
@@ -440,11 +417,10 @@ def _responses_part(item: Any) -> list[Part]:
 def _responses_response(body: Body) -> Response:
     from hansard_compiler.providers.formats import openai_responses
 
-    reason = openai_responses.finish_reason_of(body)
-    own: Mapping[str, Attribute | None] = {
+    own = {
         "gen_ai.response.id": text(body.get("id")),
         "gen_ai.response.model": text(body.get("model")),
-        "gen_ai.response.finish_reasons": None if reason is None else [reason],
+        "gen_ai.response.finish_reasons": texts(openai_responses.finish_reason_of(body)),
         "openai.response.service_tier": text(body.get("service_tier")),
         "gen_ai.conversation.id": _conversation(body),
     }
@@ -465,7 +441,7 @@ def _assemble_response(events: Iterable[ServerSentEvent]) -> Streamed:
 
 
 def _messages_request(body: Body) -> _Request:
-    own: Mapping[str, Attribute | None] = {
+    own = {
         "gen_ai.request.max_tokens": integer(body.get("max_tokens")),
         "gen_ai.request.temperature": number(body.get("temperature")),
         "gen_ai.request.top_p": number(body.get("top_p")),
@@ -479,7 +455,6 @@ def _messages_request(body: Body) -> _Request:
         "anthropic.thinking.budget_tokens": integer(find(body, "thinking.budget_tokens")),
     }
     return _Request(
-        model=text(body.get("model")),
         attributes=known(own),
         input=[
             {"role": text(sent.get("role")) or "user", "parts": _parts(sent.get("content"), _block)}
@@ -506,25 +481,20 @@ def _block(value: Any) -> list[Part]:
         case "text":
             return text_part(block.get("text"))
         case "thinking":
-            return reasoning_part(block.get("thinking")) or [{"type": "reasoning", "content": ""}]
+            said = text_part(block.get("thinking"), "reasoning")
+            return said or [{"type": "reasoning", "content": ""}]
         case "redacted_thinking":
             return [{"type": "reasoning", "content": ""}]
         case "tool_use":
             call_id, arguments = block.get("id"), block.get("input")
             return [call_part(call_id=call_id, name=block.get("name"), arguments=arguments)]
         case "tool_result":
-            return [_messages_result(block)]
+            response = _result(block.get("content"), _block, empty="")
+            part = result_part(call_id=block.get("tool_use_id"), response=response)
+            return [{**part, "is_error": True} if block.get("is_error") is True else part]
         case "image" | "document" as modality:
             return [_messages_media(modality, mapping(block.get("source"))) or dict(block)]
     return [dict(block)] if block else []
-
-
-def _messages_result(block: Body) -> Part:
-    content = block.get("content")
-    text = _joined(_parts(content, _block))
-    result = content if text is None else text
-    part = result_part(call_id=block.get("tool_use_id"), response=result)
-    return {**part, "is_error": True} if block.get("is_error") is True else part
 
 
 def _messages_media(modality: str, source: Body) -> Part | None:
@@ -535,7 +505,8 @@ def _messages_media(modality: str, source: Body) -> Part | None:
         case "url":
             return media_part(modality, source.get("url"))
         case "file":
-            return _file_part(modality, source.get("file_id"))
+            file_id = source.get("file_id")
+            return known({"type": "file", "modality": modality, "file_id": file_id})
         case "text":
             return {"type": "text", "content": text(source.get("data")) or ""}
     return None
@@ -545,16 +516,16 @@ def _messages_response(body: Body) -> Response:
     from hansard_compiler.providers.formats.anthropic_messages import counts_of
 
     reason = text(body.get("stop_reason"))
-    own: Mapping[str, Attribute | None] = {
+    own = {
         "gen_ai.response.id": text(body.get("id")),
         "gen_ai.response.model": text(body.get("model")),
-        "gen_ai.response.finish_reasons": None if reason is None else [reason],
+        "gen_ai.response.finish_reasons": texts(reason),
     }
     tier = known({"anthropic.response.service_tier": text(find(body, "usage.service_tier"))})
     usage = usage_attributes(counts_of(body)) | tier
     parts = _parts(body.get("content"), _block)
-    output = [_ended({"role": "assistant", "parts": parts}, reason)] if parts else []
-    return Response(known(own) | usage, output, failure_of(body.get("error")))
+    output = [known({"role": "assistant", "parts": parts, "finish_reason": reason})]
+    return Response(known(own) | usage, output if parts else [], failure_of(body.get("error")))
 
 
 def _assemble_message(events: Iterable[ServerSentEvent]) -> Streamed:

@@ -17,7 +17,7 @@ from hansard._clients.guard import observing
 from hansard._tracing.context import entered, parent_context
 from hansard._tracing.observation import clean_attribute, put_content, put_exact, tell_error
 from hansard._tracing.serialization import dumps, type_name
-from hansard_compiler.providers.formats.fields import known
+from hansard_compiler.providers.formats.fields import known, text
 from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
@@ -144,11 +144,12 @@ class RecordedCall:
         self._sent = body
         # First of all: whatever the body holds, its exact bytes are stored.
         self._put(semconv.REQUEST, body, media_type=_JSON)
-        request = self._route.read_request(body_of(body))
+        found = body_of(body)
+        request, model = self._route.read_request(found), text(found.get("model"))
         self._set(self._cleaned(request.attributes))
-        if request.model is not None:
-            self._set({semconv.REQUEST_MODEL: request.model})
-            self.span.update_name(self._name(request.model))
+        if model is not None:
+            self._set({semconv.REQUEST_MODEL: model})
+            self.span.update_name(self._name(model))
         self._content(semconv.INPUT_MESSAGES, request.input)
         self._content(semconv.SYSTEM_INSTRUCTIONS, request.system)
         self._content(semconv.TOOL_DEFINITIONS, request.tools)

@@ -20,7 +20,6 @@ from hansard._clients.bodies import (
     blob_part,
     call_part,
     media_part,
-    reasoning_part,
     result_part,
     text_part,
 )
@@ -94,7 +93,7 @@ def _part(part: Part) -> list[Plain]:
     if isinstance(part, TextPart):
         return text_part(part.text)
     if isinstance(part, ReasoningPart):
-        return reasoning_part(part.text)
+        return text_part(part.text, "reasoning")
     if isinstance(part, ToolCallPart):
         return [call_part(call_id=part.id, name=part.name, arguments=part.arguments)]
     if isinstance(part, ToolResultPart):
