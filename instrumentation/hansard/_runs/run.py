@@ -28,13 +28,7 @@ from hansard._runs.tool_steps import ToolSteps
 from hansard._runtime import recorder as _state
 from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
-from hansard._tracing.attributes import (
-    run_attributes,
-    run_name,
-    step_attributes,
-    text_of,
-    text_or_none,
-)
+from hansard._tracing.attributes import metadata_attributes, tags_of, text_of, text_or_none
 from hansard._tracing.context import (
     current_context,
     entered,
@@ -139,7 +133,7 @@ class Run(Open, ToolSteps):
                 made = self._begin_step(name, step_kind, metadata)
         if made is not None and input is not None:
             made.keep(semconv.INPUT, input)
-        step = Step(name, step_kind, made=made, on_end=self._note_end)
+        step = Step(name, step_kind, made=made, on_end=lambda step: self._steps.pop(id(step), None))
         if made is not None:
             self._steps[id(step)] = step
         return step.enter()
@@ -147,13 +141,12 @@ class Run(Open, ToolSteps):
     def _begin_step(self, name: str, kind: str, metadata: Mapping[str, Any] | None) -> OpenSpan:
         assert self._made is not None
         recorder = self._made.recorder
-        index = next(self._step_numbers)
-        return OpenSpan(
-            recorder,
-            name,
-            context=self.context(),
-            attributes=step_attributes(recorder, kind=kind, index=index, metadata=metadata),
-        )
+        attributes = {
+            semconv.KIND: kind,
+            semconv.STEP_INDEX: next(self._step_numbers),
+            **metadata_attributes(recorder, semconv.STEP_METADATA, metadata),
+        }
+        return OpenSpan(recorder, name, context=self.context(), attributes=attributes)
 
     # ---- the model's context and call
 
@@ -214,9 +207,6 @@ class Run(Open, ToolSteps):
             step.close(SpanEnd(left, left_open=True))
         if self._finish(outcome, semconv.OUTPUT, output):
             _open_runs.discard(self)
-
-    def _note_end(self, step: Step) -> None:
-        self._steps.pop(id(step), None)
 
     def __del__(self) -> None:
         if self._made is not None and self._made.is_open:
@@ -297,18 +287,18 @@ def start_run(
         with quietly("start"):
             made = OpenSpan(
                 recorder,
-                run_name(agent_name),
+                f"{semconv.OP_INVOKE_AGENT} {agent_name or ''}".rstrip(),
                 context=outer if nest else set_span_in_context(INVALID_SPAN, outer),
                 links=() if nest else _links_to(outer),
-                attributes=run_attributes(
-                    recorder,
-                    agent_name=agent_name,
-                    domain=domain,
-                    conversation_id=conversation_id,
-                    user_id=user_id,
-                    tags=tags,
-                    metadata=metadata,
-                ),
+                attributes={
+                    semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT,
+                    semconv.AGENT_NAME: agent_name,
+                    semconv.CONVERSATION_ID: conversation_id,
+                    semconv.USER_ID: text_or_none(user_id),
+                    semconv.RUN_DOMAIN: text_or_none(domain),
+                    semconv.RUN_TAGS: tags_of(tags) or None,
+                    **metadata_attributes(recorder, semconv.RUN_METADATA, metadata),
+                },
             )
     if made is not None and user_goal is not None:
         # A goal of any length; of a value that is no text, its JSON.

@@ -16,7 +16,7 @@ from hansard._runs.step import Step
 from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
-from hansard._tracing.attributes import text_of, text_or_none, tool_attributes, tool_name
+from hansard._tracing.attributes import text_of, text_or_none
 from hansard._tracing.open_span import Ended, OpenSpan, SpanEnd, outcome_of, quietly
 from hansard._tracing.serialization import is_pending
 
@@ -196,9 +196,14 @@ class ToolSteps(ABC):
             return step
         made = OpenSpan(
             recorder,
-            tool_name(step.name),
+            f"{semconv.OP_EXECUTE_TOOL} {step.name}".rstrip(),
             context=context,
-            attributes=tool_attributes(name=step.name, call_id=step.call_id, type=type),
+            attributes={
+                semconv.OPERATION_NAME: semconv.OP_EXECUTE_TOOL,
+                semconv.TOOL_NAME: step.name or None,
+                semconv.TOOL_CALL_ID: step.call_id,
+                semconv.TOOL_TYPE: text_or_none(type),
+            },
             start_ns=start_ns,
         )
         if arguments is not None:
