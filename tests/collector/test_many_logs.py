@@ -172,7 +172,7 @@ def _asked_in(path: Path) -> Iterator[str]:
         called = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if called not in ("records", "_logs", "first_record"):
             continue
-        for given in node.args:
+        for given in node.args[:1] if called == "first_record" else node.args:
             inner = given.value if isinstance(given, ast.Starred) else given
             if isinstance(inner, ast.Constant):
                 yield inner.value
