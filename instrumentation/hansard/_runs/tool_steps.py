@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from opentelemetry.trace import Span, get_current_span
+from opentelemetry.trace import get_current_span
 
 from hansard import semconv
 from hansard._runs.step import Step
@@ -165,7 +165,11 @@ class ToolSteps(ABC):
             trace = _trace_of(context)
             call = self._calls.take(trace=trace, call_id=step.call_id, name=step.name or None)
             if call is None and self._calls.is_answered(step.call_id, trace=trace):
-                _tell_again(get_current_span(context), step.call_id)
+                # Its step has ended, so the parent records it.
+                with quietly("result"):
+                    get_current_span(context).add_event(
+                        semconv.EVENT_DUPLICATE_RESULT, {semconv.TOOL_CALL_ID: step.call_id or ""}
+                    )
                 return step
             if call is None:
                 call = self._begin(step, context, arguments=arguments, start_ns=_ago_ns(duration_s))
@@ -236,12 +240,6 @@ def _ago_ns(duration_s: Duration | None) -> int | None:
 def _leave_open(call: Step, status: Ended) -> None:
     call.span.set_attribute(semconv.TOOL_RECORDED_PART, "call")
     call.close(SpanEnd(status, left_open=True))
-
-
-def _tell_again(span: Span, call_id: str | None) -> None:
-    """A result for a call that has one: its step has ended, so the parent records it."""
-    with quietly("result"):
-        span.add_event(semconv.EVENT_DUPLICATE_RESULT, {semconv.TOOL_CALL_ID: call_id or ""})
 
 
 def _trace_of(context: Context) -> str:
