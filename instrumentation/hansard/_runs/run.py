@@ -28,7 +28,13 @@ from hansard._runs.tool_steps import ToolSteps
 from hansard._runtime import recorder as _state
 from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
-from hansard._tracing.attributes import metadata_attributes, tags_of, text_of, text_or_none
+from hansard._tracing.attributes import (
+    run_attributes,
+    run_name,
+    step_attributes,
+    text_of,
+    text_or_none,
+)
 from hansard._tracing.context import (
     current_context,
     entered,
@@ -141,12 +147,13 @@ class Run(Open, ToolSteps):
     def _begin_step(self, name: str, kind: str, metadata: Mapping[str, Any] | None) -> OpenSpan:
         assert self._made is not None
         recorder = self._made.recorder
-        attributes = {
-            semconv.KIND: kind,
-            semconv.STEP_INDEX: next(self._step_numbers),
-            **metadata_attributes(recorder, semconv.STEP_METADATA, metadata),
-        }
-        return OpenSpan(recorder, name, context=self.context(), attributes=attributes)
+        index = next(self._step_numbers)
+        return OpenSpan(
+            recorder,
+            name,
+            context=self.context(),
+            attributes=step_attributes(recorder, kind=kind, index=index, metadata=metadata),
+        )
 
     # ---- the model's context and call
 
@@ -287,18 +294,18 @@ def start_run(
         with quietly("start"):
             made = OpenSpan(
                 recorder,
-                f"{semconv.OP_INVOKE_AGENT} {agent_name or ''}".rstrip(),
+                run_name(agent_name),
                 context=outer if nest else set_span_in_context(INVALID_SPAN, outer),
                 links=() if nest else _links_to(outer),
-                attributes={
-                    semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT,
-                    semconv.AGENT_NAME: agent_name,
-                    semconv.CONVERSATION_ID: conversation_id,
-                    semconv.USER_ID: text_or_none(user_id),
-                    semconv.RUN_DOMAIN: text_or_none(domain),
-                    semconv.RUN_TAGS: tags_of(tags) or None,
-                    **metadata_attributes(recorder, semconv.RUN_METADATA, metadata),
-                },
+                attributes=run_attributes(
+                    recorder,
+                    agent_name=agent_name,
+                    domain=domain,
+                    conversation_id=conversation_id,
+                    user_id=user_id,
+                    tags=tags,
+                    metadata=metadata,
+                ),
             )
     if made is not None and user_goal is not None:
         # A goal of any length; of a value that is no text, its JSON.

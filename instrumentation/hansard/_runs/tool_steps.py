@@ -16,7 +16,7 @@ from hansard._runs.step import Step
 from hansard._runtime.durations import Duration
 from hansard._runtime.recorder import active
 from hansard._runtime.warnings import warn_once
-from hansard._tracing.attributes import text_of, text_or_none
+from hansard._tracing.attributes import text_of, text_or_none, tool_attributes, tool_name
 from hansard._tracing.open_span import Ended, OpenSpan, SpanEnd, outcome_of, quietly
 from hansard._tracing.serialization import is_pending
 
@@ -71,7 +71,9 @@ class ToolCalls:
         if call.call_id is not None:
             self._answered[trace, call.call_id] = None
             while len(self._answered) > MAX_ANSWERED:
-                self._forget_oldest()
+                # Another thread may add one between the two; then it is tried again.
+                with suppress(RuntimeError, StopIteration):
+                    self._answered.pop(next(iter(self._answered)), None)
 
     def is_answered(self, call_id: str | None, *, trace: str) -> bool:
         """Whether a call of this id was answered already."""
@@ -81,11 +83,6 @@ class ToolCalls:
         """Return the calls without a result, and forget them."""
         taken = (self._open.pop(number, None) for number in list(self._open))
         return [known.call for known in taken if known is not None]
-
-    def _forget_oldest(self) -> None:
-        # Another thread may add one between the two; then it is tried again.
-        with suppress(RuntimeError, StopIteration):
-            self._answered.pop(next(iter(self._answered)), None)
 
     def _take(self, calls: list[tuple[int, _Known]]) -> Step | None:
         for number, known in calls:
@@ -200,14 +197,9 @@ class ToolSteps(ABC):
             return step
         made = OpenSpan(
             recorder,
-            f"{semconv.OP_EXECUTE_TOOL} {step.name}".rstrip(),
+            tool_name(step.name),
             context=context,
-            attributes={
-                semconv.OPERATION_NAME: semconv.OP_EXECUTE_TOOL,
-                semconv.TOOL_NAME: step.name or None,
-                semconv.TOOL_CALL_ID: step.call_id,
-                semconv.TOOL_TYPE: text_or_none(type),
-            },
+            attributes=tool_attributes(name=step.name, call_id=step.call_id, type=type),
             start_ns=start_ns,
         )
         if arguments is not None:
