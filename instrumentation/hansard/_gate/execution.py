@@ -150,7 +150,7 @@ def run_approved(
         begun.add(identity)
     mirror.approval(approval)
     by = approver_names(approval) or str(approval.get("decided_by") or "")
-    mirror.event(semconv.EVENT_APPROVAL_CLAIMED, approval_id=identity, tool=tool.name, by=by)
+    mirror.event(semconv.EVENT_APPROVAL_CLAIMED, id=identity, tool=tool.name, by=by)
     claimed = _Claimed(gate, decisions, tool, arguments, identity, str(claim["claim_id"]), mirror)
     result = yield from claimed.run()
     changes = _changes(approval, known, arguments)

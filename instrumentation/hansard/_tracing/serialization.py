@@ -200,9 +200,9 @@ class _Walk:
                 return self._sequence(base.__iter__(value), base.__len__(value), depth)
         if issubclass(kind, bytes | bytearray | memoryview):
             return self._bytes(value)
-        names = _field_names(kind)
-        if names is not None:
-            return self._mapping(_fields_of(value, names), depth)
+        fields = _fields_of(value, kind)
+        if fields is not None:
+            return self._mapping(fields, depth)
         return self._named_or_shown(value, kind, depth)
 
     def _named_or_shown(self, value: Any, kind: type, depth: int) -> Any:
@@ -297,8 +297,17 @@ def _fields_of_namedtuple(kind: type) -> tuple[str, ...]:
     return names if type(names) is tuple and all(type(name) is str for name in names) else ()
 
 
-def _fields_of(value: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of an object that may be shown, read past properties and `__getattr__`."""
+def _fields_of(value: Any, kind: type) -> Iterator[tuple[str, Any]] | None:
+    """Return the fields of a dataclass, pydantic model or attrs object that may be shown.
+
+    What its author keeps out of the repr or the dump (`repr=False`, `exclude=True`) is left out.
+    Values are read past properties and `__getattr__`.
+    """
+    names = _field_names(kind)
+    return None if names is None else _read_fields(value, names)
+
+
+def _read_fields(value: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     try:
         stored: Mapping[str, Any] = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -320,10 +329,6 @@ def _fields_of(value: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 
 @functools.lru_cache(maxsize=1024)
 def _field_names(kind: type) -> tuple[str, ...] | None:
-    """Return the fields of a dataclass, pydantic model or attrs class; None of any other.
-
-    What its author keeps out of the repr or the dump (`repr=False`, `exclude=True`) is left out.
-    """
     readers: tuple[tuple[str, Callable[[Any], tuple[str, ...]]], ...] = (
         ("__pydantic_fields__", _pydantic_names),
         ("__dataclass_fields__", _dataclass_names),
