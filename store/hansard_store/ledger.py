@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -108,8 +108,8 @@ class LedgerBatch:
         ids = {sender: self._sender(connection, sender, now_ns=now_ns) for sender in self.addresses}
         quarter_ns = now_ns - now_ns % QUARTER_NS
         for (sender, signal), count in self.counts.items():
-            row = (count[column] for column in _COLUMNS)
-            connection.execute(_COUNT, (quarter_ns, ids[sender], signal, *row))
+            sums = [count[column] for column in _COLUMNS]
+            connection.execute(_COUNT, (quarter_ns, ids[sender], signal, *sums))
         for refusal in self.refusals:
             row = (refusal.signal, refusal.code, refusal.message, refusal.items, refusal.size_bytes)
             connection.execute(_REFUSE, (refusal.time_ns, ids[refusal.sender], *row))

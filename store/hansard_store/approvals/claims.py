@@ -11,7 +11,7 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_store.approvals import rows as approvals
-from hansard_store.approvals.claims import (
+from hansard_store.approvals.claim_rows import (
     ClaimRow,
     add_claim,
     claim_key,
