@@ -137,8 +137,8 @@ class _Compiling:
             with self._span.running():
                 _check_names(self._options)
                 rules: list[Json] | None = None
-                if (given := self._options.get("policy")) is not None:
-                    rules, policy = policy_of(given)
+                if (value := self._options.get("policy")) is not None:
+                    rules, policy = policy_of(value)
                     decider = RuleDecider(policy)
                 ports = self._ports(decider if rules is None else None)
                 request = self._request(context, rules or [])

@@ -205,5 +205,5 @@ def after_fork_in_child() -> None:
     util = sys.modules.get("multiprocessing.util")
     if util is not None and not _is_hooked:
         _is_hooked = True
-        # It holds what it is given weakly: a function of a module stays.
+        # It holds its first argument weakly: a function of a module stays.
         util.register_after_fork(finish_with_process, lambda finish: finish())
