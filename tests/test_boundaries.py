@@ -30,7 +30,9 @@ NEEDED_BY_CORE = {
         "google", "httpx2", "numpy", "pydantic", "pydantic_core", "re2", "safetensors",
         "tokenizers", "yaml",
     },
-    "hansard_store": {"apsw", "google", "opentelemetry", "orjson", "platformdirs", "zstandard"},
+    "hansard_store": {
+        "apsw", "google", "opentelemetry", "orjson", "platformdirs", "typing_extensions", "zstandard",
+    },
 }  # fmt: skip
 # The same sentences about another subject: terms of equal length and of as many tokens.
 RENAMED = {"repository": "laboratory", "pytest": "dosage", "commit": "tablet", "patch": "serum"}
@@ -40,7 +42,7 @@ REVIEWED = {
     "genai-prices", "google-re2", "googleapis-common-protos", "grpcio", "hansard", "httptools",
     "jinja2", "markdown-it-py", "mcp", "nh3", "openai", "opentelemetry-exporter-otlp",
     "opentelemetry-sdk", "orjson", "platformdirs", "pydantic", "pytest", "python-multipart", "rich",
-    "uvicorn", "uvloop", "wordllama", "zstandard",
+    "typing_extensions", "uvicorn", "uvloop", "wordllama", "zstandard",
 }  # fmt: skip
 # Everything that a request can change, as the first part of its path: records of agents, decisions
 # about them, and what a browser needs. No workflow, account, plan or ranking is among them.

@@ -8,11 +8,11 @@ copied or validated a second time; decision 126 has the figures.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeVar
 
-from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from hansard_store.times import time_text
@@ -22,9 +22,23 @@ _Read = Callable[[Any], Any]
 _NANO = 1_000_000_000
 
 
-@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a field means, in an `Annotated` type: for people who read the OpenAPI document."""
+
+    text: str
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> Any:
+        """Return the JSON schema of the field; pydantic calls this when the document is made."""
+        return {**handler(schema), "description": self.text}
+
+
 class Body(TypedDict):
     """A part of an answer: nothing but what is described."""
+
+
+# As pydantic reads it, for this class and those that derive from it.
+setattr(Body, "__pydantic_config__", {"extra": "forbid"})  # noqa: B010  # no field of the body
 
 
 class Answer(Body):

@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import apsw
-from pydantic import Field
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models.memory import Standing, Writer, as_compile_record
-from hansard_store.bodies import Body, body_of
+from hansard_store.bodies import Body, Description, body_of
 from hansard_store.database.id_prefixes import find_key
 from hansard_store.database.stored_json import json_of, json_text, own_copy, read_only
 from hansard_store.memory.records import Access, Ended, Memory
@@ -170,7 +169,7 @@ class MemoryBody(Body):
     version: int
     namespace: dict[str, str]
     scope: dict[str, Any]
-    run_id: Annotated[str | None, Field(description="of working memory: whose it is")]
+    run_id: Annotated[str | None, Description("of working memory: whose it is")]
     chain: str | None
     slot: str | None
     confidence: float
@@ -182,25 +181,23 @@ class MemoryBody(Body):
     tags: list[str]
     metadata: dict[str, Any]
     writer: Writer
-    written_by: Annotated[str | None, Field(description="who wrote it, in the words of the sender")]
+    written_by: Annotated[str | None, Description("who wrote it, in the words of the sender")]
     written_method: Annotated[
         Literal["token", "session", "claimed"] | None,
-        Field(description="how `written_by` is known; null without a name"),
+        Description("how `written_by` is known; null without a name"),
     ]
     written_principal: Annotated[
         str | None,
-        Field(description="the authenticated principal that sent it; null where there was none"),
+        Description("the authenticated principal that sent it; null where there was none"),
     ]
     source_run_id: str | None
     source_step_ids: list[str]
-    source_run_deleted: Annotated[bool, Field(description="the run it comes from was deleted")]
+    source_run_deleted: Annotated[bool, Description("the run it comes from was deleted")]
     approval_id: str | None
     superseded_by: str | None
-    contests: Annotated[
-        str | None, Field(description="what it would supersede, if a person accepts it")
-    ]
+    contests: Annotated[str | None, Description("what it would supersede, if a person accepts it")]
     ended: EndedBody | None
-    removed: Annotated[list[str], Field(description="rule:fingerprint of every secret cut out")]
+    removed: Annotated[list[str], Description("rule:fingerprint of every secret cut out")]
     content_hash: str
     freshness_ns: str
     created_ns: str

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
-
 from hansard_compiler.models.memory import Change
-from hansard_store.bodies import Answer, Body, Page
+from hansard_store.bodies import Answer, Body, Description, Page
 from hansard_store.memory.maintenance.reviewed_supersessions import SupersessionBody
 from hansard_store.memory.records import MemoryConflictBody
 from hansard_store.memory.rows import AccessBody, MemoryBody
@@ -17,7 +15,7 @@ class Written(Answer):
     """What became of a write; `current_memory_id` is the record that was not superseded."""
 
     outcome: Literal["current", "superseded", "review", "repeat"]
-    change: Annotated[Change, Field(description="what it is to the memory that stood before")]
+    change: Annotated[Change, Description("what it is to the memory that stood before")]
     superseded: list[str]
     conflicts: list[MemoryConflictBody]
     current_memory_id: str | None

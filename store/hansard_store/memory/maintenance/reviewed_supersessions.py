@@ -11,11 +11,10 @@ from typing import Annotated, Any, Final, Literal
 
 import apsw
 import orjson
-from pydantic import Field
 
 from hansard_compiler.calls import Json
 from hansard_store.approvals.unit_of_work import Who
-from hansard_store.bodies import Body, body_of
+from hansard_store.bodies import Body, Description, body_of
 from hansard_store.memory.access_log import record_change
 from hansard_store.memory.errors import NotCurrent
 from hansard_store.memory.records import AccessKind, Origin, Toucher
@@ -221,11 +220,11 @@ class SupersessionBody(Body):
     cause: Cause
     state: State
     rationale: str
-    score: Annotated[float | None, Field(description="0 to 1, of the classifier or embedder")]
-    judge: Annotated[str, Field(description="name of the classifier, embedder or writer")]
+    score: Annotated[float | None, Description("0 to 1, of the classifier or embedder")]
+    judge: Annotated[str, Description("name of the classifier, embedder or writer")]
     at: str
     step_id: str | None
-    task_id: Annotated[str | None, Field(description="the task for review that proposed it")]
+    task_id: Annotated[str | None, Description("the task for review that proposed it")]
     decision: DecisionTaken | None
     undone: TakenBack | None
 
