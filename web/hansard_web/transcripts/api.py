@@ -13,6 +13,7 @@ from hansard_compiler.transcripts.cost import WINDOW_TOKENS
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
 from hansard_compiler.transcripts.reads import cache_effect, check_summary, cost_of
 from hansard_compiler.transcripts.views import prefix_hash
+from hansard_store.bodies import body_of
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.principals.model import Scope
 from hansard_store.transcripts.queries import list_transcripts, transcript_size
@@ -20,7 +21,6 @@ from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
-from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.transcripts.bodies import (
@@ -38,15 +38,15 @@ from hansard_web.transcripts.json import (
     check_body,
     conversation_body,
     cost_body,
-    effect_body,
     fold_body,
     head_body,
     item_body,
-    mark_body,
+    marked_body,
     message_bodies,
     size_body,
     transcripts_of,
 )
+from hansard_web.transcripts.schemas import TranscriptBody
 
 router = NounRouter("transcripts", route_class=JsonRoute)
 
@@ -95,7 +95,7 @@ def ensure_conversation(service: TranscriptsDep, body: EnsureConversation) -> Ap
     return ApiResponse(conversation_body(service.ensure(body.conversation)))
 
 
-@router.get("/v1/transcripts/{log_id}", "transcripts.schemas.Transcript")
+@router.get("/v1/transcripts/{log_id}", "transcripts.schemas.TranscriptBody")
 def transcript(
     service: TranscriptsDep,
     log: LogDep,
@@ -120,27 +120,29 @@ def transcript(
     page = found[:limit]
     more = len(found) > limit
     return ApiResponse(
-        {
+        body_of(
+            TranscriptBody,
             **head_body(service, log, service.head(log)),
-            "view": view,
-            "open_calls": [],
-            "prefix_hash": None,
-            "items": message_bodies(page, service.marks(log), is_raw=raw),
-            "next_cursor": encode_cursor(_KIND, page[-1].position) if more else None,
-        }
+            view=view,
+            open_calls=[],
+            prefix_hash=None,
+            items=message_bodies(page, service.marks(log), is_raw=raw),
+            next_cursor=encode_cursor(_KIND, page[-1].position) if more else None,
+        )
     )
 
 
-def _active_body(service: SqliteTranscripts, log: LogId) -> Body:
+def _active_body(service: SqliteTranscripts, log: LogId) -> TranscriptBody:
     now, items = active_bodies(service, log)
-    return {
+    return body_of(
+        TranscriptBody,
+        now,
         **head_body(service, log, now.head),
-        "view": "active",
-        "open_calls": list(now.open_calls),
-        "prefix_hash": prefix_hash(now.messages),
-        "items": items,
-        "next_cursor": None,
-    }
+        view="active",
+        prefix_hash=prefix_hash(now.messages),
+        items=items,
+        next_cursor=None,
+    )
 
 
 @router.post("/v1/transcripts/{log_id}", "transcripts.schemas.Appended", status=201)
@@ -163,7 +165,7 @@ def fold_transcript(service: TranscriptsDep, log: LogDep, body: FoldTranscript) 
     return ApiResponse(fold_body(made), status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{log_id}/redactions", "transcripts.schemas.Marked", status=201)
+@router.post("/v1/transcripts/{log_id}/redactions", "transcripts.schemas.MarkedBody", status=201)
 def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> ApiResponse:
     """Redact or supersede a message in views and prompts, or restore it; the row stays."""
     made = service.mark(
@@ -174,19 +176,18 @@ def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> 
         actor=request.by,
         superseded_by=request.superseded_by,
     )
-    effect = cache_effect(service, log, request.position)
-    body = {**mark_body(made), "cache": effect_body(effect)}
+    body = marked_body(made, cache_effect(service, log, request.position))
     return ApiResponse(body, status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{log_id}/check", "transcripts.schemas.FoldCheck")
+@router.post("/v1/transcripts/{log_id}/check", "transcripts.schemas.FoldCheckBody")
 def check_fold(service: TranscriptsDep, log: LogDep, body: CheckSummary) -> ApiResponse:
     """Say which constraints and requests a summary does not repeat."""
     service.conversation(log)
     return ApiResponse(check_body(check_summary(service, log, body.summary)))
 
 
-@router.get("/v1/transcripts/{log_id}/cost", "transcripts.schemas.ResumeCost")
+@router.get("/v1/transcripts/{log_id}/cost", "transcripts.schemas.ResumeCostBody")
 def resume_cost(
     service: TranscriptsDep,
     log: LogDep,
@@ -199,7 +200,7 @@ def resume_cost(
     return ApiResponse(cost_body(cost))
 
 
-@router.get("/v1/transcripts/{conversation_id}/stats", "transcripts.schemas.TranscriptSize")
+@router.get("/v1/transcripts/{conversation_id}/stats", "transcripts.schemas.TranscriptSizeBody")
 def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> ApiResponse:
     """Tell how large a transcript is, and how much of it is folded."""
     conversation = ConversationId.parse(conversation_id)

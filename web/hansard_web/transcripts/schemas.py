@@ -1,15 +1,18 @@
-"""What the routes of transcripts answer, for the OpenAPI document."""
+"""What the routes of transcripts answer."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from hansard_web.api.schemas import Answer, Body, Page
+from hansard_compiler.transcripts.cost import Advice
+from hansard_compiler.transcripts.summary_check import Kind
+from hansard_compiler.transcripts.views import EndStatus, MarkKind
+from hansard_store.bodies import Answer, Body, Page
 
 
-class Conversation(Body):
+class ConversationBody(Body):
     """`conversation` is what spans call it: `gen_ai.conversation.id`."""
 
     conversation_id: str
@@ -18,11 +21,11 @@ class Conversation(Body):
     created_ns: str
 
 
-class EnsuredConversation(Answer, Conversation):
+class EnsuredConversation(Answer, ConversationBody):
     pass
 
 
-class TranscriptItem(Conversation):
+class TranscriptItemBody(ConversationBody):
     """Sizes are bytes as stored; times null = nothing was said yet."""
 
     messages: int
@@ -35,21 +38,21 @@ class TranscriptItem(Conversation):
 
 
 class TranscriptList(Page):
-    items: list[TranscriptItem]
+    items: list[TranscriptItemBody]
 
 
-class TranscriptSize(Answer, TranscriptItem):
+class TranscriptSizeBody(Answer, TranscriptItemBody):
     roles: dict[str, int]
     branches: int
     marked: int
     archives: int
     folded_bytes: int
-    payload_bytes: int = Field(description="of originals of clipped results, and media")
+    payload_bytes: Annotated[int, Field(description="of originals of clipped results, and media")]
 
 
-class Mark(Body):
+class MarkBody(Body):
     position: int
-    kind: Literal["redacted", "superseded", "restored"]
+    kind: MarkKind
     reason: str
     by: str
     superseded_by: int | None
@@ -67,10 +70,10 @@ class TranscriptMessage(Body):
     created_ns: str
     content_version: int | None
     step_id: str | None
-    mark: Mark | None
+    mark: MarkBody | None
 
 
-class Fold(Body):
+class FoldBody(Body):
     """The summary stands for all messages up to its position."""
 
     position: int
@@ -80,7 +83,7 @@ class Fold(Body):
     created_ns: str
 
 
-class Branch(Body):
+class BranchBody(Body):
     """A sub-agent; `ended` null: it never did, or was resumed since."""
 
     branch_id: str
@@ -89,24 +92,33 @@ class Branch(Body):
     parent_position: int
     name: str
     messages: int
-    ended: Literal["done", "failed"] | None
+    ended: EndStatus | None
     created_at: str
     created_ns: str
 
 
-class Transcript(Page, Conversation):
-    """One page of a log; with `view=active` all that the next call is given."""
+class TranscriptHead(ConversationBody):
+    """All that is known of a log but its messages."""
 
     log: str
     kind: Literal["conversation", "branch"]
-    branch: Branch | None
-    head: int = Field(description="position of the last message; -1: none")
-    folds: list[Fold]
-    marks: list[Mark]
-    branches: list[Branch]
+    branch: BranchBody | None
+    head: Annotated[int, Field(description="position of the last message; -1: none")]
+    folds: list[FoldBody]
+    marks: list[MarkBody]
+    branches: list[BranchBody]
+
+
+class TranscriptBody(Page, TranscriptHead):
+    """One page of a log; with `view=active` all that the next call is given."""
+
     view: Literal["all", "active"]
-    open_calls: list[str] = Field(description="of view=active: tool calls without a result")
-    prefix_hash: str | None = Field(description="of view=active: sha256 over the prompt's bytes")
+    open_calls: Annotated[
+        list[str], Field(description="of view=active: tool calls without a result")
+    ]
+    prefix_hash: Annotated[
+        str | None, Field(description="of view=active: sha256 over the prompt's bytes")
+    ]
     items: list[TranscriptMessage]
 
 
@@ -115,23 +127,23 @@ class Appended(Answer):
     head: int
 
 
-class Folded(Answer, Fold):
+class Folded(Answer, FoldBody):
     pass
 
 
-class CacheEffect(Body):
+class CacheEffectBody(Body):
     """What the next call pays once in full, and how many summaries may repeat the message."""
 
     cold_tokens: int
     folds_over: int
 
 
-class Marked(Answer, Mark):
-    cache: CacheEffect
+class MarkedBody(Answer, MarkBody):
+    cache: CacheEffectBody
 
 
 class LostSentence(Body):
-    kind: Literal["constraint", "request"]
+    kind: Kind
     position: int
     role: str
     sentence: str
@@ -139,7 +151,7 @@ class LostSentence(Body):
     is_negation_lost: bool
 
 
-class FoldCheck(Answer):
+class FoldCheckBody(Answer):
     """Which constraints and requests a summary does not repeat: a check of words, no model."""
 
     sentences: int
@@ -148,7 +160,7 @@ class FoldCheck(Answer):
     lost: list[LostSentence]
 
 
-class ResumeCost(Answer):
+class ResumeCostBody(Answer):
     """Tokens that the transcript is as input of the next call."""
 
     tokens: int
@@ -159,13 +171,13 @@ class ResumeCost(Answer):
     window_tokens: int
     window_share: float
     break_even_turns: int | None
-    advice: Literal["none", "soon", "now"]
+    advice: Advice
     reason: str
 
 
 class BranchList(Page):
-    items: list[Branch]
+    items: list[BranchBody]
 
 
-class BranchAnswer(Answer, Branch):
+class BranchAnswer(Answer, BranchBody):
     pass
