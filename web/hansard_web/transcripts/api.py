@@ -33,6 +33,7 @@ from hansard_web.transcripts.bodies import (
     SpawnBranch,
 )
 from hansard_web.transcripts.json import (
+    TranscriptBody,
     active_bodies,
     branch_body,
     check_body,
@@ -46,7 +47,6 @@ from hansard_web.transcripts.json import (
     size_body,
     transcripts_of,
 )
-from hansard_web.transcripts.schemas import TranscriptBody
 
 router = NounRouter("transcripts", route_class=JsonRoute)
 
@@ -74,7 +74,7 @@ LogDep = Annotated[LogId, Depends(log_of)]
 TranscriptsDep = Annotated[SqliteTranscripts, Depends(_transcripts)]
 
 
-@router.get("/v1/transcripts", "transcripts.schemas.TranscriptList")
+@router.get("/v1/transcripts", "transcripts.json.TranscriptList")
 def transcripts(
     site: SiteDep,
     limit: Limit,
@@ -89,13 +89,13 @@ def transcripts(
     return page_answer(page, item_body)
 
 
-@router.post("/v1/transcripts", "transcripts.schemas.EnsuredConversation")
+@router.post("/v1/transcripts", "transcripts.json.EnsuredConversation")
 def ensure_conversation(service: TranscriptsDep, body: EnsureConversation) -> ApiResponse:
     """Return the id of a conversation; made where there is none."""
     return ApiResponse(conversation_body(service.ensure(body.conversation)))
 
 
-@router.get("/v1/transcripts/{log_id}", "transcripts.schemas.TranscriptBody")
+@router.get("/v1/transcripts/{log_id}", "transcripts.json.TranscriptBody")
 def transcript(
     service: TranscriptsDep,
     log: LogDep,
@@ -145,7 +145,7 @@ def _active_body(service: SqliteTranscripts, log: LogId) -> TranscriptBody:
     )
 
 
-@router.post("/v1/transcripts/{log_id}", "transcripts.schemas.Appended", status=201)
+@router.post("/v1/transcripts/{log_id}", "transcripts.json.Appended", status=201)
 def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessages) -> ApiResponse:
     """Append messages, all or none, and return them as they are stored: go on with those.
 
@@ -158,14 +158,14 @@ def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessage
     return ApiResponse(body, status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{log_id}/fold", "transcripts.schemas.Folded", status=201)
+@router.post("/v1/transcripts/{log_id}/fold", "transcripts.json.Folded", status=201)
 def fold_transcript(service: TranscriptsDep, log: LogDep, body: FoldTranscript) -> ApiResponse:
     """Let a summary stand for all messages so far. Nothing is deleted."""
     made = service.fold(log, body.summary, expected_head=body.expected_head, actor=body.by)
     return ApiResponse(fold_body(made), status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{log_id}/redactions", "transcripts.schemas.MarkedBody", status=201)
+@router.post("/v1/transcripts/{log_id}/redactions", "transcripts.json.MarkedBody", status=201)
 def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> ApiResponse:
     """Redact or supersede a message in views and prompts, or restore it; the row stays."""
     made = service.mark(
@@ -180,14 +180,14 @@ def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> 
     return ApiResponse(body, status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{log_id}/check", "transcripts.schemas.FoldCheckBody")
+@router.post("/v1/transcripts/{log_id}/check", "transcripts.json.FoldCheckBody")
 def check_fold(service: TranscriptsDep, log: LogDep, body: CheckSummary) -> ApiResponse:
     """Say which constraints and requests a summary does not repeat."""
     service.conversation(log)
     return ApiResponse(check_body(check_summary(service, log, body.summary)))
 
 
-@router.get("/v1/transcripts/{log_id}/cost", "transcripts.schemas.ResumeCostBody")
+@router.get("/v1/transcripts/{log_id}/cost", "transcripts.json.ResumeCostBody")
 def resume_cost(
     service: TranscriptsDep,
     log: LogDep,
@@ -200,7 +200,7 @@ def resume_cost(
     return ApiResponse(cost_body(cost))
 
 
-@router.get("/v1/transcripts/{conversation_id}/stats", "transcripts.schemas.TranscriptSizeBody")
+@router.get("/v1/transcripts/{conversation_id}/stats", "transcripts.json.TranscriptSizeBody")
 def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> ApiResponse:
     """Tell how large a transcript is, and how much of it is folded."""
     conversation = ConversationId.parse(conversation_id)
@@ -208,7 +208,7 @@ def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> ApiRes
         return ApiResponse(size_body(transcript_size(connection, conversation)))
 
 
-@router.get("/v1/transcripts/{log_id}/branches", "transcripts.schemas.BranchList")
+@router.get("/v1/transcripts/{log_id}/branches", "transcripts.json.BranchList")
 def branches(service: TranscriptsDep, log: LogDep) -> ApiResponse:
     """List the sub-agents that began in a log, in order."""
     service.conversation(log)
@@ -218,7 +218,7 @@ def branches(service: TranscriptsDep, log: LogDep) -> ApiResponse:
 
 @router.post(
     "/v1/transcripts/{log_id}/branches",
-    "transcripts.schemas.BranchAnswer",
+    "transcripts.json.BranchAnswer",
     status=201,
 )
 def spawn_branch(service: TranscriptsDep, log: LogDep, body: SpawnBranch) -> ApiResponse:
@@ -226,7 +226,7 @@ def spawn_branch(service: TranscriptsDep, log: LogDep, body: SpawnBranch) -> Api
     return ApiResponse(branch_body(service.spawn(log, body.name)), status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{branch_id}/end", "transcripts.schemas.BranchAnswer")
+@router.post("/v1/transcripts/{branch_id}/end", "transcripts.json.BranchAnswer")
 def end_branch(service: TranscriptsDep, branch_id: BranchText, body: EndBranch) -> ApiResponse:
     """Say that a sub-agent ended. Appending to it resumes it."""
     return ApiResponse(branch_body(service.end(BranchId.parse(branch_id), body.status)))

@@ -44,6 +44,8 @@ from hansard_web.cli.base import (
 from hansard_web.cli.store import find_store, reading, use_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
 from hansard_web.transcripts.json import (
+    FoldCheckBody,
+    TranscriptMessage,
     active_bodies,
     check_body,
     cost_body,
@@ -54,7 +56,6 @@ from hansard_web.transcripts.json import (
     message_bodies,
     size_body,
 )
-from hansard_web.transcripts.schemas import FoldCheckBody, TranscriptMessage
 from hansard_web.ui import format as fmt
 
 # Transcripts of a store, as commands open them: no server is needed, and none is disturbed.
