@@ -13,6 +13,7 @@ from hansard_compiler.transcripts.cost import WINDOW_TOKENS
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
 from hansard_compiler.transcripts.reads import cache_effect, check_summary, cost_of
 from hansard_compiler.transcripts.views import prefix_hash
+from hansard_store.bodies import body_of
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.principals.model import Scope
 from hansard_store.transcripts.queries import list_transcripts, transcript_size
@@ -20,7 +21,6 @@ from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
-from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.transcripts.bodies import (
@@ -33,16 +33,16 @@ from hansard_web.transcripts.bodies import (
     SpawnBranch,
 )
 from hansard_web.transcripts.json import (
+    TranscriptBody,
     active_bodies,
     branch_body,
     check_body,
     conversation_body,
     cost_body,
-    effect_body,
     fold_body,
     head_body,
     item_body,
-    mark_body,
+    marked_body,
     message_bodies,
     size_body,
     transcripts_of,
@@ -74,7 +74,7 @@ LogDep = Annotated[LogId, Depends(log_of)]
 TranscriptsDep = Annotated[SqliteTranscripts, Depends(_transcripts)]
 
 
-@router.get("/v1/transcripts", "transcripts.schemas.TranscriptList")
+@router.get("/v1/transcripts", "transcripts.json.TranscriptList")
 def transcripts(
     site: SiteDep,
     limit: Limit,
@@ -89,13 +89,13 @@ def transcripts(
     return page_answer(page, item_body)
 
 
-@router.post("/v1/transcripts", "transcripts.schemas.EnsuredConversation")
+@router.post("/v1/transcripts", "transcripts.json.EnsuredConversation")
 def ensure_conversation(service: TranscriptsDep, body: EnsureConversation) -> ApiResponse:
     """Return the id of a conversation; made where there is none."""
     return ApiResponse(conversation_body(service.ensure(body.conversation)))
 
 
-@router.get("/v1/transcripts/{log_id}", "transcripts.schemas.Transcript")
+@router.get("/v1/transcripts/{log_id}", "transcripts.json.TranscriptBody")
 def transcript(
     service: TranscriptsDep,
     log: LogDep,
@@ -120,30 +120,32 @@ def transcript(
     page = found[:limit]
     more = len(found) > limit
     return ApiResponse(
-        {
+        body_of(
+            TranscriptBody,
             **head_body(service, log, service.head(log)),
-            "view": view,
-            "open_calls": [],
-            "prefix_hash": None,
-            "items": message_bodies(page, service.marks(log), is_raw=raw),
-            "next_cursor": encode_cursor(_KIND, page[-1].position) if more else None,
-        }
+            view=view,
+            open_calls=[],
+            prefix_hash=None,
+            items=message_bodies(page, service.marks(log), is_raw=raw),
+            next_cursor=encode_cursor(_KIND, page[-1].position) if more else None,
+        )
     )
 
 
-def _active_body(service: SqliteTranscripts, log: LogId) -> Body:
+def _active_body(service: SqliteTranscripts, log: LogId) -> TranscriptBody:
     now, items = active_bodies(service, log)
-    return {
+    return body_of(
+        TranscriptBody,
+        now,
         **head_body(service, log, now.head),
-        "view": "active",
-        "open_calls": list(now.open_calls),
-        "prefix_hash": prefix_hash(now.messages),
-        "items": items,
-        "next_cursor": None,
-    }
+        view="active",
+        prefix_hash=prefix_hash(now.messages),
+        items=items,
+        next_cursor=None,
+    )
 
 
-@router.post("/v1/transcripts/{log_id}", "transcripts.schemas.Appended", status=201)
+@router.post("/v1/transcripts/{log_id}", "transcripts.json.Appended", status=201)
 def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessages) -> ApiResponse:
     """Append messages, all or none, and return them as they are stored: go on with those.
 
@@ -156,14 +158,14 @@ def append_messages(service: TranscriptsDep, log: LogDep, request: AppendMessage
     return ApiResponse(body, status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{log_id}/fold", "transcripts.schemas.Folded", status=201)
+@router.post("/v1/transcripts/{log_id}/fold", "transcripts.json.Folded", status=201)
 def fold_transcript(service: TranscriptsDep, log: LogDep, body: FoldTranscript) -> ApiResponse:
     """Let a summary stand for all messages so far. Nothing is deleted."""
     made = service.fold(log, body.summary, expected_head=body.expected_head, actor=body.by)
     return ApiResponse(fold_body(made), status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{log_id}/redactions", "transcripts.schemas.Marked", status=201)
+@router.post("/v1/transcripts/{log_id}/redactions", "transcripts.json.MarkedBody", status=201)
 def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> ApiResponse:
     """Redact or supersede a message in views and prompts, or restore it; the row stays."""
     made = service.mark(
@@ -174,19 +176,18 @@ def mark_message(service: TranscriptsDep, log: LogDep, request: MarkMessage) -> 
         actor=request.by,
         superseded_by=request.superseded_by,
     )
-    effect = cache_effect(service, log, request.position)
-    body = {**mark_body(made), "cache": effect_body(effect)}
+    body = marked_body(made, cache_effect(service, log, request.position))
     return ApiResponse(body, status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{log_id}/check", "transcripts.schemas.FoldCheck")
+@router.post("/v1/transcripts/{log_id}/check", "transcripts.json.FoldCheckBody")
 def check_fold(service: TranscriptsDep, log: LogDep, body: CheckSummary) -> ApiResponse:
     """Say which constraints and requests a summary does not repeat."""
     service.conversation(log)
     return ApiResponse(check_body(check_summary(service, log, body.summary)))
 
 
-@router.get("/v1/transcripts/{log_id}/cost", "transcripts.schemas.ResumeCost")
+@router.get("/v1/transcripts/{log_id}/cost", "transcripts.json.ResumeCostBody")
 def resume_cost(
     service: TranscriptsDep,
     log: LogDep,
@@ -199,7 +200,7 @@ def resume_cost(
     return ApiResponse(cost_body(cost))
 
 
-@router.get("/v1/transcripts/{conversation_id}/stats", "transcripts.schemas.TranscriptSize")
+@router.get("/v1/transcripts/{conversation_id}/stats", "transcripts.json.TranscriptSizeBody")
 def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> ApiResponse:
     """Tell how large a transcript is, and how much of it is folded."""
     conversation = ConversationId.parse(conversation_id)
@@ -207,7 +208,7 @@ def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> ApiRes
         return ApiResponse(size_body(transcript_size(connection, conversation)))
 
 
-@router.get("/v1/transcripts/{log_id}/branches", "transcripts.schemas.BranchList")
+@router.get("/v1/transcripts/{log_id}/branches", "transcripts.json.BranchList")
 def branches(service: TranscriptsDep, log: LogDep) -> ApiResponse:
     """List the sub-agents that began in a log, in order."""
     service.conversation(log)
@@ -217,7 +218,7 @@ def branches(service: TranscriptsDep, log: LogDep) -> ApiResponse:
 
 @router.post(
     "/v1/transcripts/{log_id}/branches",
-    "transcripts.schemas.BranchAnswer",
+    "transcripts.json.BranchAnswer",
     status=201,
 )
 def spawn_branch(service: TranscriptsDep, log: LogDep, body: SpawnBranch) -> ApiResponse:
@@ -225,7 +226,7 @@ def spawn_branch(service: TranscriptsDep, log: LogDep, body: SpawnBranch) -> Api
     return ApiResponse(branch_body(service.spawn(log, body.name)), status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/transcripts/{branch_id}/end", "transcripts.schemas.BranchAnswer")
+@router.post("/v1/transcripts/{branch_id}/end", "transcripts.json.BranchAnswer")
 def end_branch(service: TranscriptsDep, branch_id: BranchText, body: EndBranch) -> ApiResponse:
     """Say that a sub-agent ended. Appending to it resumes it."""
     return ApiResponse(branch_body(service.end(BranchId.parse(branch_id), body.status)))

@@ -44,14 +44,15 @@ from hansard_web.cli.base import (
 from hansard_web.cli.store import find_store, reading, use_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
 from hansard_web.transcripts.json import (
+    FoldCheckBody,
+    TranscriptMessage,
     active_bodies,
     check_body,
     cost_body,
-    effect_body,
     fold_body,
     head_body,
     item_body,
-    mark_body,
+    marked_body,
     message_bodies,
     size_body,
 )
@@ -146,7 +147,7 @@ def redact(
         )
         effect = cache_effect(service, log_id, position)
     if as_json:
-        print_json({**mark_body(made), "cache": effect_body(effect)})
+        print_json(marked_body(made, effect))
         return
     lines = [f"message {position} is {kind}; the next call reads about "
              f"{effect.cold_tokens:,} tokens cold"]  # fmt: skip
@@ -304,18 +305,18 @@ def show(
         else:
             found = service.messages(log_id, after=after, limit=limit)
             items = message_bodies(found, service.marks(log_id), is_raw=raw)
-        body = {**head_body(service, log_id, service.head(log_id)), "items": items}
+        head = head_body(service, log_id, service.head(log_id))
     if as_json:
-        print_json(body)
+        print_json({**head, "items": items})
         return
-    folded = {fold["position"] for fold in body["folds"]}
+    folded = {fold["position"] for fold in head["folds"]}
     for one in items:
         print_lines(_message_lines(one))
         if one["position"] in folded and not is_active:
             print_lines([f"── folded here: up to {one['position']} a summary stands for it ──"])
 
 
-def _message_lines(one: Json) -> Iterator[str]:
+def _message_lines(one: TranscriptMessage) -> Iterator[str]:
     message = one["message"]
     position = "fold" if one["position"] is None else str(one["position"])
     yield f"{position:>5}  {message['role']}"
@@ -409,7 +410,7 @@ def check(*, log: str, data: str | None, summary: str | None, as_json: bool) -> 
         raise click.exceptions.Exit(1)
 
 
-def _lost_lines(body: Json) -> Iterator[str]:
+def _lost_lines(body: FoldCheckBody) -> Iterator[str]:
     lost = body["lost"]
     yield f"{len(lost)} of {body['sentences']} constraints and requests are not in the summary"
     for one in lost:
