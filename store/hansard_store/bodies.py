@@ -61,7 +61,7 @@ _ENDINGS: Final[Mapping[str, tuple[str, _Read]]] = {
 }
 
 
-def body_of(kind: type[BodyT], record: object = None, **made: Any) -> BodyT:
+def body_of(kind: type[BodyT], record: object = None, /, **made: Any) -> BodyT:
     """Return the body of a record: fields in `made`, and every other from the record.
 
     `started_at`, `started_ns` and `duration_ms` are read from fields in nanoseconds, `cost_usd`

@@ -1,12 +1,14 @@
-"""Comparisons as OpenAPI describes them; see `models.py`."""
+"""What comparisons answer: one form for the API, commands and whatever calls them later."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from hansard_web.api.schemas import Answer, Body, RunItem, StepMention
+from hansard_store.bodies import Answer, Body, Page
+from hansard_web.api.schemas import RunItem, StepMention
 
 ItemChange = Literal[
     "added", "removed", "included", "excluded", "compressed", "redacted",
@@ -14,14 +16,14 @@ ItemChange = Literal[
 ]  # fmt: skip
 
 
-class Delta(Body):
+class DeltaBody(Body):
     """A figure of both sides; null is unknown, never zero."""
 
     name: str
     left: int | float | str | None
     right: int | float | str | None
     delta: int | float | None
-    share: float | None = Field(description="of the left side")
+    share: Annotated[float | None, Field(description="of the left side")]
     direction: Literal["more", "less", "same", "other", "unknown"]
     verdict: Literal["better", "worse", "neutral", "unknown"]
 
@@ -39,13 +41,15 @@ class TermDelta(Body):
     delta: float | None
 
 
-class DiffItemSide(Body):
+_Pass = TypedDict("_Pass", {"pass": str | None})
+
+
+class DiffItemSide(Body, _Pass):
     """What one compile did with the item; scores are points."""
 
     kind: str | None
     decision: str
     reason: str
-    pass_name: str | None = Field(alias="pass")
     tokens_before: int | None
     tokens_after: int | None
     score: float | None
@@ -60,23 +64,31 @@ class DiffItemSide(Body):
 
 
 class DiffBecause(Body):
-    kind: str = Field(
-        description="budget, weight, setting, rule, model, task, time, input, order, conflict, "
-        "duplicate, dependency, removal, competition, score, several, unknown"
-    )
+    kind: Annotated[
+        str,
+        Field(
+            description="budget, weight, setting, rule, model, task, time, input, order, conflict, "
+            "duplicate, dependency, removal, competition, score, several, unknown"
+        ),
+    ]
     detail: str
-    basis: Literal["verified", "evidence"] = Field(
-        description="verified: with `changes` taken back, compiling again undoes the flip"
-    )
+    basis: Annotated[
+        Literal["verified", "evidence"],
+        Field(description="verified: with `changes` taken back, compiling again undoes the flip"),
+    ]
     changes: list[str]
-    is_minimal: bool = Field(description="false: trying was given up before the set was smallest")
+    is_minimal: Annotated[
+        bool, Field(description="false: trying was given up before the set was smallest")
+    ]
 
 
 class DiffItem(Body):
     """A candidate of either compile; null where it was none."""
 
     item_id: str
-    name: str = Field(description="what people call it: of an id that is a hash, what it says")
+    name: Annotated[
+        str, Field(description="what people call it: of an id that is a hash, what it says")
+    ]
     change: ItemChange
     left: DiffItemSide | None
     right: DiffItemSide | None
@@ -136,7 +148,9 @@ class CompileDelta(Body):
     by_section: list[DiffAmount]
     policy: list[RuleDelta]
     redactions: list[RedactionDelta]
-    settings: list[SettingDelta] | None = Field(description="null: a request is not stored")
+    settings: Annotated[
+        list[SettingDelta] | None, Field(description="null: a request is not stored")
+    ]
 
 
 class TextOpBody(Body):
@@ -165,7 +179,7 @@ class MessageDelta(Body):
     role: str | None
     left_hash: str | None
     right_hash: str | None
-    text: list[TextOpBody] = Field(description="of a changed one, word by word")
+    text: Annotated[list[TextOpBody], Field(description="of a changed one, word by word")]
 
 
 class RequestDelta(Body):
@@ -174,16 +188,20 @@ class RequestDelta(Body):
     right_size: int | None
     left_ref: str | None
     right_ref: str | None
-    first_difference: int | None = Field(description="offset of the first byte that differs")
-    json_changes: PathDelta | None = Field(alias="json")
-    unified: str | None = Field(description="the bytes as a unified diff; null where json is")
+    first_difference: Annotated[
+        int | None, Field(description="offset of the first byte that differs")
+    ]
+    json: PathDelta | None
+    unified: Annotated[
+        str | None, Field(description="the bytes as a unified diff; null where json is")
+    ]
     is_unified_truncated: bool
 
 
 class ValueDelta(Body):
     is_empty: bool
     text: list[TextOpBody]
-    json_changes: list[PathChange] = Field(alias="json")
+    json: list[PathChange]
 
 
 class StepDiffBody(Body):
@@ -194,8 +212,10 @@ class StepDiffBody(Body):
     right: StepMention
     is_empty: bool
     changed_fields: list[str]
-    headline: list[Delta]
-    compile: CompileDelta | None = Field(description="null unless both compiled their context")
+    headline: list[DeltaBody]
+    compile: Annotated[
+        CompileDelta | None, Field(description="null unless both compiled their context")
+    ]
     messages: list[MessageDelta]
     tools: PathDelta
     parameters: PathDelta
@@ -229,18 +249,17 @@ class StepCounts(Body):
     only_right: int
 
 
-class RunDiffAnswer(Answer):
+class RunDiffAnswer(Page):
     """Two runs, with one page of their aligned steps."""
 
     kind: Literal["runs"]
     left: RunItem
     right: RunItem
     is_empty: bool
-    headline: list[Delta]
+    headline: list[DeltaBody]
     counts: StepCounts
     first_divergence: AlignedStepBody | None
     steps: list[AlignedStepBody]
-    next_cursor: str | None
     total: int
     detail: StepDiffBody | None
     notes: list[str]

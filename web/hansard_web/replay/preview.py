@@ -18,6 +18,7 @@ from hansard_compiler.replay.mutations import parse_mutations, plain_change
 from hansard_web.api.values import Body
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.bodies import compile_diff_body, request_diff_body, step_diff_body
+from hansard_web.diff.schemas import CompileDelta, StepDiffBody
 from hansard_web.diff.steps import compare_steps, explained
 from hansard_web.replay.recompile import Remade
 from hansard_web.replay.request import ReplayInput
@@ -34,7 +35,7 @@ _COMPILES: Final = (4, 32)  # at least, at most
 
 def comparison_body(
     connection: apsw.Connection, left: str, right: str | None, *, now_ns: int
-) -> Body | None:
+) -> StepDiffBody | None:
     """Return the comparison of two steps as `GET /v1/diff/steps` tells it; None without both."""
     if right is None:
         return None
@@ -44,7 +45,7 @@ def comparison_body(
         return None
 
 
-def remade_body(remade: Remade, redactor: Redactor) -> Body:
+def remade_body(remade: Remade, redactor: Redactor) -> CompileDelta:
     """Return how a compile differs from the one it started from, with the cause of each flip."""
     left, right = remade.before, remade.after
     found = explained(left, right, redactor, items_tried=_ITEMS_TRIED, compiles=_COMPILES)
