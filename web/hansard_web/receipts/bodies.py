@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hansard_compiler.compile.passes.score import decimal_text
 from hansard_compiler.compile.reasons import ReasonCode
+from hansard_store.bodies import body_of
 from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, StoredReceipt
 from hansard_store.content.payloads import payload_ref
 from hansard_web.api.queries import read_times
-from hansard_web.api.values import Body, stored_fields
+from hansard_web.receipts.schemas import FoundReceiptBody, ReceiptBody
 
 _MEANINGS = {code.value: code.meaning for code in ReasonCode}
 
@@ -29,31 +30,27 @@ def receipt_filter(
     )
 
 
-def found_body(found: FoundReceipt) -> Body:
+def found_body(found: FoundReceipt) -> FoundReceiptBody:
     """Return a receipt with the compile it is of."""
-    return {
-        **stored_fields(found, "compilation_id step_id run_id run_name started_at model"),
-        **receipt_body(found.receipt),
-    }
+    return body_of(FoundReceiptBody, found, **receipt_body(found.receipt))
 
 
-def receipt_body(receipt: StoredReceipt) -> Body:
+def receipt_body(receipt: StoredReceipt) -> ReceiptBody:
     """Return what a compile did with one item."""
-    return {
-        **stored_fields(receipt, "item_id kind decision"),
-        "pass": receipt.pass_name,
-        "reason": receipt.reason,
-        "reason_text": reason_text(receipt.reason),
-        "source": source_line(receipt),
-        **stored_fields(receipt, "section tokens_before tokens_after"),
-        "score": points(receipt.score_nano),
-        "missed_by_tokens": receipt.missed_tokens,
-        "missed_by_score": points(receipt.missed_score_nano),
-        "related_item_id": receipt.related,
-        "rule_ids": list(receipt.rules),
-        "original_ref": _ref(receipt.original),
-        "final_ref": _ref(receipt.final),
-    }
+    return body_of(
+        ReceiptBody,
+        receipt,
+        **{"pass": receipt.pass_name},
+        reason_text=reason_text(receipt.reason),
+        source=source_line(receipt),
+        score=points(receipt.score_nano),
+        missed_by_tokens=receipt.missed_tokens,
+        missed_by_score=points(receipt.missed_score_nano),
+        related_item_id=receipt.related,
+        rule_ids=list(receipt.rules),
+        original_ref=_ref(receipt.original),
+        final_ref=_ref(receipt.final),
+    )
 
 
 def reason_text(code: str) -> str | None:
