@@ -9,6 +9,7 @@ import pytest
 from hansard_web.context import schemas as compile_models
 from hansard_web.policy import schemas as policy_models
 from hansard_web.sidecar import schemas as sidecar_models
+from tests.web.answers import check_fits
 from tests.web.sidecar.conftest import Agent
 from tests.web.sidecar.test_sidecar_models import QUESTION, SCRIPT, to_compile
 
@@ -37,14 +38,15 @@ def test_every_answer_of_a_run_is_as_described(agent: Agent) -> None:
     )
     ended = agent.tell(f"/v1/runs/{run_id}/end")
 
-    sidecar_models.StartedRun.model_validate(run)
-    told = sidecar_models.StepInput.model_validate(step)
-    sidecar_models.CalledTool.model_validate(called)
-    sidecar_models.AnsweredTool.model_validate(answered)
-    compile_models.CompiledAnswer.model_validate(compiled)
-    compile_models.CalledModel.model_validate(asked)
-    sidecar_models.EndedRun.model_validate(ended)
-    assert (len(told.input_refs), len(told.tool_calls), len(told.tool_results)) == (1, 1, 1)
+    check_fits(sidecar_models.StartedRun, run)
+    check_fits(sidecar_models.StepInput, step)
+    check_fits(sidecar_models.CalledTool, called)
+    check_fits(sidecar_models.AnsweredTool, answered)
+    check_fits(compile_models.CompiledAnswer, compiled)
+    check_fits(compile_models.CalledModel, asked)
+    check_fits(sidecar_models.EndedRun, ended)
+    lengths = [len(step[name]) for name in ("input_refs", "tool_calls", "tool_results")]
+    assert lengths == [1, 1, 1]
 
 
 @pytest.mark.covers("SC-08")

@@ -1,11 +1,11 @@
-"""What a compile and a model call answer, for the OpenAPI document."""
+"""What a compile and a model call answer."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hansard_compiler.compile.models import CompiledContext
-from hansard_web.api.schemas import Answer, Body
+from hansard_store.bodies import Answer, Body
 
 
 class Denied(Body):
@@ -23,8 +23,8 @@ class PolicyOfCompile(Body):
     approvals_needed: list[Denied]
 
 
-class CompiledAnswer(Answer):
-    """A compile: `compiled` has every receipt and the payload that a model call takes."""
+class CompileRecord(Body):
+    """What is stored of a compile under the key of its request."""
 
     run_id: str
     step_id: str
@@ -32,6 +32,11 @@ class CompiledAnswer(Answer):
     request_ref: str | None
     result_ref: str | None
     policy: PolicyOfCompile
+
+
+class CompiledAnswer(CompileRecord, Answer):
+    """A compile: `compiled` has every receipt and the payload that a model call takes."""
+
     compiled: CompiledContext
 
 
@@ -44,8 +49,8 @@ class Said(Body):
     message: dict[str, Any]
 
 
-class CalledModel(Answer):
-    """A model's answer. Sent again under its key, `answer` is null and `response_ref` has it."""
+class CallRecord(Body):
+    """What is stored of a model call under the key of its request."""
 
     run_id: str
     step_id: str | None
@@ -60,4 +65,9 @@ class CalledModel(Answer):
     request_ref: str | None
     response_ref: str | None
     recipe_ref: str | None
+
+
+class CalledModel(CallRecord, Answer):
+    """A model's answer. Sent again under its key, `answer` is null and `response_ref` has it."""
+
     answer: Said | None

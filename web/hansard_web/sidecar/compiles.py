@@ -20,6 +20,7 @@ from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.rules import parse_rules
 from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_store.content.payloads import parse_payload_ref, read_payload
+from hansard_web.context.schemas import CompileRecord, Denied, PolicyOfCompile
 from hansard_web.policy.service import RulesInForce
 from hansard_web.sidecar.bodies import CompileInput
 from hansard_web.sidecar.errors import NotRetained
@@ -53,7 +54,7 @@ def compile_step(service: SidecarService, request: CompileInput, current: RulesI
         )
     finally:
         recording.save()
-    record = {
+    record: CompileRecord = {
         "run_id": open_step.trace_id,
         "step_id": compiled.recorded.step_id,
         "compilation_id": compiled.id,
@@ -76,7 +77,7 @@ def _as_stored(service: SidecarService, compiled: CompiledStep) -> Any:
     return orjson.loads(service.outlet.redactor.redact_bytes(plain).data)
 
 
-def compiled_again(service: SidecarService, record: Json) -> Mapping[str, Any]:
+def compiled_again(service: SidecarService, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the content of an earlier answer; raises NotRetained where it is gone."""
     return {"compiled": read_json(service, record.get("result_ref"), what="the compiled context")}
 
@@ -112,7 +113,7 @@ def _config(request: CompileInput, open_step: Place) -> Json:
     return {**({"agent": agent} if agent else {}), **request.compile_config}
 
 
-def _policy_body(compiled: CompiledStep) -> Json:
+def _policy_body(compiled: CompiledStep) -> PolicyOfCompile:
     return {
         "checks": len(compiled.checks),
         "denied": _subjects(compiled.denied),
@@ -120,7 +121,7 @@ def _policy_body(compiled: CompiledStep) -> Json:
     }
 
 
-def _subjects(checks: Sequence[PolicyCheck]) -> list[Json]:
+def _subjects(checks: Sequence[PolicyCheck]) -> list[Denied]:
     return [
         {"item_id": check.facts["item"]["id"], "rule_id": check.rule_id} for check in checks[:1000]
     ]

@@ -20,7 +20,7 @@ from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for, deltas_of
 from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
-from hansard_web.api.values import stored_fields
+from hansard_web.context.schemas import CallRecord, Said
 from hansard_web.sidecar.bodies import OPTIONS, ModelInput
 from hansard_web.sidecar.compiles import RecalledStep, recall
 from hansard_web.sidecar.errors import NotRetained, ProviderNotSetUp, ProviderUnavailable
@@ -72,7 +72,7 @@ def call_model(
     return Done(_record(open_step, request, result), {"answer": _content(result)})
 
 
-def called_again(service: SidecarService, record: Json) -> Mapping[str, Any]:
+def called_again(service: SidecarService, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Refuse to tell an earlier answer's content again: its bytes are in its payload."""
     if record.get("response_ref") is None:
         raise NotRetained("the answer was not kept; the step tells the rest")
@@ -133,13 +133,15 @@ def _rendered_input(
     return render_input, {}
 
 
-def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
+def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> CallRecord:
     recorded, call = result.recorded, result.raw.call
     return {
         "run_id": open_step.trace_id,
         "step_id": recorded.step_id or None,
         "compilation_id": request.compilation_id,
-        **stored_fields(call, "provider response_model response_id"),
+        "provider": call.provider,
+        "response_model": call.response_model,
+        "response_id": call.response_id,
         "finish_reason": result.finish_reason,
         "tokens": call_json(call)["tokens"],
         "estimated_input_tokens": result.estimated_input_tokens,
@@ -150,7 +152,7 @@ def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
     }
 
 
-def _content(result: ModelAnswer) -> Json:
+def _content(result: ModelAnswer) -> Said:
     """Return the text, the tool calls, and the message to go on with."""
     return {
         "text": result.text,

@@ -1,11 +1,11 @@
-"""What the sidecar's routes answer, for the OpenAPI document."""
+"""What the sidecar's routes answer."""
 
 from __future__ import annotations
 
-from hansard_web.api.schemas import Answer, Body
+from hansard_store.bodies import Answer, Body
 
 
-class _Named(Answer):
+class _Named(Body):
     """How a run or step is named from now on."""
 
     run_id: str
@@ -16,7 +16,7 @@ class _Named(Answer):
     url: str
 
 
-class StartedRun(_Named):
+class StartedRun(_Named, Answer):
     """A run that was begun; its `traceparent` makes what others do a part of it."""
 
 
@@ -37,7 +37,7 @@ class ResultTaken(Body):
     status: str
 
 
-class StepInput(_Named):
+class StepInput(_Named, Answer):
     """A step as it stands now; `input_refs` are the payloads of the inputs it was given."""
 
     input_refs: list[str]
@@ -45,7 +45,7 @@ class StepInput(_Named):
     tool_results: list[ResultTaken]
 
 
-class EndedRun(_Named):
+class EndedRun(_Named, Answer):
     """A run that was ended; `unended_steps` are the steps that ended with it."""
 
     unended_steps: list[str]
