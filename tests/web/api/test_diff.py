@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hansard_web.diff.schemas import CompactionSides, RunDiffAnswer, StepDiffAnswer
+from hansard_web.diff.bodies import CompactionSides, RunDiffAnswer, StepDiffAnswer
 from tests.web.answers import check_fits
 from tests.web.comparisons import (
     AGNO_RUN,

@@ -20,8 +20,7 @@ from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.queries import steps_by_number
 from hansard_web.api.values import plain
-from hansard_web.receipts.bodies import receipt_body
-from hansard_web.receipts.schemas import WholeReceipt
+from hansard_web.receipts.bodies import WholeReceipt, receipt_body
 
 
 class Budget(Body):

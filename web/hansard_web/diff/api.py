@@ -27,7 +27,7 @@ _KIND = "diff"
 Limit = Annotated[int, Depends(read_limit)]
 
 
-@router.get("/v1/diff/steps/{left}/{right}", "diff.schemas.StepDiffAnswer")
+@router.get("/v1/diff/steps/{left}/{right}", "diff.bodies.StepDiffAnswer")
 def diff_steps(site: SiteDep, left: str, right: str) -> ApiResponse:
     """Compare two steps of one run or of two, by id or unique beginning.
 
@@ -40,7 +40,7 @@ def diff_steps(site: SiteDep, left: str, right: str) -> ApiResponse:
         return ApiResponse(step_diff_body(diff))
 
 
-@router.get("/v1/diff/runs/{left}/{right}", "diff.schemas.RunDiffAnswer")
+@router.get("/v1/diff/runs/{left}/{right}", "diff.bodies.RunDiffAnswer")
 def diff_runs(
     site: SiteDep,
     left: str,
@@ -78,7 +78,7 @@ def diff_runs(
     return ApiResponse(run_diff_body(diff, steps[first:end], next_cursor=following, focus=focus))
 
 
-@router.get("/v1/diff/compaction/{step_id}", "diff.schemas.CompactionSides")
+@router.get("/v1/diff/compaction/{step_id}", "diff.bodies.CompactionSides")
 def diff_compaction(site: SiteDep, step_id: str) -> ApiResponse:
     """Compare what the model was sent before a compaction with what it was sent after it.
 

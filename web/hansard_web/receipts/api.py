@@ -41,7 +41,7 @@ def read_receipt_filter(
     return receipt_filter(**locals())
 
 
-@router.get("/v1/receipts", "receipts.schemas.ReceiptList")
+@router.get("/v1/receipts", "receipts.bodies.ReceiptList")
 def receipts(
     site: SiteDep,
     limit: Limit,

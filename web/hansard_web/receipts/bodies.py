@@ -2,15 +2,76 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
 from hansard_compiler.compile.passes.score import decimal_text
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_store.bodies import body_of
+from hansard_store.bodies import Body, Page, body_of
 from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, StoredReceipt
 from hansard_store.content.payloads import payload_ref
 from hansard_web.api.queries import read_times
-from hansard_web.receipts.schemas import FoundReceiptBody, ReceiptBody
 
 _MEANINGS = {code.value: code.meaning for code in ReasonCode}
+
+
+_Pass = TypedDict("_Pass", {"pass": str | None})
+
+
+class ItemOutcome(Body, _Pass):
+    """What became of an item, without its scores."""
+
+    kind: str | None
+    reason: str
+    source: str | None
+    tokens_before: int | None
+    tokens_after: int | None
+    missed_by_tokens: int | None
+    related_item_id: str | None
+    rule_ids: list[str]
+    original_ref: str | None
+    final_ref: str | None
+
+
+class ReceiptBody(ItemOutcome):
+    """What a compile did with one item; scores are exact decimal numbers in text."""
+
+    item_id: str
+    decision: Annotated[str, Field(description="include, exclude, compress, redact")]
+    reason_text: Annotated[
+        str | None, Field(description="in words; null for a code of a later version")
+    ]
+    section: Annotated[str | None, Field(description="null: nothing of it was sent")]
+    score: str | None
+    missed_by_score: str | None
+
+
+class FoundReceiptBody(ReceiptBody):
+    """A receipt and the compile it is of; `step_id` is the compile step."""
+
+    compilation_id: str
+    step_id: str
+    run_id: str
+    run_name: str
+    started_at: str | None
+    model: str | None
+
+
+class ReceiptList(Page):
+    items: list[FoundReceiptBody]
+
+
+class WholeReceipt(ReceiptBody):
+    """With what only the stored result tells; null where that is not here.
+
+    Of a term, `value` is in millionths, `weight` in thousandths, `points` in billionths.
+    """
+
+    score_breakdown: dict[str, Any] | None
+    notes: str | None
+    removed: list[Any] | None
 
 
 def receipt_filter(

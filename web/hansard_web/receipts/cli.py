@@ -20,8 +20,13 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
-from hansard_web.receipts.bodies import found_body, receipt_filter
-from hansard_web.receipts.schemas import FoundReceiptBody, ReceiptBody, WholeReceipt
+from hansard_web.receipts.bodies import (
+    FoundReceiptBody,
+    ReceiptBody,
+    WholeReceipt,
+    found_body,
+    receipt_filter,
+)
 
 _FILTERS = {
     "item": "Id of an item.",

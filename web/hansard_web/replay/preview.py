@@ -18,8 +18,13 @@ from hansard_compiler.replay.errors import NotReplayable
 from hansard_compiler.replay.mutations import parse_mutations, plain_change
 from hansard_store.bodies import Answer, Body, body_of
 from hansard_web.compile_view.labels import ItemNames
-from hansard_web.diff.bodies import compile_diff_body, request_diff_body, step_diff_body
-from hansard_web.diff.schemas import CompileDelta, StepDiffBody
+from hansard_web.diff.bodies import (
+    CompileDelta,
+    StepDiffBody,
+    compile_diff_body,
+    request_diff_body,
+    step_diff_body,
+)
 from hansard_web.diff.steps import compare_steps, explained
 from hansard_web.replay.recompile import Remade
 from hansard_web.replay.request import ReplayInput

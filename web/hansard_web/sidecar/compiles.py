@@ -14,19 +14,52 @@ from hansard._context.policies import PolicyLike
 from hansard_collector.derivation.rederivation import read_span
 from hansard_collector.dialects.engine.references import stored_payloads
 from hansard_compiler.calls import Json
+from hansard_compiler.compile.models import CompiledContext
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.rules import parse_rules
+from hansard_store.bodies import Answer, Body
 from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_store.content.payloads import parse_payload_ref, read_payload
-from hansard_web.context.schemas import CompileRecord, Denied, PolicyOfCompile
 from hansard_web.policy.service import RulesInForce
 from hansard_web.sidecar.bodies import CompileInput
 from hansard_web.sidecar.errors import NotRetained
 from hansard_web.sidecar.idempotency import Done
 from hansard_web.sidecar.request import Place, SidecarService
 from hansard_web.sidecar.runs import input_refs
+
+
+class Denied(Body):
+    """An item that policy kept out, and the rule that did."""
+
+    item_id: str
+    rule_id: str | None
+
+
+class PolicyOfCompile(Body):
+    """How many checks were made, and what they kept out."""
+
+    checks: int
+    denied: list[Denied]
+    approvals_needed: list[Denied]
+
+
+class CompileRecord(Body):
+    """What is stored of a compile under the key of its request."""
+
+    run_id: str
+    step_id: str
+    compilation_id: str
+    request_ref: str | None
+    result_ref: str | None
+    policy: PolicyOfCompile
+
+
+class CompiledAnswer(CompileRecord, Answer):
+    """A compile: `compiled` has every receipt and the payload that a model call takes."""
+
+    compiled: CompiledContext
 
 
 def compile_step(service: SidecarService, request: CompileInput, current: RulesInForce) -> Done:

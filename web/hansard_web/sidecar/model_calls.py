@@ -20,7 +20,7 @@ from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for, deltas_of
 from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
-from hansard_web.context.schemas import CallRecord, Said
+from hansard_store.bodies import Answer, Body
 from hansard_web.sidecar.bodies import OPTIONS, ModelInput
 from hansard_web.sidecar.compiles import RecalledStep, recall
 from hansard_web.sidecar.errors import NotRetained, ProviderNotSetUp, ProviderUnavailable
@@ -28,6 +28,39 @@ from hansard_web.sidecar.idempotency import Done
 from hansard_web.sidecar.request import Place, SidecarService
 
 _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effort")
+
+
+class Said(Body):
+    """What a model said; `message` is its answer as an input of the next compile."""
+
+    text: str
+    tool_calls: list[dict[str, Any]]
+    output: list[dict[str, Any]]
+    message: dict[str, Any]
+
+
+class CallRecord(Body):
+    """What is stored of a model call under the key of its request."""
+
+    run_id: str
+    step_id: str | None
+    compilation_id: str | None
+    provider: str | None
+    response_model: str | None
+    response_id: str | None
+    finish_reason: str | None
+    tokens: dict[str, int]
+    estimated_input_tokens: int | None
+    incomplete_reason: str | None
+    request_ref: str | None
+    response_ref: str | None
+    recipe_ref: str | None
+
+
+class CalledModel(CallRecord, Answer):
+    """A model's answer. Sent again under its key, `answer` is null and `response_ref` has it."""
+
+    answer: Said | None
 
 
 def call_model(

@@ -28,10 +28,9 @@ from hansard._tracing.attributes import (
 )
 from hansard._tracing.open_span import Ended, OpenSpan, SpanEnd, outcome_of
 from hansard_compiler.compile.inputs import check_context_items
-from hansard_store.bodies import BodyT, body_of
+from hansard_store.bodies import Answer, Body, BodyT, body_of
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.open_steps import StepPlace, find_answer, open_steps
-from hansard_web.sidecar import schemas
 from hansard_web.sidecar.bodies import (
     AnswerTool,
     AppendStep,
@@ -56,6 +55,61 @@ _TRACEPARENT: Final = re.compile(
 )
 
 
+class _Named(Body):
+    """How a run or step is named from now on."""
+
+    run_id: str
+    step_id: str
+    span_id: str
+    status: str
+    traceparent: str
+    url: str
+
+
+class StartedRun(_Named, Answer):
+    """A run that was begun; its `traceparent` makes what others do a part of it."""
+
+
+class ResultTaken(Body):
+    """A tool's result in a step."""
+
+    call_id: str | None
+    step_id: str
+    status: str
+
+
+class CallMade(ResultTaken):
+    """A tool call of a step."""
+
+    traceparent: str
+
+
+class StepInput(_Named, Answer):
+    """A step as it stands now; `input_refs` are the payloads of the inputs it was given."""
+
+    input_refs: list[str]
+    tool_calls: list[CallMade]
+    tool_results: list[ResultTaken]
+
+
+class EndedRun(_Named, Answer):
+    """A run that was ended; `unended_steps` are the steps that ended with it."""
+
+    unended_steps: list[str]
+
+
+class CalledTool(Answer, CallMade):
+    """A tool call that was recorded."""
+
+    run_id: str
+
+
+class AnsweredTool(Answer, ResultTaken):
+    """A tool call that has its result."""
+
+    run_id: str
+
+
 def traceparent_of(trace_id: str, span_id: str) -> str:
     """Return the W3C header that makes a span the parent of what another process does."""
     return f"00-{trace_id}-{span_id}-01"
@@ -69,7 +123,7 @@ def parse_traceparent(text: str | None) -> tuple[str, str] | None:
 
 def start_run(
     service: SidecarService, request: StartRun, ids: Ids, *, traceparent: str | None
-) -> schemas.StartedRun:
+) -> StartedRun:
     """Begin a run: a trace of its own, linked to its caller, or a part of the caller's trace."""
     caller = parse_traceparent(traceparent or request.traceparent)
     nests = request.nest and caller is not None
@@ -99,12 +153,10 @@ def start_run(
         made.keep_text(semconv.RUN_GOAL, request.user_goal)
     _keep(made, semconv.INPUT, request.input)
     recording.save()
-    return _body(schemas.StartedRun, trace_id, span_id, status="running")
+    return _body(StartedRun, trace_id, span_id, status="running")
 
 
-def append_step(
-    service: SidecarService, run_id: str, request: AppendStep, ids: Ids
-) -> schemas.StepInput:
+def append_step(service: SidecarService, run_id: str, request: AppendStep, ids: Ids) -> StepInput:
     """Begin a step, or go on with one; it may bring tool calls and results, and end.
 
     Raises InvalidItem for an input that no compile could use.
@@ -131,12 +183,12 @@ def append_step(
             status = outcome.status
             _close(made, outcome, _end_ns_of(made, request.ended_at))
     return _body(
-        schemas.StepInput, open_step.trace_id, made.span_id, status=status,
+        StepInput, open_step.trace_id, made.span_id, status=status,
         input_refs=refs, tool_calls=[one.json() for one in calls], tool_results=results,
     )  # fmt: skip
 
 
-def end_run(service: SidecarService, run_id: str, request: EndRun) -> schemas.EndedRun:
+def end_run(service: SidecarService, run_id: str, request: EndRun) -> EndedRun:
     """End a run, and with it what is open below it."""
     with service.adding_to(run_id, request.step_id) as (open_step, recording):
         root = recording.go_on(open_step.stored)
@@ -148,25 +200,25 @@ def end_run(service: SidecarService, run_id: str, request: EndRun) -> schemas.En
         _keep(root, semconv.OUTPUT, request.output)
         _close(root, outcome, end_ns)
     return _body(
-        schemas.EndedRun, open_step.trace_id, root.span_id, status=outcome.status,
+        EndedRun, open_step.trace_id, root.span_id, status=outcome.status,
         unended_steps=[one.step_id for one in left],
     )  # fmt: skip
 
 
-def call_tool(service: SidecarService, request: CallTool, ids: Ids) -> schemas.CalledTool:
+def call_tool(service: SidecarService, request: CallTool, ids: Ids) -> CalledTool:
     """Tell that a tool is called, in a step or in the run itself."""
     with service.adding_to(request.run_id, request.parent_step_id) as (open_step, recording):
         steps = _ToolSteps(service, recording, open_step, ids, open_step.span_id)
         called = steps.begin(request)
-    return body_of(schemas.CalledTool, run_id=open_step.trace_id, **called.json())
+    return body_of(CalledTool, run_id=open_step.trace_id, **called.json())
 
 
-def answer_tool(service: SidecarService, request: AnswerTool, ids: Ids) -> schemas.AnsweredTool:
+def answer_tool(service: SidecarService, request: AnswerTool, ids: Ids) -> AnsweredTool:
     """Tell what a tool gave."""
     with service.adding_to(request.run_id, request.parent_step_id) as (open_step, recording):
         steps = _ToolSteps(service, recording, open_step, ids, open_step.span_id)
         answered = steps.answer(request)
-    return body_of(schemas.AnsweredTool, run_id=open_step.trace_id, **answered)
+    return body_of(AnsweredTool, run_id=open_step.trace_id, **answered)
 
 
 def _close(made: OpenSpan, outcome: SpanEnd, end_ns: int | None) -> None:
@@ -259,7 +311,7 @@ class Called:
     tool_call: ToolCall
     made: OpenSpan
 
-    def json(self) -> schemas.CallMade:
+    def json(self) -> CallMade:
         return {
             "call_id": self.tool_call.call_id,
             "step_id": _step_id(self.made),
@@ -297,7 +349,7 @@ class _ToolSteps:
 
     def answer(
         self, result: ToolResult, *, number: int = 0, fresh: Sequence[Called] = ()
-    ) -> schemas.ResultTaken:
+    ) -> ResultTaken:
         """End the call that a result answers; `fresh` are those of the same request."""
         made = _of_this_request(result, fresh)
         if made is None:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from hansard_web.api.schemas import Annotation, Answer, Body, LinkEnd, StepMention, TokenSums
 from hansard_web.context.bodies import Context, NativeContext
-from hansard_web.receipts.schemas import ReceiptBody
+from hansard_web.receipts.bodies import ReceiptBody
 from hansard_web.replay.json import ReplayBranch
 
 
