@@ -19,7 +19,7 @@ from hansard_compiler.diff import (
     TextOp,
 )
 from hansard_compiler.diff.changes import Change
-from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
+from hansard_compiler.diff.compiles import Amount, ItemChange, RuleDiff, TermDiff
 from hansard_compiler.diff.json_paths import JsonChange
 from hansard_compiler.diff.sides import ScoreTerm
 from hansard_store.bodies import Answer, Body, Page, body_of, milliseconds
@@ -33,12 +33,6 @@ from hansard_web.receipts.bodies import ItemOutcome
 
 _MOST_TEXT = 200_000  # characters of one stretch of text; more is cut, and the cut is shown
 _PER_POINT = 1_000_000_000
-
-
-ItemChange = Literal[
-    "added", "removed", "included", "excluded", "compressed", "redacted",
-    "tokens", "reason", "content", "score", "same",
-]  # fmt: skip
 
 
 class DeltaBody(Body):

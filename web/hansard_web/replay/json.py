@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final
 
 import apsw
 from pydantic import Field
@@ -15,9 +15,10 @@ from hansard_compiler.replay.errors import ReplayReason
 from hansard_compiler.replay.spread import Repeat, spread_of
 from hansard_store.bodies import Answer, Body, Page, body_of
 from hansard_store.ids import short_id
-from hansard_store.replays import ReplayRow, list_replays, replays_of_run
+from hansard_store.replays import ReplayRow, State, list_replays, replays_of_run
 from hansard_web.replay.descriptions import change_notes
 from hansard_web.replay.preview import ReplaySource, comparison_body
+from hansard_web.replay.request import Mode
 from hansard_web.replay.source import REQUEST_REF, find_step
 
 _IN_A_STEP: Final = 50
@@ -36,10 +37,10 @@ class ReplaySummary(Body):
 
     replay_id: str
     short_id: str
-    state: Literal["running", "done", "diverged", "waiting", "refused", "failed"]
+    state: State
     reason: str | None
     reason_text: str | None
-    mode: Literal["exact", "mutated", "forward"]
+    mode: Mode
     recorded: bool
     n: int
     source: ReplaySource
@@ -68,27 +69,23 @@ class ReplayBody(ReplaySummary, Answer):
 
     recorded_request_hash: str | None
     same_request: bool | None
-    steps: list[dict[str, Any]]
-    recipe: Annotated[dict[str, Any] | None, Field(description="null in metadata_only")]
-    mutations: list[dict[str, Any]]
+    steps: list[Json]
+    recipe: Annotated[Json | None, Field(description="null in metadata_only")]
+    mutations: list[Json]
     changes: Annotated[list[str], Field(description="what was changed, in words")]
     user_notes: str | None
     notes: Annotated[list[str], Field(description="what could not be the same")]
-    error: dict[str, Any] | None
-    divergence: Annotated[dict[str, Any] | None, Field(description="where a fork parted, and how")]
-    continuation: Annotated[
-        dict[str, Any] | None, Field(description="what it takes to go on from there")
-    ]
+    error: Json | None
+    divergence: Annotated[Json | None, Field(description="where a fork parted, and how")]
+    continuation: Annotated[Json | None, Field(description="what it takes to go on from there")]
     live: Annotated[
-        dict[str, Any] | None,
+        Json | None,
         Field(
             description="of a fork that went on live: turns, money, and where each result came from"
         ),
     ]
-    spread: Annotated[dict[str, Any] | None, Field(description="of n > 1 answers")]
-    comparison: Annotated[
-        dict[str, Any] | None, Field(description="as `GET /v1/diff/steps` tells it")
-    ]
+    spread: Annotated[Json | None, Field(description="of n > 1 answers")]
+    comparison: Annotated[Json | None, Field(description="as `GET /v1/diff/steps` tells it")]
     replays: list[ReplayBranch]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, Final, Literal, NotRequired
+from typing import Annotated, Final, Literal, NotRequired
 
 import apsw
 from pydantic import Field
@@ -27,10 +27,10 @@ from hansard_web.diff.bodies import (
 )
 from hansard_web.diff.steps import compare_steps, explained
 from hansard_web.replay.recompile import Remade
-from hansard_web.replay.request import ReplayInput
+from hansard_web.replay.request import Mode, ReplayInput
 from hansard_web.replay.source import REQUEST_REF
 from hansard_web.replay.transport.destinations import address_text, recorded_place
-from hansard_web.replay.transport.turn import ReplayTurn
+from hansard_web.replay.transport.turn import Basis, ReplayTurn
 
 # What came out otherwise: the step a replay is of beside the step it made, or would make.
 
@@ -71,7 +71,7 @@ class Preview(Answer):
     """What would be sent; `refusal` says why it cannot be, `cost` is null for unknown prices."""
 
     preview: Literal[True]
-    mode: Literal["exact", "mutated", "forward"]
+    mode: Mode
     recorded: bool
     n: int
     source: ReplaySource
@@ -83,22 +83,19 @@ class Preview(Answer):
     ]
     is_exact: bool
     is_rebuilt: bool
-    basis: Annotated[
-        Literal["recorded", "edited", "compiled", "continued", "telemetry"],
-        Field(description="what the request is made of"),
-    ]
+    basis: Annotated[Basis, Field(description="what the request is made of")]
     sends: bool
     provider_side_effects: Annotated[
-        list[dict[str, Any]],
+        list[Json],
         Field(description="tools that the provider runs itself, and state that it keeps"),
     ]
     needs_approval: Annotated[bool, Field(description="it waits for an approval before it is sent")]
-    refusal: dict[str, Any] | None
-    mutations: list[dict[str, Any]]
-    request: dict[str, Any]
-    compile: NotRequired[dict[str, Any] | None]
-    tokens: dict[str, Any]
-    cost: dict[str, Any] | None
+    refusal: Json | None
+    mutations: list[Json]
+    request: Json
+    compile: NotRequired[Json | None]
+    tokens: Json
+    cost: Json | None
     notes: list[str]
     omitted: list[str]
 
