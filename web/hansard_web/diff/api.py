@@ -8,12 +8,13 @@ from typing import Annotated
 from fastapi import Depends, Query
 from starlette.responses import Response
 
+from hansard_store.bodies import body_of
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, InvalidQueryError, StaleCursorError
 from hansard_web.api.parameters import Cursor, one_of, read_limit
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
-from hansard_web.diff.bodies import run_diff_body, step_diff_body
+from hansard_web.diff.bodies import CompactionSides, run_diff_body, step_diff_body
 from hansard_web.diff.compaction import compaction_sides
 from hansard_web.diff.lookup import TIMEOUT_MS, find_run_diff
 from hansard_web.diff.runs import RunDiff, compare_focus
@@ -90,9 +91,7 @@ def diff_compaction(site: SiteDep, step_id: str) -> ApiResponse:
         found = compaction_sides(connection, step_id, now_ns=now_ns)
         diff = compare_steps(connection, found.before, found.after, now_ns=now_ns)
         body = step_diff_body(diff)
-    return ApiResponse(
-        {"step_id": found.step_id, "before": found.before, "after": found.after, "diff": body}
-    )
+    return ApiResponse(body_of(CompactionSides, found, diff=body))
 
 
 @router.get(

@@ -21,7 +21,7 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, LimitText
 from hansard_web.api.queries import limit_of
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import ApiResponse, NounRouter
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
 from hansard_web.principals.dependencies import principal_of
@@ -119,8 +119,7 @@ def find_replays(
         if step is not None:
             step_id = get_step(connection, step, now_ns=time.time_ns()).step_id
         page = list_replays(connection, step_id=step_id, limit=limit_of(limit), cursor=cursor)
-    items = [summary_body(one) for one in page.items]
-    return ApiResponse({"items": items, "next_cursor": page.next_cursor})
+    return page_answer(page, summary_body)
 
 
 @router.get("/v1/replay/{replay_id}", "replay.json.ReplayBody")
