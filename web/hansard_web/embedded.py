@@ -15,6 +15,7 @@ from hansard_collector.pipeline.embedded import open_embedded as open_embedded
 if TYPE_CHECKING:
     from hansard_compiler.calls import Json
     from hansard_compiler.retention_modes import RetentionMode
+    from hansard_web.replay.json import ReplayBody
     from hansard_web.replay.request import GoOn, ReplayInput
 
 _BY: Final = "the program"
@@ -23,7 +24,7 @@ _A = TypeVar("_A", "ReplayInput", "GoOn")
 
 def make_replay(
     data: Path, *, retention: RetentionMode, body: Json, goes_on: str | None = None
-) -> Json:
+) -> ReplayBody:
     """Make a replay over the store of a data folder, wait for its end and return it.
 
     `goes_on` is a fork that stopped: it goes on live. Raises NotReplayable, NotFoundError or

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,7 @@ class IdempotencyKeys:
             request == mac, status, None if response is None else orjson.loads(response)
         )
 
-    def end(self, route: str, key: str, *, status: int, response: Json) -> None:
+    def end(self, route: str, key: str, *, status: int, response: Mapping[str, Any]) -> None:
         """Store how a request ended; `response` must hold no content."""
         bindings = {
             "key": self._name(route, key),

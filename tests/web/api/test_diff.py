@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hansard_web.diff.schemas import CompactionSides, RunDiffAnswer, StepDiffAnswer
+from hansard_web.diff.bodies import CompactionSides, RunDiffAnswer, StepDiffAnswer
+from tests.web.answers import check_fits
 from tests.web.comparisons import (
     AGNO_RUN,
     FRAMEWORK_RUN,
@@ -26,7 +27,7 @@ def get(world: World, path: str, **query: Any) -> Json:
     assert answer.status_code == 200, answer.text
     body: Json = answer.json()
     model = RunDiffAnswer if "/runs/" in path else StepDiffAnswer
-    (CompactionSides if "compaction" in path else model).model_validate(body)
+    check_fits(CompactionSides if "compaction" in path else model, body)
     return body
 
 

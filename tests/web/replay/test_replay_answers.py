@@ -7,8 +7,10 @@ from starlette.testclient import TestClient
 
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
-from hansard_web.replay_page import schemas as models
+from hansard_web.replay.json import ReplayBody, ReplayList
+from hansard_web.replay.preview import Preview
 from hansard_web.steps.schemas import Step
+from tests.web.answers import check_fits
 from tests.web.replay.stage import SCRIPT, Stage
 
 
@@ -20,14 +22,15 @@ def test_every_answer_is_as_it_is_described(stage: Stage) -> None:
     again = stage.replay(done["step_ids"][0], script=SCRIPT, n=2)
     refused = stage.refused(step_id)
 
-    models.Replay.model_validate(done)
-    models.Replay.model_validate(again)
-    models.Replay.model_validate(stage.get(f"/v1/replay/{refused['replay_id']}"))
-    models.Replay.model_validate(stage.get(f"/v1/replay/{done['replay_id']}?comparison=false"))
-    models.Preview.model_validate(stage.preview(step_id, removal))
-    models.ReplayList.model_validate(stage.get(f"/v1/replay?step={step_id}&limit=1"))
-    step = Step.model_validate(stage.step(step_id))
-    assert [len(one.replays) for one in step.replays] == [0, 1]
+    check_fits(ReplayBody, done)
+    check_fits(ReplayBody, again)
+    check_fits(ReplayBody, stage.get(f"/v1/replay/{refused['replay_id']}"))
+    check_fits(ReplayBody, stage.get(f"/v1/replay/{done['replay_id']}?comparison=false"))
+    check_fits(Preview, stage.preview(step_id, removal))
+    check_fits(ReplayList, stage.get(f"/v1/replay?step={step_id}&limit=1"))
+    step = stage.step(step_id)
+    check_fits(Step, step)
+    assert [len(one["replays"]) for one in step["replays"]] == [0, 1]
 
 
 def test_a_list_goes_on_and_bad_queries_are_refused(stage: Stage) -> None:

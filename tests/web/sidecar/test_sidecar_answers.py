@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hansard_web.context import schemas as compile_models
 from hansard_web.policy import schemas as policy_models
-from hansard_web.sidecar import schemas as sidecar_models
+from hansard_web.sidecar import compiles, model_calls, runs
+from tests.web.answers import check_fits
 from tests.web.sidecar.conftest import Agent
 from tests.web.sidecar.test_sidecar_models import QUESTION, SCRIPT, to_compile
 
@@ -37,14 +37,15 @@ def test_every_answer_of_a_run_is_as_described(agent: Agent) -> None:
     )
     ended = agent.tell(f"/v1/runs/{run_id}/end")
 
-    sidecar_models.StartedRun.model_validate(run)
-    told = sidecar_models.StepInput.model_validate(step)
-    sidecar_models.CalledTool.model_validate(called)
-    sidecar_models.AnsweredTool.model_validate(answered)
-    compile_models.CompiledAnswer.model_validate(compiled)
-    compile_models.CalledModel.model_validate(asked)
-    sidecar_models.EndedRun.model_validate(ended)
-    assert (len(told.input_refs), len(told.tool_calls), len(told.tool_results)) == (1, 1, 1)
+    check_fits(runs.StartedRun, run)
+    check_fits(runs.StepInput, step)
+    check_fits(runs.CalledTool, called)
+    check_fits(runs.AnsweredTool, answered)
+    check_fits(compiles.CompiledAnswer, compiled)
+    check_fits(model_calls.CalledModel, asked)
+    check_fits(runs.EndedRun, ended)
+    lengths = [len(step[name]) for name in ("input_refs", "tool_calls", "tool_results")]
+    assert lengths == [1, 1, 1]
 
 
 @pytest.mark.covers("SC-08")

@@ -18,7 +18,7 @@ from hansard_compiler.providers.formats.sse import read_events
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
-from hansard_web.context import schemas as compile_models
+from hansard_web.sidecar.model_calls import CalledModel
 from tests.instrumentation.clients.provider import (
     EVENTS,
     STREAMS,
@@ -27,6 +27,7 @@ from tests.instrumentation.clients.provider import (
     json_reply,
     stream_reply,
 )
+from tests.web.answers import check_fits
 from tests.web.conftest import Served
 from tests.web.replay.stage import MODELS, SCRIPT, Stage, module_staging
 
@@ -96,7 +97,7 @@ def test_the_pieces_of_an_answer_come_before_the_whole_of_it(stage: Stage, provi
     names = [name for name, _ in messages]
     (_, started), (_, result) = messages[0], messages[-1]
     assert (names[0], names[-1], set(names[1:-1])) == ("started", "result", {"delta"})
-    compile_models.CalledModel.model_validate(result)
+    check_fits(CalledModel, result)
     assert text_of(messages) == result["answer"]["text"] != ""
     assert (started["run_id"], started["step_id"]) == (body["run_id"], result["step_id"])
     call = stage.step(result["step_id"])

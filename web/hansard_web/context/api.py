@@ -172,7 +172,7 @@ router = NounRouter("sidecar", route_class=JsonRoute, dependencies=[MayRead])
 MOST_CALLS: Final = 32
 
 
-@router.post("/v1/compile", "context.schemas.CompiledAnswer")
+@router.post("/v1/compile", "sidecar.compiles.CompiledAnswer")
 def compile_context(
     service: SidecarDep,
     policy: PolicyDeciderDep,
@@ -189,7 +189,7 @@ def compile_context(
 
 
 # async: the call gets a thread that is not one of those that answer pages.
-@router.post("/v1/model/call", "context.schemas.CalledModel")
+@router.post("/v1/model/call", "sidecar.model_calls.CalledModel")
 async def ask_model(
     service: SidecarDep, request: Request, body: ModelInput, idempotency_key: IdempotencyKey = None
 ) -> Response:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from typing import Literal
 
 import apsw
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.derived_context.context import derive_context, place_call
 from hansard_collector.derived_context.provenance import ProvenanceRow
+from hansard_store.bodies import Body, body_of
 from hansard_store.compilations.queries import (
     ID_KEY,
     Compilation,
@@ -18,10 +19,53 @@ from hansard_store.compilations.queries import (
 )
 from hansard_store.runs.queries import RunItem
 from hansard_store.steps.queries import StepSkeleton
-from hansard_web.api.values import Body, fields_of
-from hansard_web.context.compilation_bodies import notes_of, summary_body
+from hansard_web.context.compilation_bodies import CompilationSummary, notes_of, summary_body
 
 _CALL_ROLES = ("llm", "embedding")
+
+
+class OriginBody(Body):
+    kind: str
+    step_id: str | None
+    step_name: str | None
+
+
+class ContextMessage(Body):
+    change: Literal["kept", "added", "dropped", "rewritten", "truncated", "reordered"]
+    position: int | None
+    previous_position: int | None
+    same_bytes: bool
+    tokens: int
+    origin: OriginBody
+
+
+class CacheBreakBody(Body):
+    position: int
+    lost_tokens: int
+    equal_tokens: int
+    cacheable: bool
+
+
+class Context(Body):
+    """How the messages differ from those of the call this one continues (`continues`)."""
+
+    kind: Literal["derived"]
+    call_number: int
+    calls_in_run: int
+    continues: str | None
+    tokens: int
+    previous_tokens: int
+    tokens_basis: Literal["scaled to the billed input", "estimated"]
+    messages: list[ContextMessage]
+    cache_break: CacheBreakBody | None
+
+
+class NativeContext(CompilationSummary):
+    """The compile that the step made, named, or has below it; `derived` as for any other call."""
+
+    kind: Literal["native"]
+    notes: list[str]
+    derived: Context | None
 
 
 def context_body(
@@ -30,7 +74,7 @@ def context_body(
     step: StepSkeleton,
     reading: StepReading,
     native: Compilation | None,
-) -> Body | None:
+) -> NativeContext | Context | None:
     """Return the compile that a step is about; else how a call's messages came to be.
 
     None for a step without a compile that is no model call, or shows no messages.
@@ -67,7 +111,7 @@ def native_compilation(
 
 def _derived(
     connection: apsw.Connection, run: RunItem, step: StepSkeleton, reading: StepReading
-) -> Body | None:
+) -> Context | None:
     """Return how a call's messages differ from those of the call it continues."""
     if step.role not in _CALL_ROLES or reading.normal.call is None:
         return None
@@ -85,23 +129,25 @@ def _derived(
     )
     comparison = derived.comparison
     found = comparison.cache_break
-    return {
-        "kind": "derived",
-        "call_number": placed.number,
-        "calls_in_run": placed.of,
-        "continues": None if baseline is None else baseline.step_id,
-        **fields_of(comparison, "tokens", "previous_tokens"),
-        "tokens_basis": "scaled to the billed input" if comparison.scaled else "estimated",
-        "messages": [_row(row) for row in comparison.rows],
-        "cache_break": None if found is None else asdict(found),
-    }
+    return body_of(
+        Context,
+        comparison,
+        kind="derived",
+        call_number=placed.number,
+        calls_in_run=placed.of,
+        continues=None if baseline is None else baseline.step_id,
+        tokens_basis="scaled to the billed input" if comparison.scaled else "estimated",
+        messages=[_message(row) for row in comparison.rows],
+        cache_break=None if found is None else body_of(CacheBreakBody, found),
+    )
 
 
-def _row(row: ProvenanceRow) -> Body:
-    return {
-        "change": row.change.value,
-        "position": row.current,
-        "previous_position": row.previous,
-        **fields_of(row, "same_bytes", "tokens"),
-        "origin": asdict(row.origin),
-    }
+def _message(row: ProvenanceRow) -> ContextMessage:
+    return body_of(
+        ContextMessage,
+        row,
+        change=row.change.value,
+        position=row.current,
+        previous_position=row.previous,
+        origin=body_of(OriginBody, row.origin),
+    )

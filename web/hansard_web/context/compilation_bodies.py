@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import apsw
+from pydantic import Field
 
 from hansard_collector.derivation.compilations import read_result
 from hansard_collector.payloads import PayloadStanding, standing_of
+from hansard_store.bodies import Answer, Body, body_of
 from hansard_store.compilations.queries import (
     Compilation,
     compilations_with_id,
@@ -17,20 +19,100 @@ from hansard_store.compilations.queries import (
 from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.queries import steps_by_number
-from hansard_web.api.values import Body, fields_of, plain, time_text
-from hansard_web.receipts.bodies import receipt_body
-
-_OF_RESULT = {"score_breakdown": dict, "notes": str, "removed": list}
+from hansard_web.api.values import plain
+from hansard_web.receipts.bodies import WholeReceipt, receipt_body
 
 
-def compilation_body(connection: apsw.Connection, compilation_id: str, *, now_ns: int) -> Body:
+class Budget(Body):
+    """In tokens; `available` is what the reserve for the answer leaves."""
+
+    tokens: int | None
+    reserve: int | None
+    available: int | None
+    used: int | None
+    free: int | None
+
+
+class ItemCounts(Body):
+    """`total` as sent; the others of the receipts that are stored."""
+
+    total: int
+    receipts: int
+    included: int
+    excluded: int
+    compressed: int
+    redacted: int
+
+
+class CompilationSummary(Body):
+    compilation_id: str
+    step_id: str
+    run_id: str
+    started_at: str | None
+    provider: str | None
+    model: str | None
+    hash: str | None
+    stable_prefix_hash: str | None
+    volatile_suffix_hash: str | None
+    recorded_schema_version: Annotated[
+        str, Field(description="of hansard.*, as the sender wrote it")
+    ]
+    counter: Annotated[str | None, Field(description="how tokens were counted")]
+    ports: Annotated[list[str], Field(description="what shaped the compile beside its request")]
+    budget: Budget
+    items: ItemCounts
+    request_ref: str | None
+    result_ref: str | None
+    url: str
+
+
+class CompilePayload(Body):
+    ref: str
+    state: Literal["stored", "redacted", "missing", "withheld"]
+    size: int | None
+    url: str | None
+
+
+class SectionBody(Body):
+    name: str
+    hash: str | None
+    tokens: int | None
+    item_ids: list[str]
+
+
+class WholeCompilation(CompilationSummary):
+    """A compile, whole."""
+
+    run_name: str
+    parent_step_id: str | None
+    calls: Annotated[list[str], Field(description="steps that sent what was compiled")]
+    request: CompilePayload | None
+    result: CompilePayload | None
+    sections: list[SectionBody]
+    token_allocation: dict[str, Any] | None
+    passes: list[Any] | None
+    receipts: list[WholeReceipt]
+    notes: list[str]
+
+
+class CompilationBody(WholeCompilation, Answer):
+    """A compile, whole."""
+
+    same_compile: Annotated[
+        list[str], Field(description="other steps that made the very same compile")
+    ]
+
+
+def compilation_body(
+    connection: apsw.Connection, compilation_id: str, *, now_ns: int
+) -> CompilationBody:
     """Return everything about a compile, as the API and the command line say it."""
     found, *others = compilations_with_id(connection, compilation_id)
-    same = [one.step_id for one in others]
-    return {**whole_body(connection, found, now_ns=now_ns), "same_compile": same}
+    whole = whole_body(connection, found, now_ns=now_ns)
+    return body_of(CompilationBody, **whole, same_compile=[one.step_id for one in others])
 
 
-def whole_body(connection: apsw.Connection, found: Compilation, *, now_ns: int) -> Body:
+def whole_body(connection: apsw.Connection, found: Compilation, *, now_ns: int) -> WholeCompilation:
     """Return a compile with everything that is stored of it."""
     receipts = receipts_of(connection, found.span)
     result, trouble = _result(connection, found.row.result_ref)
@@ -49,27 +131,21 @@ def whole_body(connection: apsw.Connection, found: Compilation, *, now_ns: int) 
     }
 
 
-def summary_body(compilation: Compilation) -> Body:
+def summary_body(compilation: Compilation) -> CompilationSummary:
     """Return a compile in numbers."""
     row = compilation.row
-    return {
-        "compilation_id": row.id,
-        "step_id": compilation.step_id,
-        "run_id": compilation.run_id,
-        "started_at": time_text(row.started_ns),
-        **fields_of(row, "provider", "model", "hash", "stable_prefix_hash", "volatile_suffix_hash"),
-        "recorded_schema_version": row.schema_version or "1",
-        "counter": row.counter,
-        "ports": row.ports.split(",") if row.ports else [],
-        "budget": _budget(row.budget_tokens, row.budget_reserve, row.budget_used),
-        "items": {
-            "total": row.item_total,
-            "receipts": row.receipt_count,
-            **fields_of(row, "included", "excluded", "compressed", "redacted"),
-        },
-        **fields_of(row, "request_ref", "result_ref"),
-        "url": f"/v1/compilations/{row.id}",
-    }
+    return body_of(
+        CompilationSummary,
+        row,
+        compilation_id=row.id,
+        step_id=compilation.step_id,
+        run_id=compilation.run_id,
+        recorded_schema_version=row.schema_version or "1",
+        ports=row.ports.split(",") if row.ports else [],
+        budget=_budget(row.budget_tokens, row.budget_reserve, row.budget_used),
+        items=body_of(ItemCounts, row, total=row.item_total, receipts=row.receipt_count),
+        url=f"/v1/compilations/{row.id}",
+    )
 
 
 def notes_of(compilation: Compilation) -> list[str]:
@@ -77,7 +153,7 @@ def notes_of(compilation: Compilation) -> list[str]:
     return compilation.row.notes.split("\n") if compilation.row.notes else []
 
 
-def _budget(tokens: int | None, reserve: int | None, used: int | None) -> Body:
+def _budget(tokens: int | None, reserve: int | None, used: int | None) -> Budget:
     available = None if tokens is None else tokens - (reserve or 0)
     free = None if available is None or used is None else available - used
     return {
@@ -102,7 +178,7 @@ def _calls(connection: apsw.Connection, compilation: Compilation, *, now_ns: int
     return [step.step_id for step in found if step.role != "compile"]
 
 
-def _payload(connection: apsw.Connection, ref: str | None) -> Body | None:
+def _payload(connection: apsw.Connection, ref: str | None) -> CompilePayload | None:
     if ref is None:
         return None
     standing, payload = standing_of(connection, ref)
@@ -131,7 +207,7 @@ def _only(value: Any, kind: type) -> Any:
 
 def _sections(
     compilation: Compilation, receipts: Sequence[StoredReceipt], result: Mapping[str, Any]
-) -> list[Body]:
+) -> list[SectionBody]:
     """Return the parts of the prompt; without the result, as the receipts have them."""
     layout = _only(result.get("layout"), list)
     if layout is not None:
@@ -164,19 +240,19 @@ def _sections(
     ]
 
 
-def _receipts(receipts: Sequence[StoredReceipt], result: Mapping[str, Any]) -> list[Body]:
+def _receipts(receipts: Sequence[StoredReceipt], result: Mapping[str, Any]) -> list[WholeReceipt]:
     decisions = {
         one["item_id"]: one
         for one in _only(result.get("decisions"), list) or ()
         if isinstance(one, dict) and isinstance(one.get("item_id"), str)
     }
-    return [
-        {
-            **receipt_body(receipt),
-            **{
-                name: plain(_only(decisions.get(receipt.item_id, {}).get(name), kind))
-                for name, kind in _OF_RESULT.items()
-            },
-        }
-        for receipt in receipts
-    ]
+    return [_receipt(receipt, decisions.get(receipt.item_id, {})) for receipt in receipts]
+
+
+def _receipt(receipt: StoredReceipt, decision: Mapping[str, Any]) -> WholeReceipt:
+    return {
+        **receipt_body(receipt),
+        "score_breakdown": plain(_only(decision.get("score_breakdown"), dict)),
+        "notes": _only(decision.get("notes"), str),
+        "removed": plain(_only(decision.get("removed"), list)),
+    }

@@ -8,12 +8,13 @@ from typing import Annotated
 from fastapi import Depends, Query
 from starlette.responses import Response
 
+from hansard_store.bodies import body_of
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, InvalidQueryError, StaleCursorError
 from hansard_web.api.parameters import Cursor, one_of, read_limit
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
-from hansard_web.diff.bodies import run_diff_body, step_diff_body
+from hansard_web.diff.bodies import CompactionSides, run_diff_body, step_diff_body
 from hansard_web.diff.compaction import compaction_sides
 from hansard_web.diff.lookup import TIMEOUT_MS, find_run_diff
 from hansard_web.diff.runs import RunDiff, compare_focus
@@ -27,7 +28,7 @@ _KIND = "diff"
 Limit = Annotated[int, Depends(read_limit)]
 
 
-@router.get("/v1/diff/steps/{left}/{right}", "diff.schemas.StepDiffAnswer")
+@router.get("/v1/diff/steps/{left}/{right}", "diff.bodies.StepDiffAnswer")
 def diff_steps(site: SiteDep, left: str, right: str) -> ApiResponse:
     """Compare two steps of one run or of two, by id or unique beginning.
 
@@ -40,7 +41,7 @@ def diff_steps(site: SiteDep, left: str, right: str) -> ApiResponse:
         return ApiResponse(step_diff_body(diff))
 
 
-@router.get("/v1/diff/runs/{left}/{right}", "diff.schemas.RunDiffAnswer")
+@router.get("/v1/diff/runs/{left}/{right}", "diff.bodies.RunDiffAnswer")
 def diff_runs(
     site: SiteDep,
     left: str,
@@ -78,7 +79,7 @@ def diff_runs(
     return ApiResponse(run_diff_body(diff, steps[first:end], next_cursor=following, focus=focus))
 
 
-@router.get("/v1/diff/compaction/{step_id}", "diff.schemas.CompactionSides")
+@router.get("/v1/diff/compaction/{step_id}", "diff.bodies.CompactionSides")
 def diff_compaction(site: SiteDep, step_id: str) -> ApiResponse:
     """Compare what the model was sent before a compaction with what it was sent after it.
 
@@ -90,9 +91,7 @@ def diff_compaction(site: SiteDep, step_id: str) -> ApiResponse:
         found = compaction_sides(connection, step_id, now_ns=now_ns)
         diff = compare_steps(connection, found.before, found.after, now_ns=now_ns)
         body = step_diff_body(diff)
-    return ApiResponse(
-        {"step_id": found.step_id, "before": found.before, "after": found.after, "diff": body}
-    )
+    return ApiResponse(body_of(CompactionSides, found, diff=body))
 
 
 @router.get(

@@ -41,7 +41,7 @@ def read_receipt_filter(
     return receipt_filter(**locals())
 
 
-@router.get("/v1/receipts", "receipts.schemas.ReceiptList")
+@router.get("/v1/receipts", "receipts.bodies.ReceiptList")
 def receipts(
     site: SiteDep,
     limit: Limit,
@@ -60,7 +60,7 @@ def receipts(
 # One compile, whole: what was weighed, what went in, and why.
 
 
-@router.get("/v1/compilations/{compilation_id}", "receipts.schemas.Compilation")
+@router.get("/v1/compilations/{compilation_id}", "context.compilation_bodies.CompilationBody")
 def one_compilation(site: SiteDep, compilation_id: str) -> ApiResponse:
     """Show a compile by its id, or a unique beginning of it of 8 characters or more.
 

@@ -2,14 +2,76 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
 from hansard_compiler.compile.passes.score import decimal_text
 from hansard_compiler.compile.reasons import ReasonCode
+from hansard_store.bodies import Body, Page, body_of
 from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, StoredReceipt
 from hansard_store.content.payloads import payload_ref
 from hansard_web.api.queries import read_times
-from hansard_web.api.values import Body, stored_fields
 
 _MEANINGS = {code.value: code.meaning for code in ReasonCode}
+
+
+_Pass = TypedDict("_Pass", {"pass": str | None})
+
+
+class ItemOutcome(Body, _Pass):
+    """What became of an item, without its scores."""
+
+    kind: str | None
+    reason: str
+    source: str | None
+    tokens_before: int | None
+    tokens_after: int | None
+    missed_by_tokens: int | None
+    related_item_id: str | None
+    rule_ids: list[str]
+    original_ref: str | None
+    final_ref: str | None
+
+
+class ReceiptBody(ItemOutcome):
+    """What a compile did with one item; scores are exact decimal numbers in text."""
+
+    item_id: str
+    decision: Annotated[str, Field(description="include, exclude, compress, redact")]
+    reason_text: Annotated[
+        str | None, Field(description="in words; null for a code of a later version")
+    ]
+    section: Annotated[str | None, Field(description="null: nothing of it was sent")]
+    score: str | None
+    missed_by_score: str | None
+
+
+class FoundReceiptBody(ReceiptBody):
+    """A receipt and the compile it is of; `step_id` is the compile step."""
+
+    compilation_id: str
+    step_id: str
+    run_id: str
+    run_name: str
+    started_at: str | None
+    model: str | None
+
+
+class ReceiptList(Page):
+    items: list[FoundReceiptBody]
+
+
+class WholeReceipt(ReceiptBody):
+    """With what only the stored result tells; null where that is not here.
+
+    Of a term, `value` is in millionths, `weight` in thousandths, `points` in billionths.
+    """
+
+    score_breakdown: dict[str, Any] | None
+    notes: str | None
+    removed: list[Any] | None
 
 
 def receipt_filter(
@@ -29,31 +91,27 @@ def receipt_filter(
     )
 
 
-def found_body(found: FoundReceipt) -> Body:
+def found_body(found: FoundReceipt) -> FoundReceiptBody:
     """Return a receipt with the compile it is of."""
-    return {
-        **stored_fields(found, "compilation_id step_id run_id run_name started_at model"),
-        **receipt_body(found.receipt),
-    }
+    return body_of(FoundReceiptBody, found, **receipt_body(found.receipt))
 
 
-def receipt_body(receipt: StoredReceipt) -> Body:
+def receipt_body(receipt: StoredReceipt) -> ReceiptBody:
     """Return what a compile did with one item."""
-    return {
-        **stored_fields(receipt, "item_id kind decision"),
-        "pass": receipt.pass_name,
-        "reason": receipt.reason,
-        "reason_text": reason_text(receipt.reason),
-        "source": source_line(receipt),
-        **stored_fields(receipt, "section tokens_before tokens_after"),
-        "score": points(receipt.score_nano),
-        "missed_by_tokens": receipt.missed_tokens,
-        "missed_by_score": points(receipt.missed_score_nano),
-        "related_item_id": receipt.related,
-        "rule_ids": list(receipt.rules),
-        "original_ref": _ref(receipt.original),
-        "final_ref": _ref(receipt.final),
-    }
+    return body_of(
+        ReceiptBody,
+        receipt,
+        **{"pass": receipt.pass_name},
+        reason_text=reason_text(receipt.reason),
+        source=source_line(receipt),
+        score=points(receipt.score_nano),
+        missed_by_tokens=receipt.missed_tokens,
+        missed_by_score=points(receipt.missed_score_nano),
+        related_item_id=receipt.related,
+        rule_ids=list(receipt.rules),
+        original_ref=_ref(receipt.original),
+        final_ref=_ref(receipt.final),
+    )
 
 
 def reason_text(code: str) -> str | None:

@@ -10,7 +10,6 @@ import click
 from hansard_compiler.compile.models import Decision
 from hansard_store.compilations.receipts import FoundReceipt, list_receipts
 from hansard_web.api.queries import limit_of
-from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     CommandGroup,
     Misused,
@@ -21,7 +20,13 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
-from hansard_web.receipts.bodies import found_body, receipt_filter
+from hansard_web.receipts.bodies import (
+    FoundReceiptBody,
+    ReceiptBody,
+    WholeReceipt,
+    found_body,
+    receipt_filter,
+)
 
 _FILTERS = {
     "item": "Id of an item.",
@@ -73,35 +78,35 @@ def refuse_unknown(decision: str | None) -> None:
         raise Misused(f"{decision!r} is no decision; there are {', '.join(get_args(Decision))}")
 
 
-def print_receipts(bodies: Iterable[Body]) -> None:
+def print_receipts(bodies: Iterable[ReceiptBody]) -> None:
     """Print what one compile did with its candidates, a line each."""
     print_records(bodies, _CELLS)
 
 
-def _why(body: Body) -> str:
+def _why(body: ReceiptBody) -> str:
     """Return the reason in words, and which rule or other item it is about."""
     words = body["reason_text"] or body["reason"]
     about = [*body["rule_ids"], *([body["related_item_id"]] if body["related_item_id"] else ())]
     return f"{words} ({', '.join(about)})" if about else words
 
 
-def _tokens(body: Body) -> str:
+def _tokens(body: ReceiptBody) -> str:
     before, after = body["tokens_before"], body["tokens_after"]
     known = "?" if before is None else f"{before:,}"
     return known if after is None or after == before else f"{known} → {after:,}"
 
 
-def _missed(body: Body) -> str:
+def _missed(body: ReceiptBody) -> str:
     tokens, score = body["missed_by_tokens"], body["missed_by_score"]
     parts = [f"{tokens:,} tokens"] if tokens else []
     return ", ".join([*parts, *([f"{score} points"] if score and score != "0" else ())])
 
 
-_WHERE: Final[Mapping[Column, Callable[[Body], str]]] = {
+_WHERE: Final[Mapping[Column, Callable[[FoundReceiptBody], str]]] = {
     Column("RUN"): lambda body: body["run_id"][:8],
     Column("COMPILED (UTC)"): lambda body: (body["started_at"] or "")[:19].replace("T", " "),
 }
-_CELLS: Final[Mapping[Column, Callable[[Body], str]]] = {
+_CELLS: Final[Mapping[Column, Callable[[ReceiptBody], str]]] = {
     Column("ITEM", may_cut=True): lambda body: body["item_id"],
     Column("DECISION"): lambda body: body["decision"],
     Column("PASS"): lambda body: body["pass"] or "",
@@ -112,7 +117,7 @@ _CELLS: Final[Mapping[Column, Callable[[Body], str]]] = {
 }
 
 
-def print_one_receipt(body: Body) -> None:
+def print_one_receipt(body: WholeReceipt) -> None:
     """Print everything about one receipt, its score term by term."""
     print_facts(
         [

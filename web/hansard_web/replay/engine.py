@@ -46,13 +46,13 @@ from hansard_store.replays import (
     running_replays,
 )
 from hansard_store.steps.queries import StepSkeleton, get_step
-from hansard_web.api.values import Body, dump
+from hansard_web.api.values import dump
 from hansard_web.app.readers import Readers
 from hansard_web.replay.changed_call import Making, changed_turn, compile_turn
 from hansard_web.replay.fork.forward import MOST_TURNS, Fork, parting_body, recorded_results
 from hansard_web.replay.fork.live import ForkState, LiveContext, LiveFork, ask_again, context_of
 from hansard_web.replay.fork.resume import Resumed, resumed
-from hansard_web.replay.preview import preview_body
+from hansard_web.replay.preview import Preview, preview_body
 from hansard_web.replay.recompile import Recompiler
 from hansard_web.replay.request import GoOn, ReplayInput
 from hansard_web.replay.source import ReplayedStep, read_source
@@ -300,7 +300,7 @@ class Replays:
                 return changed_turn(connection, source, request, making)
             return exact_turn(connection, source, request, making.reach)
 
-    def preview(self, request: ReplayInput) -> Body:
+    def preview(self, request: ReplayInput) -> Preview:
         """Return what a replay would send, without sending it; raises as `plan`."""
         return preview_body(self.plan(request), request, self._outlet.redactor)
 

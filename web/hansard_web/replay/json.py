@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import apsw
+from pydantic import Field
 
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.renamed import with_current_calls, with_current_code
 from hansard_compiler.replay.errors import ReplayReason
 from hansard_compiler.replay.spread import Repeat, spread_of
+from hansard_store.bodies import Answer, Body, Page, body_of
 from hansard_store.ids import short_id
-from hansard_store.replays import ReplayRow, list_replays, replays_of_run
-from hansard_web.api.values import Body, time_text
+from hansard_store.replays import ReplayRow, State, list_replays, replays_of_run
 from hansard_web.replay.descriptions import change_notes
-from hansard_web.replay.preview import comparison_body
+from hansard_web.replay.preview import ReplaySource, comparison_body
+from hansard_web.replay.request import Mode
 from hansard_web.replay.source import REQUEST_REF, find_step
 
 _IN_A_STEP: Final = 50
@@ -30,75 +32,121 @@ _REBUILT: Final = "rebuilt from telemetry: the sender's own request may have had
 _CHANGED: Final = "mutated: the request was changed as asked"
 
 
-def summary_body(row: ReplayRow) -> Body:
+class ReplaySummary(Body):
+    """A replay in one line; `reason` is set where it was refused or failed."""
+
+    replay_id: str
+    short_id: str
+    state: State
+    reason: str | None
+    reason_text: str | None
+    mode: Mode
+    recorded: bool
+    n: int
+    source: ReplaySource
+    run_id: Annotated[str | None, Field(description="the run it made; null where it was refused")]
+    step_ids: Annotated[list[str], Field(description="its model calls, in order")]
+    request_hash: str | None
+    started_at: str
+    ended_at: str | None
+    duration_ms: float | None
+    labels: Annotated[list[str], Field(description="what must be said of it wherever it is shown")]
+    url: str
+
+
+class ReplayBranch(ReplaySummary):
+    """A replay with the replays of the steps it made."""
+
+    replays: list[ReplayBranch]
+
+
+class ReplayList(Page):
+    items: list[ReplaySummary]
+
+
+class ReplayBody(ReplaySummary, Answer):
+    """Everything about a replay."""
+
+    recorded_request_hash: str | None
+    same_request: bool | None
+    steps: list[Json]
+    recipe: Annotated[Json | None, Field(description="null in metadata_only")]
+    mutations: list[Json]
+    changes: Annotated[list[str], Field(description="what was changed, in words")]
+    user_notes: str | None
+    notes: Annotated[list[str], Field(description="what could not be the same")]
+    error: Json | None
+    divergence: Annotated[Json | None, Field(description="where a fork parted, and how")]
+    continuation: Annotated[Json | None, Field(description="what it takes to go on from there")]
+    live: Annotated[
+        Json | None,
+        Field(
+            description="of a fork that went on live: turns, money, and where each result came from"
+        ),
+    ]
+    spread: Annotated[Json | None, Field(description="of n > 1 answers")]
+    comparison: Annotated[Json | None, Field(description="as `GET /v1/diff/steps` tells it")]
+    replays: list[ReplayBranch]
+
+
+def summary_body(row: ReplayRow) -> ReplaySummary:
     """Return a replay in one line: what a step shows of its replays."""
-    ended = row.ended_ns
-    return {
-        "replay_id": row.replay_id,
-        "short_id": short_id(row.replay_id),
-        "state": row.state,
-        "reason": row.reason,
-        "reason_text": reason_text(row.reason),
-        "mode": row.mode,
-        "recorded": row.is_recorded,
-        "n": row.repeats,
-        "source": {"run_id": row.source_run_id, "step_id": row.source_step_id},
-        "run_id": row.run_id,
-        "step_ids": [one["step_id"] for one in row.steps if one["step_id"]],
-        "request_hash": row.request_hash,
-        "started_at": time_text(row.started_ns),
-        "ended_at": time_text(ended),
-        "duration_ms": None if ended is None else (ended - row.started_ns) / 1e6,
-        "labels": labels_of(row),
-        "url": f"/v1/replay/{row.replay_id}",
-    }
+    return body_of(
+        ReplaySummary,
+        row,
+        short_id=short_id(row.replay_id),
+        reason_text=reason_text(row.reason),
+        recorded=row.is_recorded,
+        n=row.repeats,
+        source={"run_id": row.source_run_id, "step_id": row.source_step_id},
+        step_ids=[one["step_id"] for one in row.steps if one["step_id"]],
+        duration_ms=None if row.ended_ns is None else (row.ended_ns - row.started_ns) / 1e6,
+        labels=labels_of(row),
+        url=f"/v1/replay/{row.replay_id}",
+    )
 
 
 def replay_body(
     connection: apsw.Connection, row: ReplayRow, *, now_ns: int, with_comparison: bool = True
-) -> Body:
+) -> ReplayBody:
     """Return everything about a replay: changes, notes, answers, and the comparison."""
     report = row.report or {}
-    error = report.get("error")
-    mutations = (report.get("recipe") or {}).get("context_mutations", [])
+    error, recipe = report.get("error"), report.get("recipe")
+    mutations = (recipe or {}).get("context_mutations", [])
     recorded_hash = _recorded_hash(connection, row, now_ns=now_ns)
     source, made = compared_steps(row)
-    return {
+    return body_of(
+        ReplayBody,
         **summary_body(row),
-        "recorded_request_hash": recorded_hash,
-        "same_request": None if row.request_hash is None else row.request_hash == recorded_hash,
-        "steps": list(row.steps),
-        "recipe": report.get("recipe"),
-        "mutations": mutations,
-        "changes": change_notes(mutations),
-        "user_notes": (report.get("recipe") or {}).get("notes"),
-        "notes": report.get("notes", []),
-        "error": error and with_current_code(error, "code"),
-        "divergence": report.get("divergence"),
-        "continuation": _current(report.get("ask")),
-        "live": _current(report.get("live")),
-        "spread": _spread(connection, row, now_ns=now_ns),
-        "comparison": None
+        recorded_request_hash=recorded_hash,
+        same_request=None if row.request_hash is None else row.request_hash == recorded_hash,
+        steps=list(row.steps),
+        recipe=recipe,
+        mutations=mutations,
+        changes=change_notes(mutations),
+        user_notes=(recipe or {}).get("notes"),
+        notes=report.get("notes", []),
+        error=error and with_current_code(error, "code"),
+        divergence=report.get("divergence"),
+        continuation=_current(report.get("ask")),
+        live=_current(report.get("live")),
+        spread=_spread(connection, row, now_ns=now_ns),
+        comparison=None
         if row.state == "running" or not with_comparison
         else comparison_body(connection, source, made, now_ns=now_ns),
-        "replays": replays_below(connection, row),
-    }
+        replays=_Tree(connection).below(row, depth=0),
+    )
 
 
 def _current(stored: Json | None) -> Json | None:
     return None if stored is None else with_current_calls(stored)
 
 
-def replays_of_step(connection: apsw.Connection, step_id: str) -> list[Body]:
+def replays_of_step(connection: apsw.Connection, step_id: str) -> list[ReplayBranch]:
     """Return the replays of a step, the newest first, each with the replays of what it made."""
     page = list_replays(connection, step_id=step_id, limit=_IN_A_STEP, cursor=None)
     tree = _Tree(connection)
     return [tree.branch(one, depth=1) for one in page.items]
-
-
-def replays_below(connection: apsw.Connection, row: ReplayRow) -> list[Body]:
-    """Return the replays of what a replay made: the next branches of the tree."""
-    return _Tree(connection).below(row, depth=0)
 
 
 class _Tree:
@@ -108,10 +156,11 @@ class _Tree:
         self._connection = connection
         self._left = _IN_A_TREE
 
-    def branch(self, row: ReplayRow, *, depth: int) -> Body:
+    def branch(self, row: ReplayRow, *, depth: int) -> ReplayBranch:
         return {**summary_body(row), "replays": self.below(row, depth=depth)}
 
-    def below(self, row: ReplayRow, *, depth: int) -> list[Body]:
+    def below(self, row: ReplayRow, *, depth: int) -> list[ReplayBranch]:
+        """Return the replays of what a replay made: the next branches of the tree."""
         if row.run_id is None or depth >= _DEEPEST or self._left <= 0:
             return []
         found = replays_of_run(self._connection, row.run_id, limit=min(self._left, _IN_A_STEP))

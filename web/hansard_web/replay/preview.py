@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Annotated, Final, Literal, NotRequired
 
 import apsw
+from pydantic import Field
 
 from hansard_collector.derivation.cost import computed_cost
 from hansard_compiler.calls import Json, Tokens
@@ -15,15 +16,21 @@ from hansard_compiler.providers.adapter import ProviderCount
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay.errors import NotReplayable
 from hansard_compiler.replay.mutations import parse_mutations, plain_change
-from hansard_web.api.values import Body
+from hansard_store.bodies import Answer, Body, body_of
 from hansard_web.compile_view.labels import ItemNames
-from hansard_web.diff.bodies import compile_diff_body, request_diff_body, step_diff_body
+from hansard_web.diff.bodies import (
+    CompileDelta,
+    StepDiffBody,
+    compile_diff_body,
+    request_diff_body,
+    step_diff_body,
+)
 from hansard_web.diff.steps import compare_steps, explained
 from hansard_web.replay.recompile import Remade
-from hansard_web.replay.request import ReplayInput
+from hansard_web.replay.request import Mode, ReplayInput
 from hansard_web.replay.source import REQUEST_REF
 from hansard_web.replay.transport.destinations import address_text, recorded_place
-from hansard_web.replay.transport.turn import ReplayTurn
+from hansard_web.replay.transport.turn import Basis, ReplayTurn
 
 # What came out otherwise: the step a replay is of beside the step it made, or would make.
 
@@ -34,7 +41,7 @@ _COMPILES: Final = (4, 32)  # at least, at most
 
 def comparison_body(
     connection: apsw.Connection, left: str, right: str | None, *, now_ns: int
-) -> Body | None:
+) -> StepDiffBody | None:
     """Return the comparison of two steps as `GET /v1/diff/steps` tells it; None without both."""
     if right is None:
         return None
@@ -44,7 +51,7 @@ def comparison_body(
         return None
 
 
-def remade_body(remade: Remade, redactor: Redactor) -> Body:
+def remade_body(remade: Remade, redactor: Redactor) -> CompileDelta:
     """Return how a compile differs from the one it started from, with the cause of each flip."""
     left, right = remade.before, remade.after
     found = explained(left, right, redactor, items_tried=_ITEMS_TRIED, compiles=_COMPILES)
@@ -55,37 +62,74 @@ _SCRIPTED: Final = "scripted"
 _FORWARD: Final = "the later turns of the run follow as far as they can"
 
 
-def preview_body(turn: ReplayTurn, request: ReplayInput, redactor: Redactor) -> Body:
+class ReplaySource(Body):
+    run_id: str
+    step_id: str
+
+
+class Preview(Answer):
+    """What would be sent; `refusal` says why it cannot be, `cost` is null for unknown prices."""
+
+    preview: Literal[True]
+    mode: Mode
+    recorded: bool
+    n: int
+    source: ReplaySource
+    provider: str
+    model: str
+    address: str
+    recorded_address: Annotated[
+        str | None, Field(description="of the recorded call, as far as it is known")
+    ]
+    is_exact: bool
+    is_rebuilt: bool
+    basis: Annotated[Basis, Field(description="what the request is made of")]
+    sends: bool
+    provider_side_effects: Annotated[
+        list[Json],
+        Field(description="tools that the provider runs itself, and state that it keeps"),
+    ]
+    needs_approval: Annotated[bool, Field(description="it waits for an approval before it is sent")]
+    refusal: Json | None
+    mutations: list[Json]
+    request: Json
+    compile: NotRequired[Json | None]
+    tokens: Json
+    cost: Json | None
+    notes: list[str]
+    omitted: list[str]
+
+
+def preview_body(turn: ReplayTurn, request: ReplayInput, redactor: Redactor) -> Preview:
     """Return a preview: the request, the compile beside the original's, tokens and cost."""
     estimate = turn.adapter.estimate(turn.render_input)
     source = turn.source.step
     effects = turn.side_effects
     is_allowed = request.allow_provider_side_effects
-    return {
-        "preview": True,
-        "mode": request.kind,
-        "recorded": request.recorded,
-        "n": request.n,
-        "source": {"run_id": source.run_id, "step_id": source.step_id},
-        "provider": turn.destination.provider,
-        "model": turn.render_input.model,
-        "address": f"{(turn.destination.base_url or '').rstrip('/')}{turn.destination.path}",
-        "recorded_address": _recorded_address(turn),
-        "is_exact": turn.is_exact,
-        "is_rebuilt": turn.is_rebuilt,
-        "basis": turn.basis,
-        "sends": turn.sends and not turn.is_recorded and (is_allowed or not effects),
-        "provider_side_effects": [one.json() for one in effects],
-        "needs_approval": bool(effects) and is_allowed,
-        "refusal": None if turn.blocked is None else refusal_body(turn.blocked),
-        "mutations": [plain_change(one) for one in parse_mutations(request.mutations)],
-        "request": _request(turn),
-        "compile": None if turn.remade is None else remade_body(turn.remade, redactor),
-        "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
-        "cost": cost_body(turn, estimate, times=request.n),
-        "notes": [*turn.notes, *_ahead(turn, request)],
-        "omitted": [] if turn.is_exact else turn.form.notes(turn.render_input),
-    }
+    return body_of(
+        Preview,
+        turn,
+        preview=True,
+        mode=request.kind,
+        recorded=request.recorded,
+        n=request.n,
+        source={"run_id": source.run_id, "step_id": source.step_id},
+        provider=turn.destination.provider,
+        model=turn.render_input.model,
+        address=f"{(turn.destination.base_url or '').rstrip('/')}{turn.destination.path}",
+        recorded_address=_recorded_address(turn),
+        sends=turn.sends and not turn.is_recorded and (is_allowed or not effects),
+        provider_side_effects=[one.json() for one in effects],
+        needs_approval=bool(effects) and is_allowed,
+        refusal=None if turn.blocked is None else refusal_body(turn.blocked),
+        mutations=[plain_change(one) for one in parse_mutations(request.mutations)],
+        request=_request(turn),
+        compile=None if turn.remade is None else remade_body(turn.remade, redactor),
+        tokens={"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
+        cost=cost_body(turn, estimate, times=request.n),
+        notes=[*turn.notes, *_ahead(turn, request)],
+        omitted=[] if turn.is_exact else turn.form.notes(turn.render_input),
+    )
 
 
 def _recorded_address(turn: ReplayTurn) -> str | None:

@@ -21,13 +21,12 @@ from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import Cursor, LimitText
 from hansard_web.api.queries import limit_of
 from hansard_web.api.request_bodies import JsonRoute, raw_body
-from hansard_web.api.router import ApiResponse, NounRouter
-from hansard_web.api.values import Body
+from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals.worker import person
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.replay.engine import PLAN_MS, Replays
-from hansard_web.replay.json import replay_body, summary_body
+from hansard_web.replay.json import ReplayBody, replay_body, summary_body
 from hansard_web.replay.request import GoOn, ReplayInput
 from hansard_web.sidecar.errors import RecordingDisabled, TooManyCalls
 from hansard_web.sidecar.idempotency import Done, IdempotencyKey
@@ -41,9 +40,9 @@ MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at o
 
 @router.post(
     "/v1/replay",
-    responses=answers("replay_page.schemas.Preview")
-    | answers("replay_page.schemas.Replay", status=201)
-    | answers("replay_page.schemas.Replay", status=202),
+    responses=answers("replay.preview.Preview")
+    | answers("replay.json.ReplayBody", status=201)
+    | answers("replay.json.ReplayBody", status=202),
     dependencies=[MayRead],
 )
 async def begin_replay(
@@ -68,7 +67,7 @@ async def begin_replay(
     return await apart(request, work)
 
 
-@router.post("/v1/replay/preview", "replay_page.schemas.Preview")
+@router.post("/v1/replay/preview", "replay.preview.Preview")
 async def preview_replay(request: Request, body: ReplayInput) -> ApiResponse:
     """Show what a replay would send, how the compile changes and what it would cost."""
     replays = replays_of(request)
@@ -78,8 +77,8 @@ async def preview_replay(request: Request, body: ReplayInput) -> ApiResponse:
 @router.post(
     "/v1/replay/{replay_id}/continue",
     status_code=HTTPStatus.CREATED,
-    responses=answers("replay_page.schemas.Replay", status=201)
-    | answers("replay_page.schemas.Replay", status=202),
+    responses=answers("replay.json.ReplayBody", status=201)
+    | answers("replay.json.ReplayBody", status=202),
     dependencies=[MayRead],
 )
 async def continue_replay(
@@ -107,7 +106,7 @@ async def continue_replay(
     return await apart(request, work)
 
 
-@router.get("/v1/replay", "replay_page.schemas.ReplayList")
+@router.get("/v1/replay", "replay.json.ReplayList")
 def find_replays(
     site: SiteDep,
     step: Annotated[str | None, Query(description="of this step")] = None,
@@ -120,11 +119,10 @@ def find_replays(
         if step is not None:
             step_id = get_step(connection, step, now_ns=time.time_ns()).step_id
         page = list_replays(connection, step_id=step_id, limit=limit_of(limit), cursor=cursor)
-    items = [summary_body(one) for one in page.items]
-    return ApiResponse({"items": items, "next_cursor": page.next_cursor})
+    return page_answer(page, summary_body)
 
 
-@router.get("/v1/replay/{replay_id}", "replay_page.schemas.Replay")
+@router.get("/v1/replay/{replay_id}", "replay.json.ReplayBody")
 async def one_replay(
     site: SiteDep,
     request: Request,
@@ -177,7 +175,7 @@ def _begun(site: SiteDep, replays: Replays, row: ReplayRow, *, wait_s: float) ->
     return Done({"replay_id": row.replay_id}, body, status)
 
 
-def _body(site: SiteDep, replay_id: str, *, with_comparison: bool = True) -> Body:
+def _body(site: SiteDep, replay_id: str, *, with_comparison: bool = True) -> ReplayBody:
     with site.readers.read(timeout_ms=PLAN_MS) as connection:
         row = get_replay(connection, replay_id)
         return replay_body(connection, row, now_ns=time.time_ns(), with_comparison=with_comparison)

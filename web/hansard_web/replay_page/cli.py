@@ -17,7 +17,6 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.replay.errors import NotReplayable
 from hansard_store.database.data_folder import DataFolder
-from hansard_web.api.values import Body
 from hansard_web.app.config import data_folder
 from hansard_web.app.readers import Readers
 from hansard_web.cli.base import (
@@ -36,7 +35,8 @@ from hansard_web.policy.service import read_file
 from hansard_web.replay.descriptions import BASES
 from hansard_web.replay.engine import Replays
 from hansard_web.replay.export import step_of_file
-from hansard_web.replay.json import replay_body
+from hansard_web.replay.json import ReplayBody, replay_body
+from hansard_web.replay.preview import Preview
 from hansard_web.replay.request import MOST_LIVE, GoOn, Mode, ReplayInput, ResultInput
 from hansard_web.replay.service import replaying
 from hansard_web.ui import format as fmt
@@ -45,7 +45,7 @@ from hansard_web.ui.format import printable
 # What `hansard replay` prints.
 
 
-def print_preview(body: Body, *, err: bool = False) -> None:
+def print_preview(body: Preview, *, err: bool = False) -> None:
     """Print what would be sent."""
     cost, refusal = body["cost"], body["refusal"]
     request = body["request"]
@@ -86,7 +86,7 @@ def _byte_diff(diff: Json | None) -> Iterator[str]:
         yield "  … cut; --json has the changes by path"
 
 
-def print_replay(body: Body) -> None:
+def print_replay(body: ReplayBody) -> None:
     """Print what became of a replay."""
     took = body["duration_ms"]
     print_facts(
@@ -127,14 +127,14 @@ def _compile(found: Json | None) -> Iterator[str]:
         yield line if one["name"] == one["item_id"] else f"{line} [{one['item_id']}]"
 
 
-def _request(body: Body) -> str:
+def _request(body: ReplayBody) -> str:
     if body["request_hash"] is None:
         return ""
     same = "the recorded one" if body["same_request"] else "another than the recorded one"
     return f"{body['request_hash']}, {same}"
 
 
-def _result_lines(body: Body) -> Iterator[str]:
+def _result_lines(body: ReplayBody) -> Iterator[str]:
     if body["error"]:
         yield f"{body['error']['code']}: {body['error']['message']}"
     if body["divergence"]:
@@ -153,7 +153,7 @@ def _result_lines(body: Body) -> Iterator[str]:
             yield f"  {group['count']} × {words}"
 
 
-def _live(body: Body) -> Iterator[str]:
+def _live(body: ReplayBody) -> Iterator[str]:
     """Yield what was done past the divergence, and what it takes to go on."""
     live, ask = body["live"], body["continuation"]
     if live is not None:
@@ -463,7 +463,7 @@ def _ended(
     return _DIFFERENT if line["check"] and is_other_answer(body) else _SAME
 
 
-def is_other_answer(body: Body) -> bool:
+def is_other_answer(body: ReplayBody) -> bool:
     """Whether an answer differs from the recorded one, in words or in tool calls."""
     if body["divergence"] is not None or (body["spread"] or {}).get("different", 1) > 1:
         return True

@@ -23,7 +23,6 @@ from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_store.principals.model import Scope
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step
-from hansard_web.api.values import Body
 from hansard_web.app.readers import Readers
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.diff.page.detail import PathRow
@@ -31,7 +30,8 @@ from hansard_web.principals.dependencies import principal_of
 from hansard_web.replay.descriptions import BASES, SaidChange, say_change
 from hansard_web.replay.engine import PLAN_MS, Replays
 from hansard_web.replay.fork.forward import following
-from hansard_web.replay.json import replays_of_step
+from hansard_web.replay.json import ReplayBranch, replays_of_step
+from hansard_web.replay.preview import Preview
 from hansard_web.replay.request import ReplayInput
 from hansard_web.replay.transport.turn import ReplayTurn
 from hansard_web.replay_page.api import apart, replays_of
@@ -83,7 +83,7 @@ class DiffLine:
 class PreviewView:
     """What would be sent, and what is different about it."""
 
-    body: Body
+    body: Preview
     to: str
     recorded_at: str  # the address that the recorded call went to; "" where nothing is sent
     tokens: str
@@ -100,7 +100,7 @@ class PreviewView:
     is_bytes_cut: bool
 
 
-def preview_view(body: Body) -> PreviewView:
+def preview_view(body: Preview) -> PreviewView:
     """Return a preview for the page."""
     flips = say_flips(body["compile"])
     request, tokens = body["request"], body["tokens"]
@@ -130,18 +130,18 @@ def diff_lines(diff: Json | None) -> tuple[DiffLine, ...]:
     return tuple(DiffLine(_MARKS.get(one[:1], "same"), one) for one in text.splitlines())
 
 
-def _is_not_set_up(body: Body) -> bool:
+def _is_not_set_up(body: Preview) -> bool:
     refusal = body["refusal"]
     return refusal is not None and refusal["reason"] == ReplayReason.PROVIDER_NOT_CONFIGURED.value
 
 
-def _to(body: Body) -> str:
+def _to(body: Preview) -> str:
     address = body["address"]
     model = f"{body['provider']} {body['model']}".strip()
     return f"{model}, {address}" if body["sends"] and address.startswith("http") else model
 
 
-def _recorded_at(body: Body) -> str:
+def _recorded_at(body: Preview) -> str:
     if not body["sends"] or not body["address"].startswith("http"):
         return ""
     return body["recorded_address"] or "not recorded"
@@ -360,7 +360,7 @@ class FormPage:
     typed: Typed
     needs_script: bool
     send: str  # what the button says
-    replays: tuple[Body, ...]
+    replays: tuple[ReplayBranch, ...]
 
     @property
     def can_send(self) -> bool:

@@ -28,14 +28,13 @@ from hansard_compiler.replay.live import TURNS, USD
 from hansard_store.principals.model import Principal, Scope
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.steps.queries import StepSkeleton
-from hansard_web.api.values import Body
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.worker import person
 from hansard_web.diff.steps import compare_steps
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.replay.descriptions import SaidChange, say_change
 from hansard_web.replay.engine import PLAN_MS
-from hansard_web.replay.json import compared_steps, replay_body
+from hansard_web.replay.json import ReplayBody, compared_steps, replay_body
 from hansard_web.replay.request import MOST_LIVE, GoOn, ResultInput
 from hansard_web.replay.source import find_step
 from hansard_web.replay_page.answers import Beside, Spread, beside, spread_view
@@ -113,7 +112,7 @@ class LiveView:
     calls: tuple[tuple[int, _CallRow], ...]  # turn, call
 
 
-def live_view(body: Body, form: GoOnForm | None) -> LiveView | None:
+def live_view(body: ReplayBody, form: GoOnForm | None) -> LiveView | None:
     """Return what was done live; None for a fork that never went on.
 
     Calls that the form shows are left to it.
@@ -137,7 +136,7 @@ def _call(call: Json) -> Json:
 
 
 def go_on_form(
-    body: Body,
+    body: ReplayBody,
     *,
     may_not: str,
     needs_script: bool,
@@ -274,7 +273,7 @@ _PROMISES: Final = (
 class ResultPage:
     """A replay and what it made."""
 
-    body: Body
+    body: ReplayBody
     source: StepSkeleton | None  # None: it was deleted meanwhile
     again_href: str | None  # None where its changes are not stored, or too long for an address
     changes: tuple[SaidChange, ...]
@@ -414,7 +413,7 @@ def result_page(
     )
 
 
-def _approval(body: Body) -> Json | None:
+def _approval(body: ReplayBody) -> Json | None:
     ask: Json | None = body["continuation"]
     is_waiting = body["state"] == "waiting" and ask is not None and ask["kind"] == "approval"
     return ask if is_waiting else None
@@ -463,7 +462,7 @@ def _tabs(row: ReplayRow, at: int) -> tuple[tuple[str, str, bool], ...]:
     )
 
 
-def _again(row: ReplayRow, body: Body) -> str | None:
+def _again(row: ReplayRow, body: ReplayBody) -> str | None:
     if body["recipe"] is None:
         return None
     changes: Sequence[Json] = body["mutations"]

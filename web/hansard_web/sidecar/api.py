@@ -22,7 +22,7 @@ Traceparent = Annotated[
 ]
 
 
-@router.post("/v1/runs/start", "sidecar.schemas.StartedRun", status=201)
+@router.post("/v1/runs/start", "sidecar.runs.StartedRun", status=201)
 def begin_run(
     service: SidecarDep,
     request: Request,
@@ -40,7 +40,7 @@ def begin_run(
     )
 
 
-@router.post("/v1/runs/{run_id}/steps", "sidecar.schemas.StepInput")
+@router.post("/v1/runs/{run_id}/steps", "sidecar.runs.StepInput")
 def tell_step(
     service: SidecarDep,
     request: Request,
@@ -53,7 +53,7 @@ def tell_step(
     return once.do(lambda: Done(append_step(service, run_id, body, once.ids)))
 
 
-@router.post("/v1/runs/{run_id}/end", "sidecar.schemas.EndedRun")
+@router.post("/v1/runs/{run_id}/end", "sidecar.runs.EndedRun")
 def finish_run(
     service: SidecarDep,
     request: Request,
@@ -66,7 +66,7 @@ def finish_run(
     return once.do(lambda: Done(end_run(service, run_id, body)))
 
 
-@router.post("/v1/tools/call", "sidecar.schemas.CalledTool")
+@router.post("/v1/tools/call", "sidecar.runs.CalledTool")
 def tell_tool_call(
     service: SidecarDep, request: Request, body: CallTool, idempotency_key: IdempotencyKey = None
 ) -> ApiResponse:
@@ -75,7 +75,7 @@ def tell_tool_call(
     return once.do(lambda: Done(call_tool(service, body, once.ids)))
 
 
-@router.post("/v1/tools/result", "sidecar.schemas.AnsweredTool")
+@router.post("/v1/tools/result", "sidecar.runs.AnsweredTool")
 def tell_tool_result(
     service: SidecarDep, request: Request, body: AnswerTool, idempotency_key: IdempotencyKey = None
 ) -> ApiResponse:

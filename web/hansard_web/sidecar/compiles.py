@@ -14,10 +14,12 @@ from hansard._context.policies import PolicyLike
 from hansard_collector.derivation.rederivation import read_span
 from hansard_collector.dialects.engine.references import stored_payloads
 from hansard_compiler.calls import Json
+from hansard_compiler.compile.models import CompiledContext
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.rules import parse_rules
+from hansard_store.bodies import Answer, Body
 from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_store.content.payloads import parse_payload_ref, read_payload
 from hansard_web.policy.service import RulesInForce
@@ -26,6 +28,38 @@ from hansard_web.sidecar.errors import NotRetained
 from hansard_web.sidecar.idempotency import Done
 from hansard_web.sidecar.request import Place, SidecarService
 from hansard_web.sidecar.runs import input_refs
+
+
+class Denied(Body):
+    """An item that policy kept out, and the rule that did."""
+
+    item_id: str
+    rule_id: str | None
+
+
+class PolicyOfCompile(Body):
+    """How many checks were made, and what they kept out."""
+
+    checks: int
+    denied: list[Denied]
+    approvals_needed: list[Denied]
+
+
+class CompileRecord(Body):
+    """What is stored of a compile under the key of its request."""
+
+    run_id: str
+    step_id: str
+    compilation_id: str
+    request_ref: str | None
+    result_ref: str | None
+    policy: PolicyOfCompile
+
+
+class CompiledAnswer(CompileRecord, Answer):
+    """A compile: `compiled` has every receipt and the payload that a model call takes."""
+
+    compiled: CompiledContext
 
 
 def compile_step(service: SidecarService, request: CompileInput, current: RulesInForce) -> Done:
@@ -53,7 +87,7 @@ def compile_step(service: SidecarService, request: CompileInput, current: RulesI
         )
     finally:
         recording.save()
-    record = {
+    record: CompileRecord = {
         "run_id": open_step.trace_id,
         "step_id": compiled.recorded.step_id,
         "compilation_id": compiled.id,
@@ -76,7 +110,7 @@ def _as_stored(service: SidecarService, compiled: CompiledStep) -> Any:
     return orjson.loads(service.outlet.redactor.redact_bytes(plain).data)
 
 
-def compiled_again(service: SidecarService, record: Json) -> Mapping[str, Any]:
+def compiled_again(service: SidecarService, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the content of an earlier answer; raises NotRetained where it is gone."""
     return {"compiled": read_json(service, record.get("result_ref"), what="the compiled context")}
 
@@ -112,7 +146,7 @@ def _config(request: CompileInput, open_step: Place) -> Json:
     return {**({"agent": agent} if agent else {}), **request.compile_config}
 
 
-def _policy_body(compiled: CompiledStep) -> Json:
+def _policy_body(compiled: CompiledStep) -> PolicyOfCompile:
     return {
         "checks": len(compiled.checks),
         "denied": _subjects(compiled.denied),
@@ -120,7 +154,7 @@ def _policy_body(compiled: CompiledStep) -> Json:
     }
 
 
-def _subjects(checks: Sequence[PolicyCheck]) -> list[Json]:
+def _subjects(checks: Sequence[PolicyCheck]) -> list[Denied]:
     return [
         {"item_id": check.facts["item"]["id"], "rule_id": check.rule_id} for check in checks[:1000]
     ]

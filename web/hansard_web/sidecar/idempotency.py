@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Header
 
@@ -58,7 +58,7 @@ class Ids:
 class Done:
     """What became of a request: what is stored of it under its key, and what is content."""
 
-    stored: Json
+    stored: Mapping[str, Any]
     content: Mapping[str, object] = field(default_factory=dict)
     status: HTTPStatus = HTTPStatus.OK
 

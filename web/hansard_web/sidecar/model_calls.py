@@ -20,7 +20,7 @@ from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for, deltas_of
 from hansard_compiler.providers.scripted import Script, read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
-from hansard_web.api.values import stored_fields
+from hansard_store.bodies import Answer, Body
 from hansard_web.sidecar.bodies import OPTIONS, ModelInput
 from hansard_web.sidecar.compiles import RecalledStep, recall
 from hansard_web.sidecar.errors import NotRetained, ProviderNotSetUp, ProviderUnavailable
@@ -28,6 +28,39 @@ from hansard_web.sidecar.idempotency import Done
 from hansard_web.sidecar.request import Place, SidecarService
 
 _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effort")
+
+
+class Said(Body):
+    """What a model said; `message` is its answer as an input of the next compile."""
+
+    text: str
+    tool_calls: list[dict[str, Any]]
+    output: list[dict[str, Any]]
+    message: dict[str, Any]
+
+
+class CallRecord(Body):
+    """What is stored of a model call under the key of its request."""
+
+    run_id: str
+    step_id: str | None
+    compilation_id: str | None
+    provider: str | None
+    response_model: str | None
+    response_id: str | None
+    finish_reason: str | None
+    tokens: dict[str, int]
+    estimated_input_tokens: int | None
+    incomplete_reason: str | None
+    request_ref: str | None
+    response_ref: str | None
+    recipe_ref: str | None
+
+
+class CalledModel(CallRecord, Answer):
+    """A model's answer. Sent again under its key, `answer` is null and `response_ref` has it."""
+
+    answer: Said | None
 
 
 def call_model(
@@ -72,7 +105,7 @@ def call_model(
     return Done(_record(open_step, request, result), {"answer": _content(result)})
 
 
-def called_again(service: SidecarService, record: Json) -> Mapping[str, Any]:
+def called_again(service: SidecarService, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Refuse to tell an earlier answer's content again: its bytes are in its payload."""
     if record.get("response_ref") is None:
         raise NotRetained("the answer was not kept; the step tells the rest")
@@ -133,13 +166,15 @@ def _rendered_input(
     return render_input, {}
 
 
-def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
+def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> CallRecord:
     recorded, call = result.recorded, result.raw.call
     return {
         "run_id": open_step.trace_id,
         "step_id": recorded.step_id or None,
         "compilation_id": request.compilation_id,
-        **stored_fields(call, "provider response_model response_id"),
+        "provider": call.provider,
+        "response_model": call.response_model,
+        "response_id": call.response_id,
         "finish_reason": result.finish_reason,
         "tokens": call_json(call)["tokens"],
         "estimated_input_tokens": result.estimated_input_tokens,
@@ -150,7 +185,7 @@ def _record(open_step: Place, request: ModelInput, result: ModelAnswer) -> Json:
     }
 
 
-def _content(result: ModelAnswer) -> Json:
+def _content(result: ModelAnswer) -> Said:
     """Return the text, the tool calls, and the message to go on with."""
     return {
         "text": result.text,

@@ -27,8 +27,8 @@ from hansard._tracing.attributes import (
     tool_name,
 )
 from hansard._tracing.open_span import Ended, OpenSpan, SpanEnd, outcome_of
-from hansard_compiler.calls import Json
 from hansard_compiler.compile.inputs import check_context_items
+from hansard_store.bodies import Answer, Body, BodyT, body_of
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.open_steps import StepPlace, find_answer, open_steps
 from hansard_web.sidecar.bodies import (
@@ -55,6 +55,61 @@ _TRACEPARENT: Final = re.compile(
 )
 
 
+class _Named(Body):
+    """How a run or step is named from now on."""
+
+    run_id: str
+    step_id: str
+    span_id: str
+    status: str
+    traceparent: str
+    url: str
+
+
+class StartedRun(_Named, Answer):
+    """A run that was begun; its `traceparent` makes what others do a part of it."""
+
+
+class ResultTaken(Body):
+    """A tool's result in a step."""
+
+    call_id: str | None
+    step_id: str
+    status: str
+
+
+class CallMade(ResultTaken):
+    """A tool call of a step."""
+
+    traceparent: str
+
+
+class StepInput(_Named, Answer):
+    """A step as it stands now; `input_refs` are the payloads of the inputs it was given."""
+
+    input_refs: list[str]
+    tool_calls: list[CallMade]
+    tool_results: list[ResultTaken]
+
+
+class EndedRun(_Named, Answer):
+    """A run that was ended; `unended_steps` are the steps that ended with it."""
+
+    unended_steps: list[str]
+
+
+class CalledTool(Answer, CallMade):
+    """A tool call that was recorded."""
+
+    run_id: str
+
+
+class AnsweredTool(Answer, ResultTaken):
+    """A tool call that has its result."""
+
+    run_id: str
+
+
 def traceparent_of(trace_id: str, span_id: str) -> str:
     """Return the W3C header that makes a span the parent of what another process does."""
     return f"00-{trace_id}-{span_id}-01"
@@ -68,7 +123,7 @@ def parse_traceparent(text: str | None) -> tuple[str, str] | None:
 
 def start_run(
     service: SidecarService, request: StartRun, ids: Ids, *, traceparent: str | None
-) -> Json:
+) -> StartedRun:
     """Begin a run: a trace of its own, linked to its caller, or a part of the caller's trace."""
     caller = parse_traceparent(traceparent or request.traceparent)
     nests = request.nest and caller is not None
@@ -98,10 +153,10 @@ def start_run(
         made.keep_text(semconv.RUN_GOAL, request.user_goal)
     _keep(made, semconv.INPUT, request.input)
     recording.save()
-    return _address(trace_id, span_id, status="running")
+    return _body(StartedRun, trace_id, span_id, status="running")
 
 
-def append_step(service: SidecarService, run_id: str, request: AppendStep, ids: Ids) -> Json:
+def append_step(service: SidecarService, run_id: str, request: AppendStep, ids: Ids) -> StepInput:
     """Begin a step, or go on with one; it may bring tool calls and results, and end.
 
     Raises InvalidItem for an input that no compile could use.
@@ -127,15 +182,13 @@ def append_step(service: SidecarService, run_id: str, request: AppendStep, ids: 
             outcome = _outcome(ended, request.error)
             status = outcome.status
             _close(made, outcome, _end_ns_of(made, request.ended_at))
-    return {
-        **_address(open_step.trace_id, made.span_id, status=status),
-        "input_refs": refs,
-        "tool_calls": [one.json() for one in calls],
-        "tool_results": results,
-    }
+    return _body(
+        StepInput, open_step.trace_id, made.span_id, status=status,
+        input_refs=refs, tool_calls=[one.json() for one in calls], tool_results=results,
+    )  # fmt: skip
 
 
-def end_run(service: SidecarService, run_id: str, request: EndRun) -> Json:
+def end_run(service: SidecarService, run_id: str, request: EndRun) -> EndedRun:
     """End a run, and with it what is open below it."""
     with service.adding_to(run_id, request.step_id) as (open_step, recording):
         root = recording.go_on(open_step.stored)
@@ -146,26 +199,26 @@ def end_run(service: SidecarService, run_id: str, request: EndRun) -> Json:
             _leave_open(recording, one, outcome, end_ns)
         _keep(root, semconv.OUTPUT, request.output)
         _close(root, outcome, end_ns)
-    return {
-        **_address(open_step.trace_id, root.span_id, status=outcome.status),
-        "unended_steps": [one.step_id for one in left],
-    }
+    return _body(
+        EndedRun, open_step.trace_id, root.span_id, status=outcome.status,
+        unended_steps=[one.step_id for one in left],
+    )  # fmt: skip
 
 
-def call_tool(service: SidecarService, request: CallTool, ids: Ids) -> Json:
+def call_tool(service: SidecarService, request: CallTool, ids: Ids) -> CalledTool:
     """Tell that a tool is called, in a step or in the run itself."""
     with service.adding_to(request.run_id, request.parent_step_id) as (open_step, recording):
         steps = _ToolSteps(service, recording, open_step, ids, open_step.span_id)
         called = steps.begin(request)
-    return {"run_id": open_step.trace_id, **called.json()}
+    return body_of(CalledTool, run_id=open_step.trace_id, **called.json())
 
 
-def answer_tool(service: SidecarService, request: AnswerTool, ids: Ids) -> Json:
+def answer_tool(service: SidecarService, request: AnswerTool, ids: Ids) -> AnsweredTool:
     """Tell what a tool gave."""
     with service.adding_to(request.run_id, request.parent_step_id) as (open_step, recording):
         steps = _ToolSteps(service, recording, open_step, ids, open_step.span_id)
         answered = steps.answer(request)
-    return {"run_id": open_step.trace_id, **answered}
+    return body_of(AnsweredTool, run_id=open_step.trace_id, **answered)
 
 
 def _close(made: OpenSpan, outcome: SpanEnd, end_ns: int | None) -> None:
@@ -258,7 +311,7 @@ class Called:
     tool_call: ToolCall
     made: OpenSpan
 
-    def json(self) -> Json:
+    def json(self) -> CallMade:
         return {
             "call_id": self.tool_call.call_id,
             "step_id": _step_id(self.made),
@@ -294,7 +347,9 @@ class _ToolSteps:
             made.keep_text(semconv.TOOL_DESCRIPTION, call.description)
         return Called(call, made)
 
-    def answer(self, result: ToolResult, *, number: int = 0, fresh: Sequence[Called] = ()) -> Json:
+    def answer(
+        self, result: ToolResult, *, number: int = 0, fresh: Sequence[Called] = ()
+    ) -> ResultTaken:
         """End the call that a result answers; `fresh` are those of the same request."""
         made = _of_this_request(result, fresh)
         if made is None:
@@ -357,16 +412,17 @@ def _step_id(made: OpenSpan) -> str:
     return f"{made.trace_id}-{made.span_id}"
 
 
-def _address(trace_id: str, span_id: str, *, status: str) -> Json:
-    """Return how a run or step is named from now on."""
-    return {
-        "run_id": trace_id,
-        "step_id": f"{trace_id}-{span_id}",
-        "span_id": span_id,
-        "status": status,
-        "traceparent": traceparent_of(trace_id, span_id),
-        "url": f"/steps/{trace_id}-{span_id}",
-    }
+def _body(kind: type[BodyT], trace_id: str, span_id: str, **made: object) -> BodyT:
+    """Return how a run or step is named from now on, and what else is said of it."""
+    return body_of(
+        kind,
+        run_id=trace_id,
+        step_id=f"{trace_id}-{span_id}",
+        span_id=span_id,
+        traceparent=traceparent_of(trace_id, span_id),
+        url=f"/steps/{trace_id}-{span_id}",
+        **made,
+    )
 
 
 def _keep(made: OpenSpan, key: str, value: object) -> None:

@@ -25,7 +25,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.store import lent_readers, reading
 from hansard_web.cli.tables import print_facts, print_lines
 from hansard_web.context.bodies import native_compilation
-from hansard_web.context.compilation_bodies import whole_body
+from hansard_web.context.compilation_bodies import WholeCompilation, whole_body
 from hansard_web.receipts.cli import print_one_receipt, print_receipts, refuse_unknown
 from hansard_web.runs.export import open_raw
 from hansard_web.steps.bodies import step_body
@@ -97,7 +97,7 @@ def why(
         raise Failed(f"item {item!r} was no candidate of this compile, or not decided so")
 
 
-def _compile_of(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body:
+def _compile_of(connection: apsw.Connection, step_id: str, *, now_ns: int) -> WholeCompilation:
     step = get_step(connection, step_id, now_ns=now_ns)
     run = get_run(connection, step.run_id, now_ns=now_ns)
     found = native_compilation(connection, step, read_step(connection, step.id), run=run.id)
@@ -109,7 +109,7 @@ def _compile_of(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Bo
     return whole_body(connection, found, now_ns=now_ns)
 
 
-def _print_compile(body: Body) -> None:
+def _print_compile(body: WholeCompilation) -> None:
     budget, items = body["budget"], body["items"]
     used, available = budget["used"], budget["available"]
     known = used is not None and available is not None

@@ -7,8 +7,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hansard_web.api.schemas import Annotation, Answer, Body, LinkEnd, StepMention, TokenSums
-from hansard_web.receipts.schemas import CompilationSummary, Receipt
-from hansard_web.replay_page.schemas import ReplayBranch
+from hansard_web.context.bodies import Context, NativeContext
+from hansard_web.receipts.bodies import ReceiptBody
+from hansard_web.replay.json import ReplayBranch
 
 
 class CallTokens(TokenSums):
@@ -160,50 +161,6 @@ class SameName(Body):
     median_ms: float
 
 
-class Origin(Body):
-    kind: str
-    step_id: str | None
-    step_name: str | None
-
-
-class ContextMessage(Body):
-    change: Literal["kept", "added", "dropped", "rewritten", "truncated", "reordered"]
-    position: int | None
-    previous_position: int | None
-    same_bytes: bool
-    tokens: int
-    origin: Origin
-
-
-class CacheBreak(Body):
-    position: int
-    lost_tokens: int
-    equal_tokens: int
-    cacheable: bool
-
-
-class Context(Body):
-    """How the messages differ from those of the call this one continues (`continues`)."""
-
-    kind: Literal["derived"]
-    call_number: int
-    calls_in_run: int
-    continues: str | None
-    tokens: int
-    previous_tokens: int
-    tokens_basis: Literal["scaled to the billed input", "estimated"]
-    messages: list[ContextMessage]
-    cache_break: CacheBreak | None
-
-
-class NativeContext(CompilationSummary):
-    """The compile that the step made, named, or has below it; `derived` as for any other call."""
-
-    kind: Literal["native"]
-    notes: list[str]
-    derived: Context | None
-
-
 class GateOutcome(Body):
     """The outcome of the draft that a step proposed, not of later ones."""
 
@@ -250,7 +207,7 @@ class Step(StepMention, Answer):
     linked_from: list[StepMention]
     logs: list[Log]
     context: NativeContext | Context | None
-    receipts: list[Receipt]
+    receipts: list[ReceiptBody]
     payloads: list[NamedPayload]
     gate: GateOutcome | None = Field(
         description="what the gate did with the call of this step; null where no gate saw it"
