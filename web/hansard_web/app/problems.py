@@ -109,13 +109,6 @@ _STATUSES: Final[Mapping[type[HansardError], HTTPStatus]] = {
 # class that fits counts; a name in front of `=` is that of the detail.
 _DETAILS: Final = (
     (AmbiguousIdError, "matches"),
-    (ActionBlocked, "tool reason rule_ids"),
-    (InvalidProposal, "parameter=name"),
-    (annotation_errors.AnnotationNotCurrent, "annotation_id state"),
-    (annotation_errors.InvalidAnnotation, "problems"),
-    (memory_errors.NotCurrent, "memory_id state"),
-    (memory_errors.TooLarge, "found_bytes most_bytes"),
-    (VersionConflictError, "expected found"),
     (compiling.InvalidBudget, "token_budget response_reserve"),
     (compiling.ItemTooLarge, "item_id found_bytes most_bytes"),
     (compiling.ScorerUnavailable, "scorer extra"),
