@@ -91,7 +91,7 @@ def check(*, as_json: bool, **options: Any) -> None:
         folder = find_store(options.get("data"))
         retention = Retention.of(folder, config.retention)
         number = record_check(folder, check_row(retention, made, now_ns=time.time_ns()))
-        body = {"check_id": number, **decision_body(Decision, made)}
+        body = {"check_id": number, **decision_body(Decision, made.json())}
     print_answer(body, lambda body: print_facts(_decision(body)), as_json=as_json)
     if not body["allowed"]:
         raise click.exceptions.Exit(1)

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from hansard_compiler.calls import Json
 from hansard_compiler.compile.models import Effect as EffectName
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.policy.checks import PolicyCheck, ReasonCode
+from hansard_compiler.policy.checks import ReasonCode
 from hansard_compiler.policy.facts import Action
 from hansard_compiler.policy.rules import Effect
 from hansard_store.bodies import Answer, Body, BodyT, body_of
@@ -90,7 +91,7 @@ class RecordingDecider:
         )
         return decision_body(
             Checked,
-            check,
+            check.json(),
             check_id=number,
             policy_version=current.version,
             run_id=context.trace_id.hex() if context.trace_id else None,
@@ -102,9 +103,8 @@ class RecordingDecider:
         context = self._context_of(request, now_ns=0)
         current = self.rules.in_force()
         found = request.explained(current.policy, agent=context.agent)
-        decision = decision_body(Decision, request.check(current.policy, agent=context.agent))
-        version = current.version
-        return body_of(Explained, decision=decision, rules=found["rules"], policy_version=version)
+        decision, rules = decision_body(Decision, found["decision"]), found["rules"]
+        return body_of(Explained, decision=decision, rules=rules, policy_version=current.version)
 
     def _context_of(self, request: PolicyInput, *, now_ns: int) -> _RunContext:
         if request.run_id is None:
@@ -120,10 +120,10 @@ class RecordingDecider:
         return _RunContext(trace_id, bytes.fromhex(step.span_id), run)
 
 
-def decision_body(kind: type[BodyT], check: PolicyCheck, **more: Any) -> BodyT:
+def decision_body(kind: type[BodyT], decision: Json, **more: Any) -> BodyT:
     """Return a decision with the one word that programs ask for first, and with `more`."""
-    allowed = check.effect is Effect.ALLOW and not check.obligations
-    return body_of(kind, **check.json(), allowed=allowed, **more)
+    allowed = decision["effect"] == Effect.ALLOW and not decision["obligations"]
+    return body_of(kind, **decision, allowed=allowed, **more)
 
 
 def make_decider(site: Site) -> RecordingDecider:
