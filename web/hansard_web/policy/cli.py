@@ -31,13 +31,7 @@ from hansard_web.cli.store import find_store, lent_readers, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 from hansard_web.policy.bodies import PolicyInput
 from hansard_web.policy.decider import Decision, decision_body
-from hansard_web.policy.json import (
-    RuleVersionBody,
-    Version,
-    rule_version_body,
-    rules_body,
-    version_body,
-)
+from hansard_web.policy.json import rule_version_body, rules_body, version_body
 from hansard_web.policy.service import PolicyService, read_file
 
 _CONTEXT = ("agent", "task_type", "provider", "model", "environment", "user", "project")
@@ -184,7 +178,7 @@ def history(*, rule_id: str | None, as_json: bool, **options: Any) -> None:
     with reading(options.get("data")) as connection:
         if rule_id is None:
             versions = list_policies(connection, limit=500)
-            items: Sequence[Version | RuleVersionBody] = [version_body(one) for one in versions]
+            items: Sequence[Mapping[str, Any]] = [version_body(one) for one in versions]
         else:
             items = [rule_version_body(one) for one in rule_history(connection, rule_id, limit=500)]
     if as_json:
